@@ -1,0 +1,1 @@
+"""What everything else speaks in: times, jobs, node sets, events, decisions, errors."""

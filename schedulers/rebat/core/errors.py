@@ -1,0 +1,45 @@
+"""Errors, split by whose fault they are."""
+
+from __future__ import annotations
+
+
+class RebatError(Exception):
+    """Base of every error that rebat raises on purpose; its text is one readable line."""
+
+
+class InputError(RebatError):
+    """The user's input is wrong: a file, an option, a message from the peer.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong.
+    where : str, optional
+        Where: a file with its line, a job id, an option.
+    expected : str, optional
+        What was expected instead.
+    """
+
+    def __init__(self, what: str, where: str | None = None, expected: str | None = None) -> None:
+        self.what, self.where, self.expected = what, where, expected
+        text = f"{where}: {what}" if where else what
+        super().__init__(f"{text} (expected {expected})" if expected else text)
+
+    def at(self, where: str) -> InputError:
+        """The same error with an outer place put before its own (a file before a line)."""
+        place = f"{where}: {self.where}" if self.where else where
+        return InputError(self.what, place, self.expected)
+
+
+class BatsimAbort(RebatError):
+    """A decision on which a real Batsim would have died (exit 134), and why."""
+
+
+class PolicyError(RebatError):
+    """A policy proposed what the session had to refuse, in a run that was asked to be strict."""
+
+
+def unknown_name(kind: str, name: str, choices: object) -> InputError:
+    """The error for a name that is not in a table; it lists what is there."""
+    known = ", ".join(sorted(str(choice) for choice in choices))  # type: ignore[attr-defined]
+    return InputError(f"unknown {kind} {name!r}", expected=f"one of: {known}")

@@ -1,0 +1,55 @@
+"""Files are written under a temporary name and then renamed: there whole, or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from rebat.core.errors import InputError
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its name when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one piece; compressed without a date when its name ends in .gz."""
+    data = text.encode()
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def read_text(path: Path) -> str:
+    """Read a whole text file, plain or .gz; every failure is an InputError that names it."""
+    with open_text(path) as lines:
+        return lines.read()
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[str]]:
+    """Open a text file, plain or .gz, for reading; every failure is an InputError."""
+    try:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8") as lines:
+            yield lines  # type: ignore[misc]
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise InputError(f"cannot read the file: {reason}", str(path)) from None
+    except UnicodeDecodeError:
+        raise InputError("is not a text file", str(path), "UTF-8 text, plain or .gz") from None

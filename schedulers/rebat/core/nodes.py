@@ -1,0 +1,99 @@
+"""Node sets: sorted disjoint intervals of node ids, as on Batsim's wire (``"0-3 5"``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+
+if TYPE_CHECKING:
+    from procset import ProcSet
+
+Intervals = npt.NDArray[np.int64]
+"""Shape (k, 2): inclusive first and last node of each interval, ascending, not touching."""
+
+_TOKEN = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z")
+
+
+class NodeSet:
+    """An immutable set of node ids, held as canonical intervals.
+
+    >>> NodeSet.parse("0-3 5 4")
+    NodeSet('0-5')
+    """
+
+    __slots__ = ("intervals", "size")
+
+    def __init__(self, intervals: Intervals) -> None:
+        """Take intervals that are canonical already; ``from_intervals`` makes others so."""
+        self.intervals = intervals
+        self.size = int((intervals[:, 1] - intervals[:, 0]).sum()) + len(intervals)
+
+    @classmethod
+    def from_intervals(cls, pairs: Iterable[tuple[int, int]]) -> NodeSet:
+        """From any inclusive (first, last) pairs: sorted and merged."""
+        merged: list[list[int]] = []
+        for first, last in sorted(pairs):
+            if first < 0 or last < first:
+                raise InputError(f"not an interval of nodes: {first}-{last}")
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1][1] = max(merged[-1][1], last)
+            else:
+                merged.append([first, last])
+        return cls(np.array(merged, dtype=np.int64).reshape(-1, 2))
+
+    @classmethod
+    def of(cls, nodes: Iterable[int]) -> NodeSet:
+        """From single node ids, in any order, repeats allowed."""
+        return cls.from_intervals((node, node) for node in nodes)
+
+    @classmethod
+    def parse(cls, text: str) -> NodeSet:
+        """From Batsim's notation: ids and ranges, parted by spaces or commas."""
+        pairs = []
+        for token in text.replace(",", " ").split():
+            match = _TOKEN.match(token)
+            if not match:
+                raise InputError(f"not a set of nodes: {text[:60]!r}", expected="like '0-3 5'")
+            pairs.append((int(match[1]), int(match[2] or match[1])))
+        return cls.from_intervals(pairs)
+
+    @property
+    def procset(self) -> ProcSet:
+        """The same set as a ``procset.ProcSet``, with its union, difference and so on."""
+        from procset import ProcSet
+
+        return ProcSet(*((int(a), int(b)) for a, b in self.intervals))
+
+    @classmethod
+    def from_procset(cls, nodes: ProcSet) -> NodeSet:
+        """From a ``procset.ProcSet``."""
+        return cls.from_intervals((i.inf, i.sup) for i in nodes.intervals())
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[int]:
+        for first, last in self.intervals.tolist():
+            yield from range(first, last + 1)
+
+    def __contains__(self, node: int) -> bool:
+        position = int(np.searchsorted(self.intervals[:, 1], node))
+        return position < len(self.intervals) and bool(self.intervals[position, 0] <= node)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeSet) and np.array_equal(self.intervals, other.intervals)
+
+    def __hash__(self) -> int:
+        return hash(self.intervals.tobytes())
+
+    def __str__(self) -> str:
+        return " ".join(f"{a}-{b}" if a != b else f"{a}" for a, b in self.intervals.tolist())
+
+    def __repr__(self) -> str:
+        return f"NodeSet({str(self)!r})"
