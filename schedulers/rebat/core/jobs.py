@@ -81,3 +81,19 @@ def duration_us(profiles: dict[str, dict[str, Any]], name: str, speed_flops: flo
         f"profile {name!r} of type {kind!r} needs a network model: run it with Batsim",
         expected="delay, composed of delays, or parallel_homogeneous without communication",
     )
+
+
+def batsim_number(us: int) -> int | float:
+    """A time as Batsim workloads write it: seconds, whole ones as integers."""
+    whole, part = divmod(us, 1_000_000)
+    return us / 1_000_000 if part else whole
+
+
+def job_fields(job: Job, prefix: str = "") -> dict[str, Any]:
+    """The job's Batsim JSON, its extra fields last."""
+    fields: dict[str, Any] = {"id": prefix + job.id, "subtime": batsim_number(job.submit_us)}
+    if job.walltime_us is not None:
+        fields["walltime"] = batsim_number(job.walltime_us)
+    fields["res"] = job.n_nodes
+    fields["profile"] = job.profile
+    return fields | job.extra

@@ -1,0 +1,82 @@
+"""An attempt is one execution of a job (one Batsim job): queued first, then running."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+import msgspec
+
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+
+
+class Priority(IntEnum):
+    """Queue priorities of section 7.2.1 of the node-stealing paper; higher goes first."""
+
+    REGULAR = 1
+    VICTIM = 2
+    FAILED = 3
+
+
+class Cause(StrEnum):
+    """Why an attempt ended."""
+
+    COMPLETED = "completed"
+    JOB_FAILED = "job failed"
+    WALLTIME = "walltime"
+    NODE_FAILURE = "node failure"
+    STOLEN = "stolen"
+    REJECTED = "rejected"
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A request for nodes as the scheduler may know it: not how long the job will really run.
+
+    Attributes
+    ----------
+    id : str
+        The Batsim job's id (``w0!7``, ``w0!7#1`` for the first resubmission).
+    job_id : str
+        The original job's Batsim id.
+    serial : int
+        Counts queue entries over the whole run: the last key of every order.
+    job_serial : int
+        Position of the original job in the order of submission.
+    number : int
+        0 for the original, 1 for its first resubmission.
+    n_nodes : int
+    walltime_us : int
+        FOREVER_US where the user gave none.
+    submit_us, queued_us : int
+        Submission of the original job; entry of this attempt into the queue.
+    priority : int
+    """
+
+    id: str
+    job_id: str
+    serial: int
+    job_serial: int
+    number: int
+    n_nodes: int
+    walltime_us: int
+    submit_us: int
+    queued_us: int
+    priority: int = Priority.REGULAR
+
+    @property
+    def has_walltime(self) -> bool:
+        """Whether the user gave a walltime."""
+        return self.walltime_us < FOREVER_US
+
+
+class Running(msgspec.Struct, frozen=True):
+    """An attempt that holds nodes."""
+
+    attempt: Attempt
+    start_us: int
+    nodes: NodeSet
+
+    @property
+    def planned_end_us(self) -> int:
+        """When the attempt ends at the latest."""
+        return min(self.start_us + self.attempt.walltime_us, FOREVER_US)

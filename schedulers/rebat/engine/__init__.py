@@ -1,0 +1,1 @@
+"""The embedded engine: behaves as Batsim 4.2.1 does for delay workloads, without a network."""

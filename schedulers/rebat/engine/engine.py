@@ -1,0 +1,476 @@
+"""Batsim 4.2.1's behaviour for delay workloads, on a platform without latency, in process.
+
+What was observed of the real one and is followed here:
+
+- all that happens at one instant is told in one message: submissions, then machine events
+  (rejuvenations before failures), then completions in the order of the starts, then calls;
+- what a reply causes at once (kills carried out, registrations acknowledged), and the notices that
+  nothing more will be submitted or occur, come in a further message of the same instant;
+- the simulation ends when all jobs have ended, no call is pending, every machine event has
+  occurred and, with dynamic jobs, the registration was declared finished.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from rebat.core.decisions import (
+    CallMeLater,
+    ContinueRegistration,
+    Decision,
+    ExecuteJob,
+    FinishRegistration,
+    KillJobs,
+    RegisterJob,
+    RegisterProfile,
+    RejectJob,
+    Reply,
+    SetMetadata,
+)
+from rebat.core.errors import InputError
+from rebat.core.events import (
+    CallRequested,
+    Event,
+    JobCompleted,
+    JobsKilled,
+    JobSubmitted,
+    Message,
+    NodesFailed,
+    NodesRejuvenated,
+    NoMoreExternalEvents,
+    NoMoreStaticJobs,
+    SimulationBegan,
+    SimulationEnded,
+)
+from rebat.core.jobs import Workload, duration_us, job_fields
+from rebat.core.units import to_s
+from rebat.engine.aborts import Abort, Rule
+from rebat.engine.jobs import (
+    FAILED,
+    KILLED,
+    REJECTED,
+    SUCCESS,
+    WALLTIME,
+    EngineJob,
+    progress,
+    registered_job,
+    static_job_order,
+)
+from rebat.kernels.pool import NodePool
+from rebat.models.failures.events import MachineEvent
+
+Scheduler = Callable[[Message], Reply]
+OnProgress = Callable[[int, int, int], None]
+
+# Ranks of what happens at one instant.
+_SUBMIT, _MACHINE, _END, _CALL, _DECISION = range(5)
+
+
+class EngineOptions(msgspec.Struct, frozen=True):
+    """Batsim's command-line switches of the same names, and the nodes' speed (flop/s)."""
+
+    dynamic_jobs: bool = True
+    acknowledge_dynamic_jobs: bool = False
+    profile_reuse: bool = True
+    forward_profiles: bool = False
+    sched_config: str = ""
+    workload_path: str = ""
+    speed_flops: float = 1e9
+
+
+class Engine:
+    """One simulation.
+
+    Parameters
+    ----------
+    workload : Workload
+    n_nodes : int, optional
+        Nodes of the machine (default: the workload's).
+    machine_events : sequence of MachineEvent
+        Failures and rejuvenations.
+    options : EngineOptions
+
+    Attributes
+    ----------
+    ended : list of EngineJob
+        Every job that ended or was rejected, in the order of Batsim's jobs.csv.
+
+    Raises
+    ------
+    InputError
+        For a workload that needs a network model, or machine events outside the machine.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        n_nodes: int | None = None,
+        machine_events: Sequence[MachineEvent] = (),
+        options: EngineOptions | None = None,
+    ) -> None:
+        self.options = options or EngineOptions()
+        self.n_nodes = n_nodes or workload.n_nodes
+        self.now_us = 0
+        self.ended: list[EngineJob] = []
+        self.profiles = {"w0": _used_profiles(workload)}
+        self._uses: dict[tuple[str, str], int] = {}
+        self._pool = NodePool(self.n_nodes)
+        self._jobs: dict[str, EngineJob] = {}
+        self._by_tag: list[EngineJob] = []
+        self._heap: list[tuple[int, int, int, Any]] = []
+        self._sequence = 0
+        self._outbox: list[Event] = []
+        self._calls = 0
+        self._unfinished = 0
+        self._registration_open = self.options.dynamic_jobs
+        self._statics_left = len(workload.jobs)
+        self._machine_events_left = len(machine_events)
+        self._notices: list[type[Event]] = []
+        self._add_static_jobs(workload)
+        self._add_machine_events(machine_events)
+
+    # ---- set-up
+
+    def _add_static_jobs(self, workload: Workload) -> None:
+        for job in workload.jobs:
+            try:
+                self._add_job(
+                    EngineJob(
+                        f"w0!{job.id}", 0, job.n_nodes, job.submit_us, job.walltime_us,
+                        job.profile, "w0", job_fields(job, "w0!"),
+                    )
+                )  # fmt: skip
+            except InputError as error:
+                raise error.at(f"job {job.id}") from None
+        for static in sorted(self._by_tag, key=static_job_order):
+            self._push(static.submit_us, _SUBMIT, static)
+
+    def _add_job(self, job: EngineJob) -> None:
+        profiles = self.profiles[job.workload]
+        job.tag = len(self._by_tag)
+        job.run_us = duration_us(profiles, job.profile, self.options.speed_flops)
+        job.return_code = int(profiles[job.profile].get("ret", 0))
+        self._jobs[job.id] = job
+        self._by_tag.append(job)
+        self._unfinished += 1
+        use = (job.workload, job.profile)
+        self._uses[use] = self._uses.get(use, 0) + 1
+
+    def _add_machine_events(self, events: Sequence[MachineEvent]) -> None:
+        for event in sorted(events, key=lambda e: (e.at_us, not e.available)):
+            last = int(event.nodes.intervals[-1, 1]) if event.nodes.size else -1
+            if last >= self.n_nodes:
+                raise InputError(
+                    f"machine event at {to_s(event.at_us)} s names node {last}",
+                    expected=f"nodes 0 to {self.n_nodes - 1}",
+                )
+            self._push(event.at_us, _MACHINE, event)
+
+    def _push(self, at_us: int, rank: int, what: Any) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (at_us, rank, self._sequence, what))
+
+    # ---- the loop
+
+    def run(self, scheduler: Scheduler, on_progress: OnProgress | None = None) -> None:
+        """Simulate to the end; ``on_progress`` gets (date, jobs ended, jobs known) now and then.
+
+        Raises
+        ------
+        Abort
+            Where the real Batsim would have aborted, or have deadlocked.
+        """
+        self._exchange(scheduler, (self._began(),))
+        rounds = 0
+        while True:
+            self._give_notice()
+            if not self._outbox:
+                if self._over():
+                    break
+                if not self._heap:
+                    raise self._abort(Rule.DEADLOCK, f"{self._unfinished} jobs have not ended")
+                self._advance(self._heap[0][0])
+                if not self._outbox:
+                    continue
+            self._exchange(scheduler, self._take_outbox())
+            rounds += 1
+            if on_progress and rounds % 256 == 0:
+                on_progress(self.now_us, len(self.ended), len(self._by_tag))
+        self._exchange(scheduler, (SimulationEnded(at_us=self.now_us),))
+
+    def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
+        reply = scheduler(Message(self.now_us, events))
+        if reply.now_us < self.now_us:
+            raise self._abort(Rule.DATE_ORDER, f"reply dated {to_s(reply.now_us)} s")
+        for decision in reply.decisions:
+            if decision.at_us > reply.now_us:
+                raise self._abort(Rule.DATE_ORDER, f"decision dated {to_s(decision.at_us)} s")
+            if decision.at_us <= self.now_us:
+                self._decide[type(decision)](self, decision)
+            else:
+                self._push(decision.at_us, _DECISION, decision)
+        # A reply dated in the future: what happens until then is told afterwards.
+        while reply.now_us > self.now_us:
+            self._advance(min(reply.now_us, self._heap[0][0] if self._heap else reply.now_us))
+
+    def _advance(self, until_us: int) -> None:
+        """Move to a date and let everything of that instant happen."""
+        self.now_us = until_us
+        while self._heap and self._heap[0][0] <= until_us:
+            _, rank, _, what = heapq.heappop(self._heap)
+            self._happen[rank](self, what)
+
+    def _take_outbox(self) -> tuple[Event, ...]:
+        events, self._outbox = tuple(self._outbox), []
+        for event in events:
+            if isinstance(event, JobCompleted):
+                self._jobs[event.job_id].end_sent = True
+        return events
+
+    def _give_notice(self) -> None:
+        self._outbox[:0] = [notice(at_us=self.now_us) for notice in self._notices]
+        self._notices.clear()
+
+    def _over(self) -> bool:
+        return not (
+            self._unfinished
+            or self._calls
+            or self._statics_left
+            or self._machine_events_left
+            or self._registration_open
+        )
+
+    def _began(self) -> SimulationBegan:
+        options = self.options
+        config = {
+            "redis-enabled": False,
+            "redis-hostname": "127.0.0.1",
+            "redis-port": 6379,
+            "redis-prefix": "default",
+            "profiles-forwarded-on-submission": options.forward_profiles,
+            "dynamic-jobs-enabled": options.dynamic_jobs,
+            "dynamic-jobs-acknowledged": options.acknowledge_dynamic_jobs,
+            "profile-reuse-enabled": options.profile_reuse,
+            "sched-config": options.sched_config,
+            "forward-unknown-events": False,
+        }
+        return SimulationBegan(
+            at_us=0,
+            n_nodes=self.n_nodes,
+            config=config,
+            profiles={name: dict(profiles) for name, profiles in self.profiles.items()},
+            workloads={"w0": options.workload_path},
+        )
+
+    def _abort(self, rule: Rule, detail: str) -> Abort:
+        return Abort(rule, detail, to_s(self.now_us))
+
+    # ---- what happens by itself
+
+    def _on_submit(self, job: EngineJob) -> None:
+        self._tell_submission(job)
+        self._statics_left -= 1
+        if not self._statics_left:
+            self._notices.insert(0, NoMoreStaticJobs)
+
+    def _tell_submission(self, job: EngineJob) -> None:
+        job.submitted = True
+        forward = self.options.forward_profiles
+        profile = self.profiles[job.workload][job.profile] if forward else None
+        self._outbox.append(
+            JobSubmitted(at_us=self.now_us, job_id=job.id, job=job.fields, profile=profile)
+        )
+
+    def _on_machine_event(self, event: MachineEvent) -> None:
+        for node in event.nodes:
+            if bool(self._pool.down[node]) != event.available:
+                raise self._abort(Rule.MACHINE_EVENTS, f"node {node}")
+        if event.available:
+            self._pool.repair(event.nodes)
+            self._outbox.append(NodesRejuvenated(at_us=self.now_us, nodes=event.nodes))
+        else:
+            self._pool.fail(event.nodes)
+            self._outbox.append(NodesFailed(at_us=self.now_us, nodes=event.nodes))
+        self._machine_events_left -= 1
+        if not self._machine_events_left:
+            self._notices.append(NoMoreExternalEvents)
+
+    def _on_end(self, job: EngineJob) -> None:
+        if not job.running:
+            return
+        if job.walltime_us is not None and job.run_us >= job.walltime_us:
+            self._end(job, WALLTIME, -1)
+        elif job.return_code:
+            self._end(job, FAILED, job.return_code)
+        else:
+            self._end(job, SUCCESS, 0)
+
+    def _end(self, job: EngineJob, state: str, return_code: int) -> None:
+        assert job.nodes is not None
+        job.state, job.end_us = state, self.now_us
+        self._pool.release(job.nodes)
+        self._outbox.append(
+            JobCompleted(
+                at_us=self.now_us,
+                job_id=job.id,
+                state=state,
+                return_code=return_code,
+                nodes=job.nodes,
+            )
+        )
+        self._finish(job)
+
+    def _finish(self, job: EngineJob) -> None:
+        self.ended.append(job)
+        self._unfinished -= 1
+        use = (job.workload, job.profile)
+        self._uses[use] -= 1
+        if not self._uses[use] and not self.options.profile_reuse:
+            del self.profiles[job.workload][job.profile]
+
+    def _on_call(self, _: None) -> None:
+        self._calls -= 1
+        self._outbox.append(CallRequested(at_us=self.now_us))
+
+    def _on_decision(self, decision: Decision) -> None:
+        self._decide[type(decision)](self, decision)
+
+    _happen = {
+        _SUBMIT: _on_submit,
+        _MACHINE: _on_machine_event,
+        _END: _on_end,
+        _CALL: _on_call,
+        _DECISION: _on_decision,
+    }
+
+    # ---- what the scheduler decides
+
+    def _job(self, job_id: str) -> EngineJob:
+        job = self._jobs.get(job_id)
+        if job is None:
+            raise self._abort(Rule.UNKNOWN_JOB, job_id)
+        return job
+
+    def _waiting_job(self, job_id: str) -> EngineJob:
+        job = self._job(job_id)
+        if not job.submitted or job.start_us >= 0 or job.state:
+            raise self._abort(Rule.NOT_SUBMITTED, job_id)
+        return job
+
+    def _execute(self, decision: ExecuteJob) -> None:
+        job, nodes = self._waiting_job(decision.job_id), decision.nodes
+        if nodes.size != job.n_nodes:
+            raise self._abort(
+                Rule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
+            )
+        obstacle = self._pool.obstacle(nodes)
+        if obstacle >= self.n_nodes:
+            raise self._abort(Rule.OUTSIDE, f"job {job.id}, node {obstacle}")
+        if obstacle >= 0:
+            rule = Rule.NODE_DOWN if self._pool.down[obstacle] else Rule.NODE_BUSY
+            raise self._abort(rule, f"job {job.id}, node {obstacle}")
+        self._pool.take(nodes, job.tag)
+        job.nodes, job.start_us = nodes, self.now_us
+        run_us = job.run_us if job.walltime_us is None else min(job.run_us, job.walltime_us)
+        self._push(self.now_us + run_us, _END, job)
+
+    def _reject(self, decision: RejectJob) -> None:
+        job = self._waiting_job(decision.job_id)
+        job.state = REJECTED
+        self._finish(job)
+
+    def _kill(self, decision: KillJobs) -> None:
+        jobs = [self._job(job_id) for job_id in decision.job_ids]
+        told = {}
+        for job in jobs:
+            if job.end_sent and job.state != KILLED:
+                raise self._abort(Rule.KILLED_ENDED, job.id)
+            if job.start_us < 0:
+                raise self._abort(Rule.KILLED_PENDING, job.id)
+            if job.running:
+                told[job.id] = progress(
+                    self.profiles[job.workload], job.profile, self.now_us - job.start_us
+                )
+                self._end(job, KILLED, -1)
+        self._outbox.append(
+            JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told)
+        )
+
+    def _call_me_later(self, decision: CallMeLater) -> None:
+        if decision.when_us <= self.now_us:
+            raise self._abort(Rule.CALL_IN_PAST, f"{to_s(decision.when_us)} s")
+        self._calls += 1
+        self._push(decision.when_us, _CALL, None)
+
+    def _need_registration(self) -> None:
+        if not self.options.dynamic_jobs:
+            raise self._abort(Rule.DYNAMIC_OFF, "a job or profile")
+        if not self._registration_open:
+            raise self._abort(Rule.REGISTRATION_OVER, "a job or profile")
+
+    def _register_profile(self, decision: RegisterProfile) -> None:
+        self._need_registration()
+        profiles = self.profiles.setdefault(decision.workload, {})
+        if decision.name in profiles:
+            raise self._abort(Rule.DUPLICATE, f"profile {decision.name}")
+        profiles[decision.name] = decision.profile
+
+    def _register_job(self, decision: RegisterJob) -> None:
+        self._need_registration()
+        if decision.job_id in self._jobs:
+            raise self._abort(Rule.DUPLICATE, f"job {decision.job_id}")
+        try:
+            job = registered_job(decision.job_id, 0, decision.job)
+            if job.profile not in self.profiles.get(job.workload, {}):
+                raise self._abort(Rule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
+            self._add_job(job)
+        except InputError as error:
+            raise self._abort(Rule.BAD_JOB, str(error)) from None
+        job.submitted = True
+        if self.options.acknowledge_dynamic_jobs:
+            self._tell_submission(job)
+
+    def _finish_registration(self, _: FinishRegistration) -> None:
+        self._registration_open = False
+
+    def _continue_registration(self, _: ContinueRegistration) -> None:
+        self._registration_open = self.options.dynamic_jobs
+
+    def _set_metadata(self, decision: SetMetadata) -> None:
+        self._job(decision.job_id).metadata = decision.metadata
+
+    _decide: dict[type[Decision], Callable[..., None]] = {
+        ExecuteJob: _execute,
+        RejectJob: _reject,
+        KillJobs: _kill,
+        CallMeLater: _call_me_later,
+        RegisterProfile: _register_profile,
+        RegisterJob: _register_job,
+        FinishRegistration: _finish_registration,
+        ContinueRegistration: _continue_registration,
+        SetMetadata: _set_metadata,
+    }
+
+
+def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
+    """The profiles that some static job uses; Batsim drops the others when it loads."""
+    kept: dict[str, dict[str, Any]] = {}
+
+    def keep(name: str) -> None:
+        if name in kept:
+            return
+        if name not in workload.profiles:
+            raise InputError(f"unknown profile {name!r}")
+        kept[name] = workload.profiles[name]
+        for part in kept[name].get("seq", ()):
+            keep(part)
+
+    for job in workload.jobs:
+        keep(job.profile)
+    return kept
+

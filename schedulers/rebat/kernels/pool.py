@@ -1,0 +1,146 @@
+"""Which node does what: one tag a node, and the search for the lowest free nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rebat.core.nodes import NodeSet
+from rebat.kernels.jit import kernel
+
+FREE = -1
+
+
+BLOCK = 128
+"""Free nodes are also counted in blocks of so many, so that a search skips what is full."""
+
+
+@kernel
+def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
+    """The ``count`` lowest nodes that are up and free, as intervals in ``out``; their number.
+
+    ``free[b]`` is how many nodes of block ``b`` are up and free. -1 if there are too few.
+    """
+    n = owner.shape[0]
+    found, k = 0, 0
+    for b in range(free.shape[0]):
+        if free[b] == 0:
+            continue
+        first, last = b * BLOCK, min((b + 1) * BLOCK, n)
+        whole = free[b] == last - first and found + free[b] <= count
+        node = first
+        while node < last:
+            if whole:
+                end = last - 1
+            elif owner[node] != FREE or down[node]:
+                node += 1
+                continue
+            else:
+                end = node
+            if k > 0 and out[k - 1, 1] == node - 1:
+                out[k - 1, 1] = end
+            else:
+                out[k, 0] = node
+                out[k, 1] = end
+                k += 1
+            found += end - node + 1
+            if found == count:
+                return k
+            node = end + 1
+    return -1
+
+
+@kernel
+def take(owner: Any, free: Any, intervals: Any, tag: int) -> None:
+    """Give every node of the intervals, all up and free, to ``tag``."""
+    for i in range(intervals.shape[0]):
+        for node in range(intervals[i, 0], intervals[i, 1] + 1):
+            owner[node] = tag
+            free[node // BLOCK] -= 1
+
+
+@kernel
+def release(owner: Any, down: Any, free: Any, intervals: Any) -> int:
+    """Take every node of the intervals from its tag; gives how many of them are up."""
+    freed = 0
+    for i in range(intervals.shape[0]):
+        for node in range(intervals[i, 0], intervals[i, 1] + 1):
+            owner[node] = FREE
+            if not down[node]:
+                free[node // BLOCK] += 1
+                freed += 1
+    return freed
+
+
+@kernel
+def first_obstacle(owner: Any, down: Any, intervals: Any) -> int:
+    """The first node of the intervals that is down, not free or not there; -1 when all are."""
+    for i in range(intervals.shape[0]):
+        for node in range(intervals[i, 0], intervals[i, 1] + 1):
+            if node >= owner.shape[0] or owner[node] != FREE or down[node]:
+                return node
+    return -1
+
+
+class NodePool:
+    """The nodes of a machine: up or down, free or held by a tag (an integer, 0 or more).
+
+    Being down and being held are apart: a node may die under a running job, and goes on holding
+    it until the job is killed.
+    """
+
+    def __init__(self, n_nodes: int) -> None:
+        self.owner = np.full(n_nodes, FREE, dtype=np.int64)
+        self.down = np.zeros(n_nodes, dtype=np.bool_)
+        self.n_nodes = n_nodes
+        self.n_free = n_nodes
+        self.n_down = 0
+        self._free = np.bincount(np.arange(n_nodes) // BLOCK).astype(np.int64)
+        self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
+
+    def lowest(self, count: int) -> NodeSet:
+        """The lowest-numbered free nodes; there must be as many (see ``n_free``)."""
+        k = lowest_free(self.owner, self.down, self._free, count, self._out)
+        if k < 0:
+            raise ValueError(f"{count} nodes asked for, {self.n_free} free")
+        return NodeSet(self._out[:k].copy())
+
+    def obstacle(self, nodes: NodeSet) -> int:
+        """The first of these nodes that is not up and free; -1 if all are."""
+        return int(first_obstacle(self.owner, self.down, nodes.intervals))
+
+    def take(self, nodes: NodeSet, tag: int) -> None:
+        """Give free nodes to a tag."""
+        take(self.owner, self._free, nodes.intervals, tag)
+        self.n_free -= nodes.size
+
+    def release(self, nodes: NodeSet) -> None:
+        """Take nodes back from their tag; those that are down do not become free."""
+        self.n_free += int(release(self.owner, self.down, self._free, nodes.intervals))
+
+    def fail(self, nodes: NodeSet) -> list[int]:
+        """Nodes go down; gives the tags that hold some of them, ascending, each once."""
+        hit = set()
+        for node in nodes:
+            if self.down[node]:
+                continue
+            tag = int(self.owner[node])
+            if tag == FREE:
+                self.n_free -= 1
+                self._free[node // BLOCK] -= 1
+            else:
+                hit.add(tag)
+            self.down[node] = True
+            self.n_down += 1
+        return sorted(hit)
+
+    def repair(self, nodes: NodeSet) -> None:
+        """Nodes come up again."""
+        for node in nodes:
+            if self.down[node]:
+                self.down[node] = False
+                self.n_down -= 1
+                if self.owner[node] == FREE:
+                    self.n_free += 1
+                    self._free[node // BLOCK] += 1

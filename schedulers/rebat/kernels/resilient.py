@@ -1,0 +1,242 @@
+"""Makespans of R-LIST and R-SHELF under given failure scenarios (Benoit et al., RR-9296).
+
+The paper's five heuristics by its own names, R-LIST with any other reservation depth, and three
+readings of how reservations live. The kernels are in `rlist` and `rshelf`; here their input is
+checked, put into queue order and shared among threads.
+
+References
+----------
+.. [1] A. Benoit, V. Le Fèvre, P. Raghavan, Y. Robert, H. Sun, "Design and comparison of resilient
+   scheduling heuristics for parallel jobs", Inria RR-9296, 2020 (hal-02317464).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.kernels import rlist, rshelf
+from rebat.kernels.resilient_state import Ints
+
+HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
+"""The five of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are understood as well."""
+
+RESERVATIONS = ("paper", "easy_head", "stale")
+"""How the reservations of R-LIST live.
+
+paper
+    Algorithm 1: all are deleted and made anew at every completion, and the first m jobs of the
+    queue have them, also those that can start now.
+easy_head
+    The same, but only jobs that cannot start now use up the m reservations: for m = 1, EASY.
+stale
+    A reservation once given is never cancelled; see `rlist.stale`.
+"""
+
+ALL = -1
+"""Reservation depth m = ``|Q|``: every waiting job has a reservation."""
+
+_LIMIT = 1 << 61
+_Run = Callable[[Ints, Ints, Ints, int, Ints, Ints, Ints], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    """A heuristic of Section 4, from its name.
+
+    Attributes
+    ----------
+    name : str
+        In the paper's notation.
+    depth : int or None
+        Reservation depth m of R-LIST, `ALL` for ``|Q|``; None for R-SHELF.
+    backfill : bool
+        R-SHELF's parameter b; unused by R-LIST.
+    """
+
+    name: str
+    depth: int | None
+    backfill: bool = False
+
+
+def heuristic(name: str) -> Heuristic:
+    """The heuristic of that name, in capitals or not.
+
+    Raises
+    ------
+    InputError
+        For an unknown name.
+
+    Examples
+    --------
+    >>> heuristic("R-LIST-Q").depth == ALL, heuristic("r-list-3").depth
+    (True, 3)
+    """
+    upper = name.upper()
+    if upper in ("R-SHELF-B", "R-SHELF-NB"):
+        return Heuristic(upper, None, upper.endswith("-B"))
+    match = re.fullmatch(r"R-LIST-(Q|0|[1-9][0-9]{0,8})", upper, re.ASCII)
+    if not match:
+        raise unknown_name("heuristic", name, [*HEURISTICS, "R-LIST-<m>"])
+    return Heuristic(upper, ALL if match[1] == "Q" else int(match[1]))
+
+
+def makespans(
+    which: Heuristic | str,
+    times: ArrayLike,
+    sizes: ArrayLike,
+    rank: ArrayLike,
+    failures: ArrayLike,
+    n_procs: int,
+    *,
+    reservations: str = "paper",
+    threads: int = 1,
+) -> Ints:
+    """Makespan of one heuristic in each failure scenario, equation (1).
+
+    Parameters
+    ----------
+    which : Heuristic or str
+        The heuristic or its name.
+    times, sizes : int array, shape (n,)
+        Time of one attempt (any unit, at least 1) and processors of each job.
+    rank : int array, shape (n,)
+        Priority in the queue, the smallest first; ties go by job index.
+    failures : int array, shape (n_scenarios, n) or (n,)
+        Failed attempts of each job before the one that succeeds.
+    n_procs : int
+        Processors P.
+    reservations : {'paper', 'easy_head', 'stale'}
+        See `RESERVATIONS`; R-SHELF has none and R-LIST-0 gives none.
+    threads : int
+        Threads among which the scenarios are shared; the result does not depend on it.
+
+    Returns
+    -------
+    int array, shape (n_scenarios,)
+        In the unit of `times`.
+
+    Raises
+    ------
+    InputError
+        For a job that never fits, values out of range, or an unknown name.
+
+    Notes
+    -----
+    All attempts that end at one date complete before the scheduler acts at that date.
+
+    Examples
+    --------
+    >>> makespans("R-LIST-0", [4, 3, 2], [2, 2, 1], [0, 1, 2], [[0, 0, 0], [0, 1, 0]], 4).tolist()
+    [5, 6]
+    """
+    run = _kernel(which, reservations, np.size(times))
+    t, p, order, fails = _checked(times, sizes, rank, failures, n_procs)
+    result = np.zeros(len(fails), np.int64)
+    nothing = np.empty(0, np.int64)
+
+    def part(rows: slice) -> None:
+        queue_order = np.ascontiguousarray(fails[rows][:, order])
+        run(t[order], p[order], queue_order, n_procs, result[rows], nothing, nothing)
+
+    edges = np.linspace(0, len(fails), max(1, min(threads, len(fails))) + 1).astype(int).tolist()
+    rows = [slice(first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    if len(rows) == 1:
+        part(rows[0])
+    else:
+        with ThreadPoolExecutor(len(rows)) as pool:
+            list(pool.map(part, rows))
+    return result
+
+
+def starts(
+    which: Heuristic | str,
+    times: ArrayLike,
+    sizes: ArrayLike,
+    rank: ArrayLike,
+    failures: ArrayLike,
+    n_procs: int,
+    *,
+    reservations: str = "paper",
+) -> list[Ints]:
+    """The schedule of one failure scenario: per job the start dates of its ``f + 1`` attempts.
+
+    Parameters and errors are those of `makespans`, with `failures` of shape (n,).
+
+    Examples
+    --------
+    >>> [list(map(int, s)) for s in starts("R-SHELF-B", [4, 3], [1, 1], [0, 1], [0, 1], 2)]
+    [[0], [0, 4]]
+    """
+    run = _kernel(which, reservations, np.size(times))
+    t, p, order, fails = _checked(times, sizes, rank, failures, n_procs)
+    if len(fails) != 1:
+        raise InputError(f"{len(fails)} failure scenarios", expected="one")
+    attempts = fails[0][order] + 1
+    ends = np.cumsum(attempts)
+    dates = np.empty(int(attempts.sum()), np.int64)
+    cursor = ends - attempts
+    rows = np.ascontiguousarray(fails[:, order])
+    run(t[order], p[order], rows, n_procs, np.zeros(1, np.int64), dates, cursor)
+    schedule = dict(zip(order.tolist(), np.split(dates, ends[:-1]), strict=False))
+    return [schedule[job] for job in range(len(t))]
+
+
+def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Run:
+    """The kernel for a heuristic and a way to keep reservations, as one function of the arrays."""
+    chosen = heuristic(which) if isinstance(which, str) else which
+    if reservations not in RESERVATIONS:
+        raise unknown_name("kind of reservations", reservations, RESERVATIONS)
+    if chosen.depth is None:
+        return lambda t, p, f, procs, *out: rshelf.shelves(t, p, f, procs, chosen.backfill, *out)
+    depth = n if chosen.depth == ALL else min(chosen.depth, n)
+    easy_head = reservations == "easy_head"
+    if depth == 0:
+        return rlist.greedy  # type: ignore[no-any-return]
+    if reservations == "stale":
+        return lambda t, p, f, procs, *out: rlist.stale(t, p, f, procs, depth, *out)
+    if depth == n:
+        return rlist.conservative  # type: ignore[no-any-return]
+    if depth == 1:
+        return lambda t, p, f, procs, *out: rlist.easy(t, p, f, procs, easy_head, *out)
+    return lambda t, p, f, procs, *out: rlist.reserving(t, p, f, procs, depth, easy_head, *out)
+
+
+def _checked(
+    times: ArrayLike, sizes: ArrayLike, rank: ArrayLike, failures: ArrayLike, n_procs: int
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Times, sizes, queue order and failures as int64 arrays that the kernels can trust."""
+    t, p, ranks = (_integers(values, what) for values, what in _named(times, sizes, rank))
+    fails = np.atleast_2d(_integers(failures, "failures"))
+    n = t.size
+    if t.shape != (n,) or p.shape != (n,) or ranks.shape != (n,) or fails.shape[1:] != (n,):
+        shapes = f"times {t.shape}, sizes {p.shape}, rank {ranks.shape}, failures {fails.shape}"
+        raise InputError(f"shapes do not agree: {shapes}")
+    for job in np.flatnonzero((t < 1) | (t > _LIMIT)).tolist():
+        raise InputError(f"time {t[job]}", f"job {job}", "an integer of at least 1")
+    for job in np.flatnonzero((p < 1) | (p > n_procs)).tolist():
+        raise InputError(f"{p[job]} processors", f"job {job}", f"1 to {n_procs}")
+    if (fails < 0).any():
+        raise InputError("a negative number of failures", expected="0 or more per job")
+    # No heuristic idles all processors, so the makespan is at most the sum of all attempts.
+    worst = fails.max(axis=0, initial=0).astype(float)
+    if float((worst + 1) @ t.astype(float)) > _LIMIT:
+        raise InputError("all attempts together last too long for 64 bits; use a coarser unit")
+    return t, p, np.argsort(ranks, kind="stable"), fails
+
+
+def _named(times: ArrayLike, sizes: ArrayLike, rank: ArrayLike) -> list[tuple[ArrayLike, str]]:
+    return [(times, "times"), (sizes, "sizes"), (rank, "rank")]
+
+
+def _integers(values: ArrayLike, what: str) -> Ints:
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{what} of type {array.dtype}", expected="integers")
+    return array.astype(np.int64)

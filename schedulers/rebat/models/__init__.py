@@ -1,0 +1,1 @@
+"""Models of the world: checkpoints, failures, silent errors, topologies."""

@@ -1,0 +1,237 @@
+"""Periodic checkpointing, and what remains of a job after an interruption.
+
+Section 5.2 (eqs 1 and 2) and sections 7.2.2 to 7.2.3 (Figures 14 to 18) of Du, Marchal, Pallez and
+Robert, "Improving Batch Schedulers with Node Stealing for Failed Jobs", CCPE 2024.
+
+An execution is: recovery ``Rf``, work ``Tf``, checkpoint ``C``, then work ``T`` and checkpoint
+``C`` over and over. Regular checkpoints count as progress, since they are part of the length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
+from rebat.core.units import MAX_SECONDS, to_s, to_us
+
+Semantics = Literal["paper", "authors"]
+Rounding = Literal["ceil", "floor"]
+
+AUTHORS_WAIT_IN_RECOVERY_US = 100_000
+"""The authors' program waits 0.1 s before it kills a T2 victim that is still recovering."""
+
+
+class Checkpointing(msgspec.Struct, frozen=True):
+    """How one execution checkpoints; all in microseconds.
+
+    ``first_recovery_us`` and ``first_period_us`` are the paper's R_first and T_first: 0 and T for
+    an original submission.
+    """
+
+    period_us: int
+    cost_us: int
+    recovery_us: int
+    first_period_us: int
+    first_recovery_us: int = 0
+
+    @property
+    def first_end_us(self) -> int:
+        """t_first = R_first + T_first + C: when the first checkpoint is complete."""
+        return self.first_recovery_us + self.first_period_us + self.cost_us
+
+    @property
+    def cycle_us(self) -> int:
+        """T + C."""
+        return self.period_us + self.cost_us
+
+
+class Remaining(msgspec.Struct, frozen=True):
+    """What an interruption leaves: ``useful_us`` of the length is kept (t_useful).
+
+    ``first_period_us`` and ``first_recovery_us`` are those of the resubmission, and ``wait_us`` is
+    how long after the decision the interruption takes place (t_checkpoint).
+    """
+
+    useful_us: int
+    first_period_us: int
+    first_recovery_us: int
+    wait_us: int = 0
+
+
+def since_last_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -> Remaining:
+    """Interrupted at once: a failed job, or a victim of timing T1 (section 7.2.2).
+
+    Before the first checkpoint is complete nothing is kept. The program then leaves R_first as it
+    was (0 for an original job), the paper gives the resubmission a recovery.
+    """
+    if run_us <= c.first_end_us:
+        recovery = c.recovery_us if semantics == "paper" else c.first_recovery_us
+        return Remaining(0, c.first_period_us, recovery)
+    cycles = (run_us - c.first_end_us) // c.cycle_us
+    kept = c.first_period_us + c.cost_us + cycles * c.cycle_us
+    return Remaining(kept, c.period_us, c.recovery_us)
+
+
+def after_proactive_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -> Remaining:
+    """Timing T2: checkpoint the victim now, interrupt it when done (Figures 14 and 15).
+
+    In the fifth case the checkpoint that is under way counts as done, as the text says (Figure 15
+    prints a floor where the text's sum, and the program, take the ceiling).
+    """
+    in_first = run_us - c.first_recovery_us
+    if in_first <= 0:
+        wait = 0 if semantics == "paper" else AUTHORS_WAIT_IN_RECOVERY_US
+        return Remaining(0, c.first_period_us, c.recovery_us, wait)
+    if in_first <= c.first_period_us:
+        return Remaining(in_first, c.first_period_us - in_first, c.recovery_us, c.cost_us)
+    first_kept = c.first_period_us + c.cost_us
+    if run_us <= c.first_end_us:
+        return Remaining(first_kept, c.period_us, c.recovery_us, c.first_end_us - run_us)
+    cycles, into = divmod(run_us - c.first_end_us, c.cycle_us)
+    if into <= c.period_us:
+        return Remaining(in_first, c.period_us - into, c.recovery_us, c.cost_us)
+    kept = first_kept + (cycles + 1) * c.cycle_us
+    return Remaining(kept, c.period_us, c.recovery_us, c.cycle_us - into)
+
+
+def after_next_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -> Remaining:
+    """Timing T3: wait for the victim's next regular checkpoint (Figure 16).
+
+    A victim that is still recovering is interrupted at once in the paper; the program waits for
+    its first checkpoint.
+    """
+    if run_us <= c.first_recovery_us and semantics == "paper":
+        return Remaining(0, c.first_period_us, c.recovery_us)
+    cycles = max(0, -((c.first_end_us - run_us) // c.cycle_us))
+    kept = c.first_period_us + c.cost_us + cycles * c.cycle_us
+    wait = c.first_recovery_us + kept - run_us
+    return Remaining(kept, c.period_us, c.recovery_us, wait)
+
+
+RemainingRule = Callable[[Checkpointing, int, Semantics], Remaining]
+
+
+def remaining_after(
+    c: Checkpointing | None, run_us: int, rule: RemainingRule, semantics: Semantics
+) -> Remaining:
+    """What remains under ``rule``; a job without checkpoints starts over, at no cost."""
+    return Remaining(0, 0, 0) if c is None else rule(c, run_us, semantics)
+
+
+def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
+    """The checkpointing of the resubmission."""
+    if c is None:
+        return None
+    return msgspec.structs.replace(
+        c,
+        first_period_us=remaining.first_period_us,
+        first_recovery_us=remaining.first_recovery_us,
+    )
+
+
+def resumed_length_us(length_us: int, c: Checkpointing | None, remaining: Remaining) -> int:
+    """t' = R'_first + (t - R_first) - t_useful, for a length or a walltime (eq. 4)."""
+    recovered = c.first_recovery_us if c else 0
+    return remaining.first_recovery_us + (length_us - recovered) - remaining.useful_us
+
+
+def checkpoints_in(c: Checkpointing, worked_us: int) -> int:
+    """How many checkpoints are complete after ``worked_us`` of progress (recovery apart)."""
+    first = c.first_period_us + c.cost_us
+    return 0 if worked_us < first else 1 + (worked_us - first) // c.cycle_us
+
+
+def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s: float) -> float:
+    """P_YD = sqrt(2 mu_job C), mu_job = mtbf x machine_nodes / n_nodes (section 5.2), in seconds."""
+    return math.sqrt(2 * (mtbf_s * machine_nodes / n_nodes) * cost_s)
+
+
+def _lengthened_us(length_us: int, period_s: float, cost_us: int, rounding: Rounding) -> int:
+    periods = to_s(length_us) / period_s
+    count = math.ceil(periods) if rounding == "ceil" else math.floor(periods)
+    return length_us + count * cost_us
+
+
+def _with_checkpoints(
+    job: Job, profile: dict[str, Any], period_s: float, cost_s: float, recovery_s: float,
+    rounding: Rounding,
+) -> tuple[Job, dict[str, Any]]:  # fmt: skip
+    if profile.get("type") != "delay":
+        raise InputError(
+            f"checkpoints need a delay profile, not {profile.get('type')!r}", f"job {job.id}"
+        )
+    cost_us = to_us(cost_s)
+    delay_us = _lengthened_us(to_us(profile["delay"]), period_s, cost_us, rounding)
+    lengthened = {
+        **profile,
+        "delay": to_s(delay_us),
+        "checkpoint_period": period_s,
+        "checkpoint_cost": cost_s,
+        "recovery_cost": recovery_s,
+        "Tfirst": period_s,
+        "Rfirst": 0.0,
+    }
+    walltime = job.walltime_us
+    if walltime is not None:
+        walltime = _lengthened_us(walltime, period_s, cost_us, rounding)
+    name = f"{job.profile}@{job.n_nodes}"
+    return msgspec.structs.replace(job, walltime_us=walltime, profile=name), lengthened
+
+
+def add_young_daly(
+    workload: Workload,
+    *,
+    n_nodes: int,
+    mtbf_s: float,
+    cost_s: float = 300.0,
+    recovery_s: float = 300.0,
+    rounding: Rounding = "ceil",
+) -> Workload:
+    """The workload with periodic checkpoints in every job's length and walltime (eqs 1 and 2).
+
+    Parameters
+    ----------
+    n_nodes, mtbf_s : int, float
+        Nodes of the machine and its mean time between failures as a whole, in seconds.
+    cost_s, recovery_s : float
+        C and R, in seconds (5 minutes in section 5.2).
+    rounding : 'ceil' or 'floor'
+        Equations 1 and 2 print the ceiling; the text of section 6.1 fits the floor.
+    """
+    jobs, profiles = [], {}
+    for job in workload.jobs:
+        period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
+        new, profile = _with_checkpoints(
+            job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
+        )
+        jobs.append(new)
+        profiles[new.profile] = profile
+    return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+
+
+def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
+    """The checkpoint fields of a Batsim profile, or None where it has none.
+
+    Raises
+    ------
+    InputError
+        When some of the fields are there but others are missing or are no durations.
+    """
+    if "checkpoint_period" not in profile:
+        return None
+    names = ("checkpoint_period", "checkpoint_cost", "recovery_cost", "Tfirst", "Rfirst")
+    values = []
+    for name in names:
+        value = profile.get(name, profile["checkpoint_period"] if name == "Tfirst" else 0)
+        if not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
+            raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
+        values.append(to_us(value))
+    period, cost, recovery, first_period, first_recovery = values
+    if period == 0:
+        raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
+    return Checkpointing(period, cost, recovery, first_period, first_recovery)

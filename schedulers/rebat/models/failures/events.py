@@ -1,0 +1,247 @@
+"""Machine events: Batsim's ``--events`` files, their checks, and a summary of them.
+
+A line of such a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
+"timestamp": 10}`` or ``machine_available``. Per machine the two must alternate, beginning with
+``machine_unavailable``, or Batsim dies. Other types are Batsim's generic events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.files import open_text, write_text
+from rebat.core.nodes import NodeSet
+from rebat.core.units import MAX_SECONDS, to_s, to_us
+
+UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
+
+MAX_NODE = 10_000_000
+"""Node ids above this are taken for mistakes: no machine is so large."""
+
+
+class MachineEvent(msgspec.Struct, frozen=True):
+    """Nodes become available (repaired) or unavailable (failed) at a date in microseconds."""
+
+    at_us: int
+    available: bool
+    nodes: NodeSet
+
+
+class EventFile(msgspec.Struct, frozen=True):
+    """What a file holds: its machine events by date, and how many generic ones were passed over."""
+
+    events: list[MachineEvent]
+    n_generic: int = 0
+
+
+def in_order(events: Iterable[MachineEvent]) -> list[MachineEvent]:
+    """Events as Batsim plays them: by date, at equal dates repairs before failures."""
+    return sorted(events, key=_key)
+
+
+def _key(event: MachineEvent) -> tuple[int, bool]:
+    return event.at_us, not event.available
+
+
+def read_events(path: Path) -> list[MachineEvent]:
+    """Read the machine events of an event file, plain or .gz; see `read_event_file`."""
+    return read_event_file(path).events
+
+
+def read_event_file(path: Path) -> EventFile:
+    """Read an event file, plain or .gz.
+
+    The lines need not be sorted (the node-stealing authors write each repair after its failure):
+    like Batsim, the reader sorts them. Generic events are counted and passed over.
+
+    Raises
+    ------
+    InputError
+        With file and line: broken JSON, missing fields, bad node sets or dates, and a machine that
+        fails while it is down or is repaired while it is up.
+    """
+    placed: list[tuple[MachineEvent, str]] = []
+    n_generic = 0
+    with open_text(Path(path)) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            event = _parse(line, where)
+            if event is None:
+                n_generic += 1
+            else:
+                placed.append((event, where))
+    placed.sort(key=lambda pair: _key(pair[0]))
+    events = [event for event, _ in placed]
+    _check(events, [where for _, where in placed], MAX_NODE + 1)
+    return EventFile(events, n_generic)
+
+
+def _parse(line: str, where: str) -> MachineEvent | None:
+    try:
+        raw = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"broken JSON: {error}", where, "one JSON object per line") from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
+        raise InputError("not an event", where, "an object with type, resources, timestamp")
+    at_us = to_us(_timestamp(raw, where))
+    if raw["type"] not in (UNAVAILABLE, AVAILABLE):
+        return None
+    return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where))
+
+
+def _timestamp(raw: dict[str, Any], where: str) -> float:
+    expected = f"seconds, from 0 to {MAX_SECONDS:.0e}"
+    value = raw.get("timestamp")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or not number or not (math.isfinite(value) and 0 <= value <= MAX_SECONDS):
+        what = repr(value)[:60] if "timestamp" in raw else "missing"
+        raise InputError(f"timestamp is {what}", where, expected)
+    return float(value)
+
+
+def _nodes(raw: dict[str, Any], where: str) -> NodeSet:
+    text = raw.get("resources")
+    if not isinstance(text, str):
+        what = repr(text)[:60] if "resources" in raw else "missing"
+        raise InputError(f"resources is {what}", where, "a string like '0-3 5'")
+    try:
+        nodes = NodeSet.parse(text)
+    except InputError as error:
+        raise error.at(where) from None
+    if not len(nodes):
+        raise InputError("resources is empty", where, "at least one node, like '0-3 5'")
+    return nodes
+
+
+def check_alternation(events: Sequence[MachineEvent], n_nodes: int) -> None:
+    """Check a list in memory as Batsim would: sorted, on the machine, alternating per node.
+
+    Raises
+    ------
+    InputError
+        Naming the first event that is wrong, by its position in the list and its date.
+    """
+    _check(events, [f"event {n} at {to_s(e.at_us):g} s" for n, e in enumerate(events)], n_nodes)
+
+
+def _check(events: Sequence[MachineEvent], places: Sequence[str], n_nodes: int) -> None:
+    down: set[int] = set()
+    last_us = 0
+    for event, where in zip(events, places, strict=True):
+        if event.at_us < last_us:
+            raise InputError("is earlier than the event before it", where, "ascending dates")
+        last_us = event.at_us
+        _check_on_machine(event, where, n_nodes)
+        _alternate(event, where, down)
+
+
+def _check_on_machine(event: MachineEvent, where: str, n_nodes: int) -> None:
+    largest = int(event.nodes.intervals[-1, 1]) if len(event.nodes) else 0
+    if largest >= n_nodes:
+        raise InputError(f"node {largest} is not on the machine", where, f"0 to {n_nodes - 1}")
+
+
+def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
+    """Apply one event to the set of nodes that are down, or say why that cannot be."""
+    nodes = set(event.nodes)
+    wrong = nodes - down if event.available else nodes & down
+    if wrong:
+        state = "available while it is up" if event.available else "unavailable while it is down"
+        expected = f"{UNAVAILABLE} and {AVAILABLE} in turn for each node"
+        raise InputError(f"node {min(wrong)} becomes {state}", where, expected)
+    if event.available:
+        down -= nodes
+    else:
+        down |= nodes
+
+
+def write_events(events: Iterable[MachineEvent], path: Path, decimals: int = 6) -> None:
+    """Write an event file, a line per event in the order given; .gz by its name.
+
+    Parameters
+    ----------
+    events : iterable of MachineEvent
+    path : Path
+    decimals : int
+        Timestamps (s) are rounded to so many decimals, trailing zeros cut; the node-stealing
+        authors use 2, Batsim's own resolution is 6.
+    """
+    write_text(Path(path), "".join(_line(event, decimals) for event in events))
+
+
+def _line(event: MachineEvent, decimals: int) -> str:
+    kind = AVAILABLE if event.available else UNAVAILABLE
+    at_s = round(to_s(event.at_us), decimals)
+    return f'{{"type": "{kind}", "resources": "{event.nodes}", "timestamp": {at_s!r}}}\n'
+
+
+def describe_events(
+    events: Sequence[MachineEvent],
+    n_nodes: int,
+    window_s: tuple[float, float] | None = None,
+    n_busiest: int = 5,
+) -> dict[str, Any]:
+    """What a failure scenario amounts to, in plain numbers.
+
+    Parameters
+    ----------
+    events : sequence of MachineEvent
+        Sorted and alternating.
+    n_nodes : int
+        Size of the machine.
+    window_s : (float, float), optional
+        First and last date to look at, in seconds; down intervals are clipped to it. Default:
+        from 0 to the last event.
+    n_busiest : int
+        How many of the most often failing nodes to list.
+
+    Returns
+    -------
+    dict
+        ``failures`` (failures of single nodes in the window), ``mtbf_s`` (window / failures),
+        ``mean_downtime_s`` (of the failures in the window that are repaired at all),
+        ``downtime_share`` (of the node-seconds of the window), ``nodes_hit``,
+        ``busiest_nodes`` (pairs of node and count), ``window_s``.
+    """
+    check_alternation(events, n_nodes)
+    end_us = events[-1].at_us if events else 0
+    low, high = (to_us(window_s[0]), to_us(window_s[1])) if window_s else (0, end_us)
+    intervals = _down_intervals(events)
+    last = high - 1 if window_s else high  # half open, but the default holds the last event
+    hits = [(node, a, b) for node, a, b in intervals if low <= a <= last]
+    repaired = [b - a for _, a, b in hits if b is not None]
+    down_us = sum(
+        max(0, min(high if b is None else b, high) - max(a, low)) for _, a, b in intervals
+    )
+    counts = Counter(node for node, _, _ in hits)
+    return {
+        "failures": len(hits),
+        "mtbf_s": to_s(high - low) / len(hits) if hits else None,
+        "mean_downtime_s": to_s(sum(repaired)) / len(repaired) if repaired else None,
+        "downtime_share": down_us / (n_nodes * (high - low)) if high > low else 0.0,
+        "nodes_hit": len(counts),
+        "busiest_nodes": sorted(counts.items(), key=lambda c: (-c[1], c[0]))[:n_busiest],
+        "window_s": (to_s(low), to_s(high)),
+    }
+
+
+def _down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
+    """(node, from, to) of every failure, ``to`` None when the node never comes back."""
+    since: dict[int, int] = {}
+    closed: list[tuple[int, int, int | None]] = []
+    for event in events:
+        for node in event.nodes:
+            if event.available:
+                closed.append((node, since.pop(node), event.at_us))
+            else:
+                since[node] = event.at_us
+    return closed + [(node, at_us, None) for node, at_us in since.items()]

@@ -1,0 +1,1 @@
+"""What to do: queue orders, planning, placement, recovery, and their named combinations."""

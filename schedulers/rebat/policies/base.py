@@ -1,0 +1,122 @@
+"""The contract between session and policy: a view to read, proposals to answer with.
+
+A policy has no I/O, reads no clock and draws from no global random stream. The session checks each
+proposal and refuses, with a reason, what a real Batsim would abort on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from rebat.core.attempts import Attempt, Cause, Priority, Running
+from rebat.core.nodes import NodeSet
+from rebat.models.checkpoint import Checkpointing, Remaining
+
+
+class View(Protocol):
+    """What is true now. Times in microseconds."""
+
+    @property
+    def now_us(self) -> int:
+        """The date."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the machine, up or down."""
+
+    @property
+    def n_up(self) -> int:
+        """Nodes that are up."""
+
+    @property
+    def n_free(self) -> int:
+        """Nodes that are up and hold no attempt."""
+
+    @property
+    def queue(self) -> Mapping[str, Attempt]:
+        """Waiting attempts by id, in order of entry."""
+
+    @property
+    def running(self) -> Mapping[str, Running]:
+        """Running attempts by id, in order of start."""
+
+    def checkpointing(self, attempt_id: str) -> Checkpointing | None:
+        """How an attempt checkpoints; None if it does not."""
+
+    def obstacle(self, nodes: NodeSet) -> int:
+        """The first of these nodes that is not up and free; -1 if all are."""
+
+
+class Changes(msgspec.Struct):
+    """What happened since the policy was last asked to plan."""
+
+    arrived: list[Attempt] = []
+    resubmitted: list[Attempt] = []
+    ended: list[Running] = []
+    killed: list[Running] = []
+    failed_nodes: list[int] = []
+    rejuvenated_nodes: list[int] = []
+    refused: list[tuple[str, str]] = []
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.arrived or self.resubmitted or self.ended or self.killed
+            or self.failed_nodes or self.rejuvenated_nodes or self.refused
+        )  # fmt: skip
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Nodes that failed, and the running attempts that must die with them."""
+
+    nodes: tuple[int, ...]
+    hit: tuple[Running, ...]
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Start a queued attempt; without ``nodes`` it gets the lowest-numbered free ones."""
+
+    attempt_id: str
+    nodes: NodeSet | None = None
+
+
+class Reject(msgspec.Struct, frozen=True):
+    """Refuse a job for good."""
+
+    attempt_id: str
+    reason: str
+
+
+class Interrupt(msgspec.Struct, frozen=True):
+    """Kill a running attempt and put what remains of it back into the queue."""
+
+    attempt_id: str
+    cause: Cause
+    priority: int
+    remaining: Remaining
+
+
+class Policy(Protocol):
+    """A scheduler. ``plan`` is all that a policy of one's own needs; see CONTRIBUTING."""
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+        """Which queued attempts to start, or to reject, now."""
+
+    def recover(self, view: View, failure: Failure) -> Iterable[Interrupt]:
+        """What to interrupt when nodes fail; attempts hit and not named are requeued whole."""
+
+
+class Requeue:
+    """Mixed into a policy that has no opinion on failures: what is hit goes first in the queue."""
+
+    def recover(self, view: View, failure: Failure) -> Iterable[Interrupt]:
+        """Leave it to the session: each attempt hit is requeued from its last checkpoint."""
+        return ()
+
+
+__all__ = [
+    "Attempt", "Cause", "Changes", "Failure", "Interrupt", "NodeSet", "Policy", "Priority",
+    "Reject", "Requeue", "Running", "Start", "View",
+]  # fmt: skip

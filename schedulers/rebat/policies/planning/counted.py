@@ -1,0 +1,152 @@
+"""Placement ``any``: nodes are interchangeable, so a plan counts them.
+
+Two availability profiles are kept: ``base`` (running attempts and dead nodes) and ``plan`` (base
+and reservations).
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import Running
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+from rebat.kernels import counts
+from rebat.policies.planning.queue import SortedQueue
+
+Steps = npt.NDArray[np.int64]
+
+
+class Profile:
+    """Dates and free counts as growing arrays (see ``rebat.kernels.counts``)."""
+
+    def __init__(self, n_free: int) -> None:
+        self.t: Steps = np.zeros(256, dtype=np.int64)
+        self.f: Steps = np.full(256, n_free, dtype=np.int64)
+        self.n = 1
+
+    def room_for(self, rectangles: int) -> None:
+        """Make the arrays large enough for so many more rectangles."""
+        need = self.n + counts.steps_needed(rectangles)
+        if need > len(self.t):
+            more = np.zeros(2 * need - len(self.t), dtype=np.int64)
+            self.t, self.f = np.concatenate([self.t, more]), np.concatenate([self.f, more])
+
+    def copy_from(self, other: Profile) -> None:
+        """Become a copy of another profile."""
+        self.n = 0
+        self.room_for(other.n)
+        self.n = other.n
+        self.t[: self.n] = other.t[: self.n]
+        self.f[: self.n] = other.f[: self.n]
+
+    def change(self, start_us: int, end_us: int, delta: int) -> None:
+        """Add ``delta`` free nodes over an interval."""
+        self.room_for(1)
+        self.n = counts.change(self.t, self.f, self.n, start_us, end_us, delta)
+
+    def forget(self, now_us: int) -> None:
+        """Drop the past."""
+        self.n = counts.forget(self.t, self.f, self.n, now_us)
+
+
+class CountedPlan:
+    """The plan of a list scheduler over interchangeable nodes.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Nodes of the machine, all up and free.
+    """
+
+    def __init__(self, n_nodes: int) -> None:
+        self._now_us = 0
+        self._base = Profile(n_nodes)
+        self._plan = Profile(n_nodes)
+        self._holds: dict[str, tuple[int, int]] = {}
+        self._heap: list[tuple[int, str]] = []
+        self._opened_us = 0
+
+    # ---- facts
+
+    def advance(self, now_us: int) -> None:
+        """Move to a date. An attempt that outlives its planned end holds its nodes a tick more."""
+        if now_us > self._now_us:
+            self._now_us = now_us
+            self._base.forget(now_us)
+            self._plan.forget(now_us)
+        while self._heap and self._heap[0][0] <= now_us:
+            end, attempt_id = heapq.heappop(self._heap)
+            size, planned = self._holds.get(attempt_id, (0, -1))
+            if planned == end:
+                self._plan.change(now_us, now_us + 1, -size)
+                self._hold(attempt_id, size, now_us + 1)
+
+    def started(self, attempt_id: str, n_nodes: int, end_us: int) -> None:
+        """An attempt with a place in the plan now runs there until ``end_us`` at the latest."""
+        self._hold(attempt_id, n_nodes, end_us)
+
+    def _hold(self, attempt_id: str, size: int, end_us: int) -> None:
+        self._base.change(self._now_us, end_us, -size)
+        self._holds[attempt_id] = size, end_us
+        heapq.heappush(self._heap, (end_us, attempt_id))
+
+    def ended(self, running: Running) -> None:
+        """An attempt freed its nodes."""
+        size, end = self._holds.pop(running.attempt.id)
+        self._change(end, size)
+        self._opened_us = max(self._opened_us, end)
+
+    def failed(self, nodes: list[int]) -> None:
+        """Nodes went down: they are unusable over the whole plan until their repair."""
+        self._change(FOREVER_US, -len(nodes))
+
+    def rejuvenated(self, nodes: list[int]) -> None:
+        """Nodes are up again."""
+        self._change(FOREVER_US, len(nodes))
+        self._opened_us = FOREVER_US
+
+    def _change(self, end_us: int, delta: int) -> None:
+        for profile in (self._base, self._plan):
+            profile.change(self._now_us, end_us, delta)
+
+    # ---- plans
+
+    def append(self, queue: SortedQueue, first: int, last: int) -> None:
+        """Give these positions of the queue their first fit, the other reservations standing."""
+        plan = self._plan
+        plan.room_for(last - first)
+        plan.n = counts.place(
+            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, first, last
+        )
+
+    def rebuild(self, queue: SortedQueue) -> None:
+        """Clear all reservations and place the whole queue anew, in order."""
+        self._plan.copy_from(self._base)
+        self.append(queue, 0, len(queue))
+        self._opened_us = self._now_us
+
+    def compress(self, queue: SortedQueue, last: int) -> None:
+        """Each of the first ``last`` attempts in turn out and back in, the others standing."""
+        plan = self._plan
+        plan.room_for(last)
+        plan.n, self._opened_us = counts.compress(
+            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start,
+            last, self._opened_us,
+        )  # fmt: skip
+
+    def backfill(self, queue: SortedQueue, depth: int) -> None:
+        """Rebuild with at most ``depth`` reservations for attempts that cannot start now."""
+        plan = self._plan
+        plan.copy_from(self._base)
+        plan.room_for(len(queue))
+        plan.n = counts.backfill(
+            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, len(queue), depth
+        )
+
+    def nodes_at(self, position: int) -> NodeSet | None:
+        """The nodes reserved for a queue position: none in particular."""
+        return None

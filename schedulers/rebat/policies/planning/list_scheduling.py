@@ -1,0 +1,166 @@
+"""List scheduling with reservations: greedy, EASY and conservative backfilling in one.
+
+The axes are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), how the
+plan is maintained, and the placement (the kind of plan underneath).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import Protocol
+
+from rebat.core.attempts import Running
+from rebat.core.nodes import NodeSet
+from rebat.policies.base import Changes, Reject, Start, View
+from rebat.policies.planning.counted import CountedPlan
+from rebat.policies.planning.queue import LONGEST_US, SortedQueue
+from rebat.policies.queue_order import QueueOrder, fcfs
+
+ALL = -1
+"""Reservation depth: every queued attempt holds a reservation."""
+
+
+class Upkeep(IntEnum):
+    """What a change asks of the plan; the strongest wins."""
+
+    APPEND = 1
+    COMPRESS = 2
+    REBUILD = 3
+
+
+MAINTENANCE: dict[str, dict[str, Upkeep]] = {
+    # Batsched's: reservations only ever move earlier while nothing fails. After a failure, a
+    # rejuvenation or the arrival of a raised priority all is cleared (section 7.2.1).
+    "compression": {
+        "arrival": Upkeep.APPEND,
+        "priority": Upkeep.REBUILD,
+        "end": Upkeep.COMPRESS,
+        "failure": Upkeep.REBUILD,
+        "rejuvenation": Upkeep.REBUILD,
+    },
+    # The node-stealing authors' program compresses on a rejuvenation.
+    "authors": {
+        "arrival": Upkeep.APPEND,
+        "priority": Upkeep.REBUILD,
+        "end": Upkeep.COMPRESS,
+        "failure": Upkeep.REBUILD,
+        "rejuvenation": Upkeep.COMPRESS,
+    },
+    "rebuild": {
+        "arrival": Upkeep.REBUILD,
+        "priority": Upkeep.REBUILD,
+        "end": Upkeep.REBUILD,
+        "failure": Upkeep.REBUILD,
+        "rejuvenation": Upkeep.REBUILD,
+    },
+}
+"""What each kind of change asks of a plan in which every attempt is reserved."""
+
+
+class AvailabilityPlan(Protocol):
+    """What a placement must offer to be planned on; see ``CountedPlan`` for the meanings."""
+
+    def advance(self, now_us: int) -> None: ...
+    def started(self, attempt_id: str, n_nodes: int, end_us: int) -> None: ...
+    def ended(self, running: Running) -> None: ...
+    def failed(self, nodes: list[int]) -> None: ...
+    def rejuvenated(self, nodes: list[int]) -> None: ...
+    def append(self, queue: SortedQueue, first: int, last: int) -> None: ...
+    def rebuild(self, queue: SortedQueue) -> None: ...
+    def compress(self, queue: SortedQueue, last: int) -> None: ...
+    def backfill(self, queue: SortedQueue, depth: int) -> None: ...
+    def nodes_at(self, position: int) -> NodeSet | None: ...
+
+
+class ListScheduling:
+    """Plan the queue in its order, and start what is due.
+
+    Parameters
+    ----------
+    order : QueueOrder
+    depth : int
+        How many attempts that cannot start now hold a reservation; ALL: every one.
+    maintenance : str
+        A key of MAINTENANCE; plays no part where depth is not ALL (those plans are rebuilt).
+    margin_us : int
+        Added to every walltime in the plan.
+    placement : callable
+        Makes the plan for a number of nodes.
+    """
+
+    def __init__(
+        self,
+        order: QueueOrder = fcfs,
+        depth: int = ALL,
+        maintenance: str = "compression",
+        margin_us: int = 0,
+        placement: Callable[[int], AvailabilityPlan] = CountedPlan,
+    ) -> None:
+        self._queue = SortedQueue(order, margin_us)
+        self._depth = depth
+        self._upkeep = MAINTENANCE[maintenance]
+        self._margin_us = margin_us
+        self._placement = placement
+        self._plan: AvailabilityPlan | None = None
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+        """Which attempts to start now; jobs larger than the machine are rejected."""
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = self._placement(view.n_nodes)
+        plan.advance(view.now_us)
+        rejected = [
+            Reject(attempt.id, f"asks for {attempt.n_nodes} of {view.n_nodes} nodes")
+            for attempt in changes.arrived
+            if attempt.n_nodes > view.n_nodes
+        ]
+        upkeep = self._take_in(plan, view, changes)
+        if self._depth == ALL:
+            self._maintain(plan, upkeep)
+        else:
+            plan.backfill(self._queue, self._depth)
+        return [*rejected, *self._start_due(plan, view.now_us)]
+
+    def _take_in(
+        self, plan: AvailabilityPlan, view: View, changes: Changes
+    ) -> tuple[Upkeep, int]:
+        """Bring queue and plan up to date; gives the upkeep due and the first position to append."""
+        kinds = set()
+        for running in (*changes.ended, *changes.killed):
+            plan.ended(running)
+            kinds.add("end")
+        if changes.failed_nodes:
+            plan.failed(changes.failed_nodes)
+            kinds.add("failure")
+        if changes.rejuvenated_nodes:
+            plan.rejuvenated(changes.rejuvenated_nodes)
+            kinds.add("rejuvenation")
+        if changes.resubmitted:
+            kinds.add("priority")
+        upkeep = max((self._upkeep[kind] for kind in kinds), default=Upkeep.APPEND)
+        first = len(self._queue)
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            if attempt.n_nodes <= view.n_nodes:
+                if self._queue.add(attempt) < len(self._queue) - 1:
+                    upkeep = Upkeep.REBUILD  # it stands before others that are planned already
+                else:
+                    upkeep = max(upkeep, self._upkeep["arrival"])
+        return upkeep, first
+
+    def _maintain(self, plan: AvailabilityPlan, due: tuple[Upkeep, int]) -> None:
+        upkeep, first = due
+        if upkeep == Upkeep.REBUILD:
+            plan.rebuild(self._queue)
+            return
+        if upkeep == Upkeep.COMPRESS:
+            plan.compress(self._queue, first)
+        plan.append(self._queue, first, len(self._queue))
+
+    def _start_due(self, plan: AvailabilityPlan, now_us: int) -> list[Start]:
+        starts = []
+        for position, attempt in self._queue.take_due(now_us):
+            end_us = now_us + min(attempt.walltime_us + self._margin_us, LONGEST_US)
+            plan.started(attempt.id, attempt.n_nodes, end_us)
+            starts.append(Start(attempt.id, plan.nodes_at(position)))
+        return starts

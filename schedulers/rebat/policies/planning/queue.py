@@ -1,0 +1,65 @@
+"""The waiting queue as sorted parallel arrays, ready for the kernels."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from rebat.core.attempts import Attempt
+from rebat.kernels.counts import NEVER, take_due
+from rebat.policies.queue_order import Key, QueueOrder
+
+LONGEST_US = 2**60
+"""Walltimes are cut here in plans, so that a date plus a walltime never overflows."""
+
+
+class SortedQueue:
+    """Attempts in queue order, with size, duration and reserved start of each.
+
+    ``size``, ``duration`` and ``start`` are int64 arrays of which the first ``len(queue)`` entries
+    count; ``start`` is NEVER where an attempt holds no reservation.
+    """
+
+    def __init__(self, order: QueueOrder, margin_us: int = 0) -> None:
+        self._order = order
+        self._margin_us = margin_us
+        self._keys: list[Key] = []
+        self.attempts: list[Attempt] = []
+        self.size, self.duration, self.start, self._positions = (
+            np.zeros(64, dtype=np.int64) for _ in range(4)
+        )
+
+    def __len__(self) -> int:
+        return len(self.attempts)
+
+    def add(self, attempt: Attempt) -> int:
+        """Insert an attempt; gives its position."""
+        n = len(self.attempts)
+        if n == len(self.size):
+            self.size, self.duration, self.start, self._positions = (
+                np.concatenate([a, np.zeros_like(a)])
+                for a in (self.size, self.duration, self.start, self._positions)
+            )
+        key = self._order(attempt)
+        at = bisect_right(self._keys, key)
+        self._keys.insert(at, key)
+        self.attempts.insert(at, attempt)
+        if at < n:
+            for array in (self.size, self.duration, self.start):
+                array[at + 1 : n + 1] = array[at:n].copy()
+        self.size[at] = attempt.n_nodes
+        self.duration[at] = min(attempt.walltime_us + self._margin_us, LONGEST_US)
+        self.start[at] = NEVER
+        return at
+
+    def take_due(self, now_us: int) -> list[tuple[int, Attempt]]:
+        """Remove the attempts whose reserved start has come; with their former positions."""
+        k = take_due(
+            self.size, self.duration, self.start, len(self.attempts), now_us, self._positions
+        )
+        positions: list[int] = self._positions[:k].tolist()
+        taken = [(at, self.attempts[at]) for at in positions]
+        for at in reversed(positions):
+            del self.attempts[at], self._keys[at]
+        return taken

@@ -1,0 +1,1 @@
+"""What to do when nodes fail under running jobs."""

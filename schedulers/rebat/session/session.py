@@ -1,0 +1,475 @@
+"""The session owns what is true and lets a policy decide; no socket, file or clock in here.
+
+It hides the wire's traps (attempts on dead nodes are always killed; a resubmission waits for the
+kill's acknowledgement; while a kill is pending nothing is started, so that a failure is decided on
+as a whole within its instant) and refuses proposals on which a real Batsim would abort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from rebat.core.attempts import Attempt, Cause, Priority, Running
+from rebat.core.decisions import (
+    Decision,
+    ExecuteJob,
+    FinishRegistration,
+    KillJobs,
+    RegisterJob,
+    RegisterProfile,
+    RejectJob,
+    Reply,
+)
+from rebat.core.errors import InputError, PolicyError
+from rebat.core.events import (
+    CallRequested,
+    Event,
+    JobCompleted,
+    JobsKilled,
+    JobSubmitted,
+    Message,
+    NodesFailed,
+    NodesRejuvenated,
+    NoMoreExternalEvents,
+    NoMoreStaticJobs,
+    Notified,
+    SimulationBegan,
+    SimulationEnded,
+)
+from rebat.core.jobs import batsim_number
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
+from rebat.kernels.pool import NodePool
+from rebat.models.checkpoint import (
+    Checkpointing,
+    Semantics,
+    checkpointing_of,
+    remaining_after,
+    resumed,
+    resumed_length_us,
+    since_last_checkpoint,
+)
+from rebat.policies.base import Changes, Failure, Interrupt, Policy, Reject, Start
+from rebat.session.ledger import AttemptRecord, Ledger
+
+_CAUSES = {
+    "COMPLETED_SUCCESSFULLY": Cause.COMPLETED,
+    "COMPLETED_FAILED": Cause.JOB_FAILED,
+    "COMPLETED_WALLTIME_REACHED": Cause.WALLTIME,
+}
+
+
+class SessionOptions(msgspec.Struct, frozen=True):
+    """How a session behaves.
+
+    ``strict``: a refused proposal is an error (a bug in the policy) instead of a ledger entry.
+    ``plan_while_killing``: plan also while a kill is pending, the dying attempts still holding
+    their nodes: the two passes of the node-stealing authors' program.
+    """
+
+    semantics: Semantics = "paper"
+    strict: bool = True
+    plan_while_killing: bool = False
+
+
+class _Work(msgspec.Struct):
+    """What the session knows of an attempt and the policy must not: what it really does."""
+
+    attempt: Attempt
+    workload: str
+    profile: str
+    checkpointing: Checkpointing | None
+
+
+class Session:
+    """One simulation seen from the scheduler's side: ``handle`` is the only way in.
+
+    Parameters
+    ----------
+    policy : Policy
+    options : SessionOptions
+
+    Attributes
+    ----------
+    ledger : Ledger
+        What happened so far.
+    """
+
+    def __init__(self, policy: Policy, options: SessionOptions | None = None) -> None:
+        self._policy = policy
+        self._options = options or SessionOptions()
+        self.ledger = Ledger()
+        self.now_us = 0
+        self.n_nodes = 0
+        self.began: SimulationBegan | None = None
+        self.ended = False
+        self._pool = NodePool(0)
+        self._queue: dict[str, Attempt] = {}
+        self._running: dict[str, Running] = {}
+        self._work: dict[str, _Work] = {}
+        self._by_tag: dict[int, str] = {}
+        self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
+        self._registered: set[str] = set()
+        self._dying: dict[str, Interrupt] = {}
+        self._changes = Changes()
+        self._failed_now: list[int] = []
+        self._hit_now: list[str] = []
+        self._serial = 0
+        self._statics_over = False
+        self._registering = False
+        self._out: list[Decision] = []
+
+    # ---- the view that policies read
+
+    @property
+    def n_up(self) -> int:
+        """Nodes that are up."""
+        return self.n_nodes - self._pool.n_down
+
+    @property
+    def n_free(self) -> int:
+        """Nodes that are up and hold no attempt."""
+        return self._pool.n_free
+
+    @property
+    def queue(self) -> Mapping[str, Attempt]:
+        """Waiting attempts by id, in order of entry."""
+        return MappingProxyType(self._queue)
+
+    @property
+    def running(self) -> Mapping[str, Running]:
+        """Running attempts by id, in order of start."""
+        return MappingProxyType(self._running)
+
+    def checkpointing(self, attempt_id: str) -> Checkpointing | None:
+        """How an attempt checkpoints; None if it does not."""
+        return self._work[attempt_id].checkpointing
+
+    def obstacle(self, nodes: NodeSet) -> int:
+        """The first of these nodes that is not up and free; -1 if all are."""
+        return self._pool.obstacle(nodes)
+
+    # ---- messages
+
+    def handle(self, message: Message) -> Reply:
+        """Take in a whole message, decide, and answer.
+
+        Raises
+        ------
+        InputError
+            When the peer says what cannot be (an unknown job ends, a date goes back ...).
+        PolicyError
+            When a proposal is refused and the session is strict.
+        """
+        if message.now_us < self.now_us:
+            raise InputError(
+                f"message dated {to_s(message.now_us)} s after one of {to_s(self.now_us)} s"
+            )
+        self.now_us = message.now_us
+        for event in message.events:
+            self._take_in[type(event)](self, event)
+        self._recover()
+        if self._changes and (not self._dying or self._options.plan_while_killing):
+            self._plan()
+        self._finish()
+        decisions, self._out = tuple(self._out), []
+        return Reply(self.now_us, decisions)
+
+    def _on_begin(self, event: SimulationBegan) -> None:
+        self.began = event
+        self.n_nodes = event.n_nodes
+        self._pool = NodePool(event.n_nodes)
+        self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
+        self._registering = bool(event.config.get("dynamic-jobs-enabled"))
+
+    def _on_submit(self, event: JobSubmitted) -> None:
+        if event.job_id in self._registered:
+            return  # the acknowledgement of our own registration
+        if event.job_id in self._work:
+            raise InputError("is submitted twice", f"job {event.job_id}")
+        workload = event.job_id.partition("!")[0]
+        if event.profile is not None:
+            profiles = self._profiles.setdefault(workload, {})
+            profiles[str(event.job.get("profile"))] = event.profile
+        attempt = self._original(event)
+        profile = str(event.job.get("profile"))
+        try:
+            checkpointing = checkpointing_of(self._profiles.get(workload, {}).get(profile, {}))
+        except InputError as error:
+            raise error.at(f"job {event.job_id}") from None
+        self._enqueue(attempt, _Work(attempt, workload, profile, checkpointing))
+        self._changes.arrived.append(attempt)
+
+    def _original(self, event: JobSubmitted) -> Attempt:
+        fields, where = event.job, f"job {event.job_id}"
+        n_nodes = fields.get("res")
+        if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
+            raise InputError(f"res is {n_nodes!r}", where, "a whole number, 1 or more")
+        walltime = fields.get("walltime", -1)
+        if not isinstance(walltime, int | float) or not (walltime == -1 or 0 < walltime):
+            raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
+        endless = walltime == -1 or walltime > MAX_SECONDS
+        self._serial += 1
+        return Attempt(
+            id=event.job_id,
+            job_id=event.job_id,
+            serial=self._serial,
+            job_serial=self._serial,
+            number=0,
+            n_nodes=n_nodes,
+            walltime_us=FOREVER_US if endless else to_us(walltime),
+            submit_us=event.at_us,
+            queued_us=event.at_us,
+        )
+
+    def _enqueue(self, attempt: Attempt, work: _Work) -> None:
+        self._work[attempt.id] = work
+        self._queue[attempt.id] = attempt
+
+    def _on_complete(self, event: JobCompleted) -> None:
+        running = self._running.pop(event.job_id, None)
+        if running is None:
+            raise InputError("ends without having been started", f"job {event.job_id}")
+        self._pool.release(running.nodes)
+        del self._by_tag[running.attempt.serial]
+        interrupt = self._dying.get(event.job_id) if event.state == "COMPLETED_KILLED" else None
+        work = self._work[event.job_id]
+        if interrupt:
+            cause, useful = interrupt.cause, interrupt.remaining.useful_us
+            self._changes.killed.append(running)
+        else:
+            cause = _CAUSES.get(event.state, Cause.JOB_FAILED)
+            recovery = work.checkpointing.first_recovery_us if work.checkpointing else 0
+            useful = max(0, event.at_us - running.start_us - recovery)
+            self._changes.ended.append(running)
+        self._record(work, running, event, cause, useful)
+
+    def _record(
+        self, work: _Work, running: Running, event: JobCompleted, cause: Cause, useful: int
+    ) -> None:
+        self.ledger.attempts.append(
+            AttemptRecord(
+                running.attempt, work.profile, work.checkpointing, running.start_us,
+                event.at_us, cause, event.state, useful, running.nodes,
+            )
+        )  # fmt: skip
+
+    def _on_killed(self, event: JobsKilled) -> None:
+        for attempt_id in event.job_ids:
+            interrupt = self._dying.pop(attempt_id, None)
+            # An attempt that ended by itself at the very instant of its kill is not resubmitted.
+            if interrupt and attempt_id in event.progress:
+                self._resubmit(interrupt)
+
+    def _on_fail(self, event: NodesFailed) -> None:
+        self.ledger.node_events.append((event.at_us, False, event.nodes))
+        tags = self._pool.fail(event.nodes)
+        self._failed_now.extend(event.nodes)
+        self._hit_now.extend(self._by_tag[tag] for tag in tags)
+        self._changes.failed_nodes.extend(event.nodes)
+
+    def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
+        self.ledger.node_events.append((event.at_us, True, event.nodes))
+        self._pool.repair(event.nodes)
+        self._changes.rejuvenated_nodes.extend(event.nodes)
+
+    def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
+        self._statics_over = True
+
+    def _on_end(self, _: SimulationEnded) -> None:
+        self.ended = True
+
+    def _ignore(self, _: Event) -> None:
+        pass
+
+    _take_in: dict[type[Event], Callable[..., None]] = {
+        SimulationBegan: _on_begin,
+        JobSubmitted: _on_submit,
+        JobCompleted: _on_complete,
+        JobsKilled: _on_killed,
+        NodesFailed: _on_fail,
+        NodesRejuvenated: _on_rejuvenate,
+        NoMoreStaticJobs: _on_no_more_jobs,
+        NoMoreExternalEvents: _ignore,
+        CallRequested: _ignore,
+        Notified: _ignore,
+        SimulationEnded: _on_end,
+    }
+
+    # ---- failures
+
+    def _recover(self) -> None:
+        """Kill what runs on nodes that failed, and what the policy interrupts for it."""
+        if not self._failed_now:
+            return
+        hit = tuple(
+            self._running[attempt_id]
+            for attempt_id in dict.fromkeys(self._hit_now)
+            if attempt_id in self._running and attempt_id not in self._dying
+        )
+        failure = Failure(tuple(self._failed_now), hit)
+        self._failed_now, self._hit_now = [], []
+        if hit:
+            self.ledger.failures_that_hit.append(self.now_us)
+        interrupts = {i.attempt_id: i for i in self._policy.recover(self, failure)}
+        for running in hit:
+            if running.attempt.id not in interrupts:
+                interrupts[running.attempt.id] = self._failed(running)
+        self._interrupt(interrupts)
+
+    def _failed(self, running: Running) -> Interrupt:
+        run_us = self.now_us - running.start_us
+        checkpointing = self._work[running.attempt.id].checkpointing
+        remaining = remaining_after(
+            checkpointing, run_us, since_last_checkpoint, self._options.semantics
+        )
+        return Interrupt(running.attempt.id, Cause.NODE_FAILURE, Priority.FAILED, remaining)
+
+    def _interrupt(self, interrupts: dict[str, Interrupt]) -> None:
+        """Kill, now; each is resubmitted when its kill is acknowledged."""
+        kill = []
+        for attempt_id, interrupt in interrupts.items():
+            if attempt_id not in self._running or attempt_id in self._dying:
+                self._refuse(attempt_id, "cannot be interrupted: it is not running")
+                continue
+            if interrupt.cause == Cause.STOLEN:
+                self.ledger.steals.append(self.now_us)
+            self._dying[attempt_id] = interrupt
+            kill.append(attempt_id)
+        if kill:
+            self._need_registration(kill[0])
+            self._out.append(KillJobs(at_us=self.now_us, job_ids=tuple(kill)))
+
+    def _need_registration(self, attempt_id: str) -> None:
+        if not self._registering:
+            raise InputError(
+                "must be resubmitted after a failure, but Batsim takes no new jobs",
+                f"job {attempt_id}",
+                "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
+            )
+
+    def _resubmit(self, interrupt: Interrupt) -> None:
+        old = self._work[interrupt.attempt_id]
+        remaining = interrupt.remaining
+        self._serial += 1
+        number = old.attempt.number + 1
+        attempt = msgspec.structs.replace(
+            old.attempt,
+            id=f"{old.attempt.job_id}#{number}",
+            serial=self._serial,
+            number=number,
+            walltime_us=self._resumed_walltime_us(old, interrupt),
+            queued_us=self.now_us,
+            priority=interrupt.priority,
+        )
+        profile_name = f"{attempt.id.partition('!')[2]}:{old.profile.partition(':')[2] or old.profile}"
+        profile = self._resumed_profile(old, interrupt)
+        self._profiles[old.workload][profile_name] = profile
+        self._registered.add(attempt.id)
+        work = _Work(
+            attempt, old.workload, profile_name, resumed(old.checkpointing, remaining)
+        )
+        self._register(work, profile)
+        self._enqueue(attempt, work)
+        self._changes.resubmitted.append(attempt)
+
+    def _resumed_walltime_us(self, old: _Work, interrupt: Interrupt) -> int:
+        if not old.attempt.has_walltime:
+            return FOREVER_US
+        return resumed_length_us(old.attempt.walltime_us, old.checkpointing, interrupt.remaining)
+
+    def _resumed_profile(self, old: _Work, interrupt: Interrupt) -> dict[str, Any]:
+        """What remains to be run; only delays can be shortened, other profiles start over."""
+        profile = self._profiles[old.workload][old.profile]
+        if old.checkpointing is None or profile.get("type") != "delay":
+            return profile
+        remaining = interrupt.remaining
+        length = resumed_length_us(to_us(profile["delay"]), old.checkpointing, remaining)
+        return {
+            **profile,
+            "delay": to_s(length),
+            "Tfirst": to_s(remaining.first_period_us),
+            "Rfirst": to_s(remaining.first_recovery_us),
+        }
+
+    def _register(self, work: _Work, profile: dict[str, Any]) -> None:
+        attempt = work.attempt
+        fields: dict[str, Any] = {
+            "id": attempt.id,
+            "subtime": batsim_number(self.now_us),
+            "res": attempt.n_nodes,
+            "profile": work.profile,
+        }
+        if attempt.has_walltime:
+            fields["walltime"] = batsim_number(attempt.walltime_us)
+        now = self.now_us
+        self._out.append(
+            RegisterProfile(
+                at_us=now, workload=work.workload, name=work.profile, profile=profile
+            )
+        )
+        self._out.append(RegisterJob(at_us=now, job_id=attempt.id, job=fields))
+
+    # ---- plans
+
+    def _plan(self) -> None:
+        changes, self._changes = self._changes, Changes()
+        for proposal in self._policy.plan(self, changes):
+            if isinstance(proposal, Start):
+                self._start(proposal)
+            else:
+                self._reject(proposal)
+
+    def _start(self, start: Start) -> None:
+        attempt = self._queue.get(start.attempt_id)
+        reason = self._why_not(attempt, start.nodes)
+        if reason or attempt is None:
+            self._refuse(start.attempt_id, reason)
+            return
+        nodes = start.nodes or self._pool.lowest(attempt.n_nodes)
+        self._pool.take(nodes, attempt.serial)
+        self._by_tag[attempt.serial] = attempt.id
+        del self._queue[attempt.id]
+        self._running[attempt.id] = Running(attempt, self.now_us, nodes)
+        self._out.append(ExecuteJob(at_us=self.now_us, job_id=attempt.id, nodes=nodes))
+
+    def _why_not(self, attempt: Attempt | None, nodes: NodeSet | None) -> str:
+        """Why a real Batsim would abort on this start; empty if it would not."""
+        if attempt is None:
+            return "is not in the queue"
+        if nodes is None:
+            short = attempt.n_nodes > self._pool.n_free
+            return f"needs {attempt.n_nodes} nodes, {self.n_free} are free" if short else ""
+        if nodes.size != attempt.n_nodes:
+            return f"asks for {attempt.n_nodes} nodes, not {nodes.size}"
+        obstacle = self._pool.obstacle(nodes)
+        return f"node {obstacle} is not up and free" if obstacle >= 0 else ""
+
+    def _reject(self, proposal: Reject) -> None:
+        attempt = self._queue.pop(proposal.attempt_id, None)
+        if attempt is None:
+            self._refuse(proposal.attempt_id, "cannot be rejected: it is not in the queue")
+            return
+        self._out.append(RejectJob(at_us=self.now_us, job_id=attempt.id))
+        self.ledger.attempts.append(
+            AttemptRecord(
+                attempt, self._work[attempt.id].profile, None, -1, -1, Cause.REJECTED,
+                "REJECTED", 0, None,
+            )
+        )  # fmt: skip
+
+    def _refuse(self, attempt_id: str, reason: str) -> None:
+        if self._options.strict:
+            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {attempt_id} {reason}")
+        self.ledger.refusals.append((self.now_us, attempt_id, reason))
+        self._changes.refused.append((attempt_id, reason))
+
+    def _finish(self) -> None:
+        idle = not (self._queue or self._running or self._dying)
+        if self._registering and self._statics_over and idle:
+            self._registering = False
+            self._out.append(FinishRegistration(at_us=self.now_us))

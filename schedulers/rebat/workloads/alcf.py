@@ -1,0 +1,131 @@
+"""ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid, Theta, ...).
+
+Source: Argonne Leadership Computing Facility, public data, files ``ANL-ALCF-DJC-*.csv``.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rebat.core.errors import InputError
+from rebat.core.files import open_text
+from rebat.core.jobs import Workload
+from rebat.workloads.calendar import zone
+from rebat.workloads.columns import Trace
+from rebat.workloads.trace import to_workload, trace_options
+
+REQUIRED = (
+    "COBALT_JOBID", "QUEUED_TIMESTAMP", "START_TIMESTAMP", "WALLTIME_SECONDS", "RUNTIME_SECONDS",
+    "NODES_REQUESTED", "NODES_USED",
+)  # fmt: skip
+
+MACHINE_NODES = {"mira": 49152, "intrepid": 40960, "cetus": 4096, "vesta": 2048}
+"""Nodes by MACHINE_NAME (Mira, Intrepid: Du et al. 2024, section 5.2; others: ALCF's pages)."""
+
+_NUMBERS = ("WALLTIME_SECONDS", "RUNTIME_SECONDS", "NODES_REQUESTED", "NODES_USED")
+
+
+def read_alcf(path: Path, **options: Any) -> Workload:
+    """Read an ALCF job log, plain or .gz.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    **options
+        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the zone of the printed dates, which
+        carry none; ``by="start"`` selects months by the start of the jobs, as the files are cut.
+
+    Returns
+    -------
+    Workload
+        Jobs by submission (QUEUED_TIMESTAMP), under their COBALT_JOBID.
+
+    Raises
+    ------
+    InputError
+        With the file and line.
+    """
+    chosen = trace_options(options)
+    path = Path(path)
+    with open_text(path) as text:
+        try:
+            rows = list(_rows(csv.reader(text), str(path), zone(chosen.tz)))
+        except csv.Error as error:
+            raise InputError(f"broken CSV: {error}", str(path)) from None
+    if not rows:
+        raise InputError("the log holds no job", str(path), "a line per job after the header")
+    return to_workload(_trace(path, rows), chosen)
+
+
+Row = tuple[int, str, str, float, float, float, float, float, float]
+
+
+def _rows(reader: Any, where: str, tz: tzinfo) -> Iterator[Row]:
+    header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
+    column = {name: position for position, name in enumerate(header)}
+    missing = [name for name in REQUIRED if name not in column]
+    if missing:
+        raise InputError(f"no column {', '.join(missing)}", f"{where}:1", "ALCF's job log header")
+    for fields in reader:
+        if fields:
+            yield _row(fields, column, f"{where}:{reader.line_num}", reader.line_num, tz)
+
+
+def _row(fields: list[str], column: dict[str, int], where: str, line: int, tz: tzinfo) -> Row:
+    if len(fields) != len(column):
+        raise InputError(f"{len(fields)} fields", where, f"{len(column)} as in the header")
+    job_id = fields[column["COBALT_JOBID"]].strip()
+    if not job_id.isalnum():
+        raise InputError(f"COBALT_JOBID is {job_id[:40]!r}", where, "a job number")
+    machine = fields[column["MACHINE_NAME"]] if "MACHINE_NAME" in column else ""
+    dates = (
+        _date_s(fields[column[name]], name, where, tz)
+        for name in ("QUEUED_TIMESTAMP", "START_TIMESTAMP")
+    )
+    numbers = (_number(fields[column[name]], name, where) for name in _NUMBERS)
+    return (line, job_id, machine, *dates, *numbers)  # type: ignore[return-value]
+
+
+def _date_s(text: str, name: str, where: str, tz: tzinfo) -> float:
+    try:
+        date = datetime.fromisoformat(text.strip())
+        return (date if date.tzinfo else date.replace(tzinfo=tz)).timestamp()
+    except (ValueError, OverflowError):
+        raise InputError(f"{name} is {text[:40]!r}", where, "YYYY-MM-DD HH:MM:SS") from None
+
+
+def _number(text: str, name: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise InputError(f"{name} is {text[:40]!r}", where, "a number")
+    return value
+
+
+def _trace(path: Path, rows: list[Row]) -> Trace:
+    lines, ids, machines, submit, start, walltime, run, requested, used = zip(*rows, strict=True)
+    known = {MACHINE_NODES.get(name.strip().lower()) for name in machines}
+    return Trace(
+        name=path.name.removesuffix(".gz").removesuffix(".csv"),
+        where=str(path),
+        # a log of several machines has no one size: the caller has to give it
+        n_nodes=known.pop() if len(known) == 1 else None,
+        dated=True,
+        lines=np.array(lines, dtype=np.int64),
+        ids=np.array(ids, dtype=object),
+        submit_s=np.array(submit),
+        start_s=np.array(start),
+        requested=np.array(requested),
+        allocated=np.array(used),
+        run_s=np.array(run),
+        walltime_s=np.array(walltime),
+    )

@@ -1,0 +1,243 @@
+"""Batsim's workload format: a JSON object with ``nb_res``, ``jobs`` and ``profiles``.
+
+Source: Batsim's documentation, *Workload*, and what Batsim 4.2.1 accepts. Reading is strict: an
+error names the file, the job or profile, and the field, where Batsim would only die.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.files import read_text, write_text
+from rebat.core.jobs import Job, Workload
+from rebat.core.units import MAX_SECONDS, to_us
+from rebat.workloads.build import seconds
+
+MAX_NODES = 2**31 - 1
+"""Batsim holds ``res`` and ``nb_res`` in a C int."""
+
+FORBIDDEN_IN_IDS = "(),|}"
+"""Characters that Batsim refuses in job ids."""
+
+_KNOWN = {"id", "subtime", "walltime", "res", "profile"}
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+def read_workload(path: Path) -> Workload:
+    """Read a Batsim workload file, plain or .gz.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its name without endings becomes the workload's name.
+
+    Returns
+    -------
+    Workload
+        Jobs in the file's order. Ids become strings. A walltime that is absent or -1 is None.
+        Fields unknown to rebat are kept in ``Job.extra``.
+
+    Raises
+    ------
+    InputError
+        With the file, the job or profile and the field, and what was expected there.
+    """
+    path = Path(path)
+    document = _decode(read_text(path), str(path))
+    try:
+        return _workload(path, document)
+    except InputError as error:
+        raise error.at(str(path)) from None
+
+
+def to_json(workload: Workload) -> dict[str, Any]:
+    """The workload as Batsim's JSON object: times in seconds, integral ones as ints.
+
+    The order of the fields is fixed. Notes go along under a key that Batsim ignores.
+    """
+    document: dict[str, Any] = {"nb_res": workload.n_nodes}
+    if workload.notes:
+        document["notes"] = list(workload.notes)
+    document["jobs"] = [_job_json(job) for job in workload.jobs]
+    document["profiles"] = workload.profiles
+    return document
+
+
+def write_workload(workload: Workload, path: Path) -> None:
+    """Write a Batsim workload file, one job or profile a line; .gz by its name."""
+    encode = msgspec.json.Encoder(decimal_format="number").encode
+    parts = []
+    for key, value in to_json(workload).items():
+        if key == "jobs":
+            text = "[\n" + ",\n".join(encode(job).decode() for job in value) + "\n]"
+        elif key == "profiles":
+            rows = (f"{encode(n).decode()}:{encode(p).decode()}" for n, p in value.items())
+            text = "{\n" + ",\n".join(rows) + "\n}"
+        else:
+            text = encode(value).decode()
+        parts.append(f'"{key}":{text}')
+    write_text(Path(path), "{" + ",\n".join(parts) + "}\n")
+
+
+def _job_json(job: Job) -> dict[str, Any]:
+    fields: dict[str, Any] = {"id": job.id, "subtime": seconds(job.submit_us)}
+    if job.walltime_us is not None:
+        fields["walltime"] = seconds(job.walltime_us)
+    return fields | {"res": job.n_nodes, "profile": job.profile} | job.extra
+
+
+def _decode(text: str, where: str) -> dict[str, Any]:
+    try:
+        document = msgspec.json.decode(text)
+    except RecursionError:
+        raise InputError("broken JSON: nested too deeply", where) from None
+    except msgspec.DecodeError as error:
+        place = _place(text, str(error))
+        hint = "valid JSON, which knows neither NaN nor Infinity"
+        raise InputError(f"broken JSON: {error}", where + place, hint) from None
+    if not isinstance(document, dict):
+        raise InputError("not a Batsim workload", where, "an object with nb_res, jobs, profiles")
+    return document
+
+
+def _place(text: str, message: str) -> str:
+    """``:line:column`` of the byte named in msgspec's message; of the end when none is."""
+    match = _BYTE.search(message)
+    before = text.encode()[: int(match[1])] if match else text.encode()
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    return f":{line}:{column}"
+
+
+def _workload(path: Path, document: dict[str, Any]) -> Workload:
+    n_nodes = _count(document, "nb_res")
+    profiles = _profiles(_required(document, "profiles", dict, "an object of profiles by name"))
+    raw_jobs = _required(document, "jobs", list, "a list of jobs")
+    if not raw_jobs:
+        raise InputError("the workload holds no job", "jobs", "at least one job")
+    jobs: dict[str, Job] = {}
+    for position, raw in enumerate(raw_jobs):
+        job = _job(raw, position, profiles)
+        if job.id in jobs:
+            raise InputError(f"duplicate job id {job.id!r}", _nth(position), "unique ids")
+        jobs[job.id] = job
+    name = path.name.removesuffix(".gz").removesuffix(".json")
+    return Workload(name, n_nodes, tuple(jobs.values()), profiles, _notes(document))
+
+
+def _notes(document: dict[str, Any]) -> tuple[str, ...]:
+    notes = document.get("notes")
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        return ()  # somebody else's key, not ours
+    return tuple(notes)
+
+
+def _nth(position: int) -> str:
+    return f"job number {position + 1} of the list"
+
+
+def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]]) -> Job:
+    if not isinstance(raw, dict):
+        raise InputError(f"not a job: {_short(raw)}", _nth(position), "an object")
+    try:
+        job_id = _job_id(raw)
+    except InputError as error:
+        raise error.at(_nth(position)) from None
+    try:
+        return _job_fields(job_id, raw, profiles)
+    except InputError as error:
+        raise error.at(f"job {job_id}") from None
+
+
+def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> Job:
+    submit_us = to_us(_time(raw, "subtime"))
+    n_nodes = _count(raw, "res")
+    profile = _required(raw, "profile", str, "the name of a profile")
+    if profile not in profiles:
+        raise InputError(f"unknown profile {profile!r}", "profile", "a name listed in profiles")
+    extra = {key: value for key, value in raw.items() if key not in _KNOWN}
+    return Job(job_id, n_nodes, submit_us, _walltime_us(raw), profile, extra)
+
+
+def _job_id(raw: dict[str, Any]) -> str:
+    value = raw.get("id")
+    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+        raise InputError(f"bad job id {_short(value)}", "id", "an int or a string, not empty")
+    text = str(value)
+    if "!" in text:
+        raise InputError(
+            f"job id {text!r} contains '!'", "id", "the bare id: Batsim adds 'w0!' on the wire"
+        )
+    bad = [c for c in text if c in FORBIDDEN_IN_IDS or not c.isprintable()]
+    if bad:
+        raise InputError(f"job id {text!r} contains {bad[0]!r}", "id", "none of ( ) , | }")
+    return text
+
+
+def _walltime_us(raw: dict[str, Any]) -> int | None:
+    if "walltime" not in raw or (raw["walltime"] == -1 and raw["walltime"] is not False):
+        return None
+    walltime_us = to_us(_time(raw, "walltime"))
+    if walltime_us <= 0:
+        value = _short(raw["walltime"])
+        raise InputError(f"walltime {value}", "walltime", "more than 0 s, or -1 for none")
+    return walltime_us
+
+
+def _profiles(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    for name, profile in raw.items():
+        try:
+            _check_profile(profile)
+        except InputError as error:
+            raise error.at(f"profile {name!r}") from None
+    return raw
+
+
+def _check_profile(profile: Any) -> None:
+    if not isinstance(profile, dict) or not isinstance(profile.get("type"), str):
+        raise InputError(f"not a profile: {_short(profile)}", expected="an object with a type")
+    if profile["type"] == "delay":
+        _time(profile, "delay")
+    ret = profile.get("ret", 0)
+    if isinstance(ret, bool) or not isinstance(ret, int):
+        raise InputError(f"return code {_short(ret)}", "ret", "an int")
+
+
+def _required(raw: dict[str, Any], key: str, kind: type, expected: str) -> Any:
+    if key not in raw:
+        raise InputError("missing", key, expected)
+    if not isinstance(raw[key], kind):
+        raise InputError(f"is {_short(raw[key])}", key, expected)
+    return raw[key]
+
+
+def _count(raw: dict[str, Any], key: str) -> int:
+    expected = f"a whole number from 1 to {MAX_NODES}"
+    value = _required(raw, key, int, expected)
+    if isinstance(value, bool) or not 1 <= value <= MAX_NODES:
+        raise InputError(f"is {_short(value)}", key, expected)
+    return int(value)
+
+
+def _time(raw: dict[str, Any], key: str) -> float:
+    expected = f"seconds, from 0 to {MAX_SECONDS:.0e}"
+    if key not in raw:
+        raise InputError("missing", key, expected)
+    value = raw[key]
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (math.isfinite(value) and 0 <= value <= MAX_SECONDS)
+    ):
+        raise InputError(f"is {_short(value)}", key, expected)
+    return float(value)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

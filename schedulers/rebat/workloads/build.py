@@ -1,0 +1,60 @@
+"""From plain arrays to a workload of delay jobs, as every importer and generator needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rebat.core.jobs import Job, Workload
+from rebat.core.units import US_PER_S, to_s
+
+
+def seconds(us: int) -> int | float:
+    """Microseconds to seconds, an int when there is no fraction.
+
+    >>> seconds(487_000_000), seconds(1_500_000)
+    (487, 1.5)
+    """
+    whole, rest = divmod(us, US_PER_S)
+    return to_s(us) if rest else whole
+
+
+def delay_profiles(run_us: Sequence[int]) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """A Batsim delay profile per distinct run time, named after it.
+
+    Returns
+    -------
+    names : list of str
+        The profile of each job, in the order given.
+    profiles : dict
+        The profiles by name, in order of first use.
+
+    Examples
+    --------
+    >>> delay_profiles([487_000_000])
+    (['delay487'], {'delay487': {'type': 'delay', 'delay': 487}})
+    """
+    name_of = {us: f"delay{seconds(us)}" for us in run_us}
+    profiles = {name: {"type": "delay", "delay": seconds(us)} for us, name in name_of.items()}
+    return [name_of[us] for us in run_us], profiles
+
+
+def delay_workload(
+    name: str,
+    n_nodes: int,
+    *,
+    ids: Sequence[str],
+    sizes: Sequence[int],
+    submit_us: Sequence[int],
+    walltime_us: Sequence[int | None],
+    run_us: Sequence[int],
+    notes: Sequence[str] = (),
+) -> Workload:
+    """A workload of delay jobs from one column per field, all of the same length.
+
+    Times are in microseconds; a walltime of None means no bound.
+    """
+    names, profiles = delay_profiles(run_us)
+    columns = zip(ids, sizes, submit_us, walltime_us, names, strict=True)
+    jobs = tuple(Job(*row) for row in columns)
+    return Workload(name, n_nodes, jobs, profiles, tuple(notes))

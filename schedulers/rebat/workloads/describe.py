@@ -1,0 +1,117 @@
+"""A workload in numbers, in the form of the papers' tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload, duration_us
+from rebat.core.units import US_PER_S
+from rebat.workloads.published import SIZE_BOUNDS
+
+WHOLE_MACHINE = 0.99
+"""Jobs of at least this share of the nodes count as jobs of the whole machine: the authors of node
+stealing cut those from 49,152 to 49,000 nodes, and from 40,960 to 40,900."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any]:
+    """What a workload asks of its machine, in plain numbers.
+
+    Parameters
+    ----------
+    workload : Workload
+    period_s : float, optional
+        Length in seconds over which the stress is taken (the month's, in Du et al. 2024, section
+        5.2). Default: from the first submission to the last.
+
+    Returns
+    -------
+    dict
+        ``name, jobs, nodes, span_s, node_seconds, stress, size_classes`` (as Table 2 of Du et
+        al. 2024), ``run_time_s`` and ``walltime_s`` (min, max, mean, median, as Table 3),
+        ``walltime_accuracy`` (run time / walltime: mean, median), ``without_walltime``,
+        ``over_walltime`` (jobs that will be killed there), ``too_large`` (jobs above the machine's
+        size) and ``notes``. What needs run times is None when some profile needs Batsim's network
+        model.
+    """
+    sizes = np.array([job.n_nodes for job in workload.jobs], dtype=np.int64)
+    submit_s = np.array([job.submit_us for job in workload.jobs]) / US_PER_S
+    span_s = float(np.ptp(submit_s)) if len(submit_s) else 0.0
+    walltime_s = np.array([_or_nan(job.walltime_us) for job in workload.jobs]) / US_PER_S
+    run_s = _run_times_s(workload)
+    return {
+        "name": workload.name,
+        "jobs": len(workload.jobs),
+        "nodes": workload.n_nodes,
+        "span_s": span_s,
+        **_load(sizes, run_s, workload.n_nodes, period_s or span_s),
+        "size_classes": size_classes(sizes, workload.n_nodes),
+        "run_time_s": _statistics(run_s),
+        "walltime_s": _statistics(walltime_s[~np.isnan(walltime_s)]),
+        **_walltime_use(run_s, walltime_s),
+        "too_large": int((sizes > workload.n_nodes).sum()),
+        "notes": list(workload.notes),
+    }
+
+
+def size_classes(sizes: npt.NDArray[np.int64], n_nodes: int) -> dict[str, int]:
+    """Jobs per size interval of Table 2 of Du et al. 2024, those of the whole machine apart."""
+    whole = sizes >= WHOLE_MACHINE * n_nodes
+    counts, _ = np.histogram(sizes[~whole], bins=[*SIZE_BOUNDS, np.inf])
+    labels = [
+        f"[{low}, {high})" if high else f">= {low}"
+        for low, high in zip(SIZE_BOUNDS, [*SIZE_BOUNDS[1:], 0], strict=True)
+    ]
+    return dict(zip(labels, counts.tolist(), strict=True)) | {"whole machine": int(whole.sum())}
+
+
+def _or_nan(value: int | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _run_times_s(workload: Workload) -> Floats | None:
+    try:
+        of_profile = {
+            name: duration_us(workload.profiles, name) / US_PER_S
+            for name in {job.profile for job in workload.jobs}
+        }
+    except InputError:
+        return None
+    return np.array([of_profile[job.profile] for job in workload.jobs])
+
+
+def _load(
+    sizes: npt.NDArray[np.int64], run_s: Floats | None, n_nodes: int, period_s: float
+) -> dict[str, float | None]:
+    if run_s is None:
+        return {"node_seconds": None, "stress": None}
+    work = float(sizes @ run_s)
+    return {"node_seconds": work, "stress": work / (n_nodes * period_s) if period_s else None}
+
+
+def _statistics(values: Floats | None) -> dict[str, float] | None:
+    if values is None or not len(values):
+        return None
+    return {
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "mean": float(values.mean()),
+        "median": float(np.median(values)),
+    }
+
+
+def _walltime_use(run_s: Floats | None, walltime_s: Floats) -> dict[str, Any]:
+    bounded = ~np.isnan(walltime_s)
+    use: dict[str, Any] = {"without_walltime": int((~bounded).sum())}
+    if run_s is None or not bounded.any():
+        return use | {"over_walltime": None if run_s is None else 0, "walltime_accuracy": None}
+    share = run_s[bounded] / walltime_s[bounded]
+    return use | {
+        "over_walltime": int((share >= 1).sum()),
+        "walltime_accuracy": {"mean": float(share.mean()), "median": float(np.median(share))},
+    }

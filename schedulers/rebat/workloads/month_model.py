@@ -1,0 +1,155 @@
+"""The parts of a generated month: sizes, run times, their coupling, arrivals, walltimes.
+
+Each function says which published number it meets, or that it is an assumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.workloads import published
+from rebat.workloads.published import PublishedMonth
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+WALLTIME_GRAIN_S = 300
+"""Assumption: people ask for multiples of 5 minutes (98.8 % of Mira's jobs of November 2018)."""
+
+WALLTIME_LIMIT_S = 86_400
+"""Assumption: the queue grants 24 h, or what the job really takes where that is more."""
+
+LEAST_ACCURACY = 0.1
+"""Assumption: run time / walltime is uniform from this to 1, mean 0.55 (Mira, November 2018: 0.56,
+over the jobs that kept within their walltime)."""
+
+STRESS_TOLERANCE = 1e-6
+"""The stress is matched to this, where the paper prints four digits."""
+
+
+def sizes(data: PublishedMonth, rng: np.random.Generator) -> Ints:
+    """Sizes with Table 2's counts, in random order."""
+    drawn = [np.full(data.class_counts[-1], data.cap)]
+    for bound, count in zip(published.SIZE_BOUNDS, data.class_counts[:-1], strict=True):
+        weights = published.PARTITION_WEIGHTS[bound]
+        drawn.append(rng.choice(list(weights), size=count, p=list(weights.values())))
+    return rng.permutation(np.concatenate(drawn)).astype(np.int64)
+
+
+def run_times(data: PublishedMonth, rng: np.random.Generator) -> Ints:
+    """Ascending run times in whole seconds with exactly the four numbers of Table 3."""
+    n = data.n_jobs
+    n_side = (n - 1) // 2  # jobs on either side of the one or two in the middle
+    below = data.min_s * (data.median_s / data.min_s) ** _strata(n_side, rng)
+    below[0] = data.min_s
+    fixed = [*np.rint(below).astype(np.int64), *[data.median_s] * (n - 2 * n_side)]
+    strata = _strata(n_side - 1, rng)
+    target = data.mean_s * n - sum(fixed) - data.max_s
+    low, high = -20.0, 50.0
+    for _ in range(100):
+        exponent = (low + high) / 2
+        total = _pareto(data, strata, exponent).sum()
+        low, high = (exponent, high) if total > target else (low, exponent)
+    above = _spread(_pareto(data, strata, high), target, data.max_s)
+    return np.array([*fixed, *above, data.max_s], dtype=np.int64)
+
+
+def _strata(n: int, rng: np.random.Generator) -> Floats:
+    """One uniform number in each of n equal parts of [0, 1], ascending."""
+    return (np.arange(n) + rng.random(n)) / n
+
+
+def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
+    """Quantiles of a Pareto law cut off at median and maximum; a negative exponent is allowed."""
+    width = np.log(data.max_s / data.median_s)
+    scale = exponent if abs(exponent) > 1e-9 else 1e-9
+    logs = -np.log1p(-u * -np.expm1(-scale * width)) / scale
+    quantiles: Ints = np.rint(data.median_s * np.exp(logs)).astype(np.int64)
+    return quantiles
+
+
+def _spread(values: Ints, target: int, largest: int) -> Ints:
+    """Add the rest that rounding leaves, one second a job, so that the sum is the target."""
+    rest = target - int(values.sum())
+    free = np.flatnonzero(values < largest)[-rest:] if rest > 0 else np.empty(0, dtype=np.int64)
+    values[free] += 1
+    if int(values.sum()) != target:
+        raise AssertionError(f"run times miss their sum by {rest} s")
+    return values
+
+
+def coupled(
+    data: PublishedMonth,
+    sizes: Ints,
+    ordered_s: Ints,
+    rng: Callable[[str], np.random.Generator],
+) -> Ints:
+    """Hand the run times out to the jobs such that the stress comes out."""
+    target = data.stress * data.n_nodes * data.length_s
+    size_rank = np.argsort(np.lexsort((rng("ties").random(len(sizes)), sizes))) / len(sizes)
+    noise = rng("coupling").random(len(sizes))
+    low, high = -1.0, 1.0
+    for _ in range(40):
+        weight = (low + high) / 2
+        run_s = _by_key(weight * size_rank + (1 - abs(weight)) * noise, ordered_s)
+        low, high = (weight, high) if float(sizes @ run_s) < target else (low, weight)
+    return _swapped(sizes, run_s, target, rng("swaps"))
+
+
+def _by_key(key: Floats, ordered_s: Ints) -> Ints:
+    run_s = np.empty_like(ordered_s)
+    run_s[np.argsort(key, kind="stable")] = ordered_s
+    return run_s
+
+
+def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) -> Ints:
+    """Swap run times between pairs while that brings the work nearer to the target.
+
+    Raises
+    ------
+    AssertionError
+        When the tolerance is not reached (it is, for all months, after some hundred pairs).
+    """
+    missing = target - float(sizes @ run_s)
+    for a, b in rng.integers(len(sizes), size=(100_000, 2)).tolist():
+        if abs(missing) <= STRESS_TOLERANCE * target:
+            return run_s
+        gain = float((sizes[a] - sizes[b]) * (run_s[b] - run_s[a]))
+        if abs(missing - gain) < abs(missing):
+            run_s[a], run_s[b] = run_s[b], run_s[a]
+            missing -= gain
+    raise AssertionError(f"the stress misses its target by {missing / target:.1e}")
+
+
+def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
+    """Assumption: relative arrival rate, 0.6 to 1.4 over the day (top at 16 h), 0.7 at weekends."""
+    hour = hour_of_month % 24
+    weekday = (first_weekday + hour_of_month // 24) % 7
+    daily: Floats = 1 + 0.4 * np.cos((hour - 16) * (2 * np.pi / 24))
+    rate: Floats = daily * np.where(weekday >= 5, 0.7, 1.0)
+    return rate
+
+
+def arrivals(data: PublishedMonth, rng: np.random.Generator) -> Floats:
+    """Ascending submission dates (s) over the month, by inversion of the cumulated rate."""
+    hours = np.arange(data.n_days * 24, dtype=np.float64)
+    rate = cycle(hours, date(data.year, data.month, 1).weekday())
+    cumulated = np.concatenate([[0.0], np.cumsum(rate)])
+    drawn = np.sort(rng.random(data.n_jobs)) * cumulated[-1]
+    dates_s: Floats = np.interp(drawn, cumulated, np.append(hours, len(hours))) * 3600
+    return np.floor(dates_s)
+
+
+def walltimes(run_s: Ints, rng: np.random.Generator) -> Ints:
+    """Assumption: run time / U[0.1, 1] in steps of 5 min, at most 24 h, above the run time."""
+    asked_s = run_s / rng.uniform(LEAST_ACCURACY, 1.0, len(run_s))
+    needed_s = (run_s + 1).astype(np.float64)
+    return np.maximum(np.minimum(_grain(asked_s), WALLTIME_LIMIT_S), _grain(needed_s))
+
+
+def _grain(values_s: Floats) -> Ints:
+    return (np.ceil(values_s / WALLTIME_GRAIN_S) * WALLTIME_GRAIN_S).astype(np.int64)

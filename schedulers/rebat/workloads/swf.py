@@ -1,0 +1,140 @@
+"""Standard Workload Format, the form of the Parallel Workloads Archive.
+
+Source: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers",
+JSSPP 1999, and the archive's definition of version 2.2. Fields used, counted from 1: 1 job number,
+2 submission (s), 3 wait (s), 4 run time (s), 5 allocated processors, 8 requested processors,
+9 requested time (s), 11 status. -1 means not known.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+from rebat.core.files import read_text
+from rebat.core.jobs import Workload
+from rebat.workloads.columns import Trace
+from rebat.workloads.trace import to_workload, trace_options
+
+N_FIELDS = 18
+PARTIAL_STATUSES = (2, 3, 4)
+"""Records of single executions of a job whose summary record stands before them."""
+
+EARLIEST_EPOCH_S = 5e8
+"""Dates after this (1985) count from the Unix epoch: some traces leave UnixStartTime out."""
+
+_HEADER = re.compile(r";\s*(MaxNodes|MaxProcs|UnixStartTime):\s*(-?\d{1,15})")
+
+
+def read_swf(path: Path, **options: Any) -> Workload:
+    """Read a trace in the Standard Workload Format, plain or .gz.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    **options
+        See `rebat.workloads.trace.TraceOptions`. ``n_nodes`` defaults to the header's MaxProcs
+        (sizes are processors), or MaxNodes.
+
+    Returns
+    -------
+    Workload
+        Jobs by submission, under the trace's own job numbers; a delay profile per distinct run
+        time; notes on what was dropped, cut or raised.
+
+    Raises
+    ------
+    InputError
+        With the file and line.
+    """
+    chosen = trace_options(options)
+    return to_workload(_parse(Path(path)), chosen)
+
+
+def _parse(path: Path) -> Trace:
+    text = read_text(path).splitlines()
+    numbered = [(n, line) for n, line in enumerate(text, 1) if line.strip()]
+    header = _header(line for _, line in numbered if line.lstrip().startswith(";"))
+    rows = [(n, line) for n, line in numbered if not line.lstrip().startswith(";")]
+    if not rows:
+        raise InputError("the trace holds no job", str(path), "lines of 18 numbers")
+    lines = np.array([n for n, _ in rows], dtype=np.int64)
+    table = _numbers(path, [line for _, line in rows], lines)
+    trace = _trace(path, table, lines, header)
+    return trace.keep(
+        ~np.isin(table[:, 10], PARTIAL_STATUSES), "records of partial executions (status 2, 3, 4)"
+    )
+
+
+def _header(comments: Any) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for comment in comments:
+        match = _HEADER.match(comment.lstrip())
+        if match and int(match[2]) > 0:
+            values.setdefault(match[1], int(match[2]))
+    return values
+
+
+def _numbers(path: Path, rows: list[str], lines: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Fields 1 to 11 of all rows: read at once, then line by line if something is wrong."""
+    try:
+        # the 18th field is asked for only so that a truncated line is noticed
+        table = np.loadtxt(rows, usecols=(*range(11), N_FIELDS - 1), ndmin=2, comments=None)
+    except ValueError:
+        table = None
+    if table is None or not np.isfinite(table).all():
+        for line, row in zip(lines, rows, strict=True):
+            _check_row(row, f"{path}:{line}")
+        raise InputError("is not a table of numbers", str(path), "lines of 18 numbers")
+    odd = np.flatnonzero((table[:, 0] != np.floor(table[:, 0])) | (np.abs(table[:, 0]) > 2**53))
+    if len(odd):
+        raise InputError(
+            f"job number {table[odd[0], 0]:g}", f"{path}:{lines[odd[0]]}", "a whole number"
+        )
+    return table
+
+
+def _check_row(row: str, where: str) -> None:
+    fields = row.split()
+    if len(fields) < N_FIELDS:
+        raise InputError(f"{len(fields)} fields", where, f"{N_FIELDS} fields in every line")
+    for position, field in enumerate(fields[:N_FIELDS], 1):
+        try:
+            finite = bool(np.isfinite(float(field)))
+        except ValueError:
+            finite = False
+        if not finite:
+            raise InputError(f"field {position} is {field[:40]!r}", where, "a number")
+
+
+def _trace(
+    path: Path,
+    table: npt.NDArray[np.float64],
+    lines: npt.NDArray[np.int64],
+    header: dict[str, int],
+) -> Trace:
+    start_epoch_s = header.get("UnixStartTime", 0)
+    submit_s = table[:, 1] + start_epoch_s
+    if (early := np.flatnonzero(table[:, 1] < 0)).size:
+        value = table[early[0], 1]
+        raise InputError(f"submission date {value:g}", f"{path}:{lines[early[0]]}", "0 s or later")
+    return Trace(
+        name=path.name.removesuffix(".gz").removesuffix(".swf"),
+        where=str(path),
+        n_nodes=header.get("MaxProcs", header.get("MaxNodes")),
+        dated=start_epoch_s > 0 or bool(submit_s.max() >= EARLIEST_EPOCH_S),
+        lines=lines,
+        ids=np.array([str(number) for number in table[:, 0].astype(np.int64).tolist()], object),
+        submit_s=submit_s,
+        start_s=np.where(table[:, 2] >= 0, submit_s + table[:, 2], np.nan),
+        requested=table[:, 7],
+        allocated=table[:, 4],
+        run_s=table[:, 3],
+        walltime_s=table[:, 8],
+    )

@@ -1,0 +1,259 @@
+"""What every trace importer does after parsing: select, repair, shift, and say so.
+
+The importers fill a ``Trace`` (a column per field); ``to_workload`` makes a workload of it under
+``TraceOptions`` and writes into ``Workload.notes`` how many jobs it dropped, cut or changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.jobs import Workload
+from rebat.core.units import MAX_SECONDS, US_PER_S
+from rebat.workloads.build import delay_workload
+from rebat.workloads.calendar import in_months, month_start_s, zone
+from rebat.workloads.columns import Floats, Trace, counted
+from rebat.workloads.walltime_rules import MISSING_WALLTIME_RULES, OVERRUN_RULES
+
+MAX_SIZE = 2**31 - 1
+
+
+class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a trace becomes a workload.
+
+    Attributes
+    ----------
+    n_nodes : int, optional
+        Size of the machine; otherwise what the trace says.
+    months : str or sequence of str, optional
+        Keep the jobs of these calendar months, ``"2018-11"``.
+    tz : str
+        Time zone of the months, and of dates that the trace prints without one.
+    by : {"submit", "start"}
+        Which date of a job decides on its month.
+    first_s, last_s : float, optional
+        Keep the submissions in [first_s, last_s), seconds from time zero (see ``origin``).
+    origin : {"first-job", "month"}
+        Time zero of the workload: its first submission, or midnight on the first day of the
+        first job's month.
+    size : {"requested", "allocated"}
+        Which number of nodes to believe first; the other one stands in where it is missing.
+    cap : int, optional
+        Cut larger jobs to this many nodes (Du et al. 2024, section 5.2: 49,152 to 49,000).
+    overrun : {"raise-walltime", "clamp", "drop", "keep"}
+        What to do with jobs that ran up to their walltime or longer, see ``OVERRUN_RULES``.
+    missing_walltime : {"run", "none", "drop"}
+        Jobs without walltime: run time + 1 s, no bound, or leave them out.
+    max_jobs : int, optional
+        Keep only so many jobs, the first submitted ones (the walltime rules may drop some of them).
+    """
+
+    n_nodes: int | None = None
+    months: str | tuple[str, ...] | list[str] | None = None
+    tz: str = "UTC"
+    by: str = "submit"
+    first_s: float | None = None
+    last_s: float | None = None
+    origin: str = "first-job"
+    size: str = "requested"
+    cap: int | None = None
+    overrun: str = "raise-walltime"
+    missing_walltime: str = "run"
+    max_jobs: int | None = None
+
+
+def trace_options(options: dict[str, Any]) -> TraceOptions:
+    """Options by keyword, checked.
+
+    Raises
+    ------
+    InputError
+        For an unknown option or value, with the choices.
+    """
+    for key in options:
+        if key not in TraceOptions.__struct_fields__:
+            raise unknown_name("trace option", key, TraceOptions.__struct_fields__)
+    chosen = TraceOptions(**options)
+    for key, choices in _CHOICES.items():
+        if getattr(chosen, key) not in choices:
+            raise unknown_name(f"value of the option {key}:", getattr(chosen, key), choices)
+    for key in ("n_nodes", "cap", "max_jobs"):
+        value = getattr(chosen, key)
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InputError(f"is {value!r}", f"option {key}", "a whole number, at least 1")
+    zone(chosen.tz)
+    return chosen
+
+
+def to_workload(trace: Trace, options: TraceOptions) -> Workload:
+    """Apply the options to a parsed trace.
+
+    Raises
+    ------
+    InputError
+        When a row makes no sense (file and line), when no job is left, or when an option needs
+        what the trace does not have.
+    """
+    _check_rows(trace)
+    trace = _select_months(trace, options)
+    sizes = _sizes(trace, options)
+    trace = trace.keep((trace.run_s > 0) & (sizes > 0), "no run time or no nodes")
+    trace = _select_window(trace, options)
+    trace = trace.take(np.argsort(trace.submit_s, kind="stable")[: options.max_jobs])
+    trace = _walltimes(trace, options)
+    _check_not_empty(trace)
+    return _build(trace, options)
+
+
+def _check_rows(trace: Trace) -> None:
+    span = f"0 to {MAX_SECONDS:.0e} s"
+    _refuse(trace, "submission date", trace.submit_s, low=0, high=MAX_SECONDS, expected=span)
+    for what, values in (("run time", trace.run_s), ("walltime", trace.walltime_s)):
+        expected = f"{span}, or -1 when not known"
+        _refuse(trace, what, values, low=-1, high=MAX_SECONDS, expected=expected)
+    for values in (trace.requested, trace.allocated):
+        whole = np.where(values == np.floor(values), values, np.inf)  # inf: refused as too large
+        expected = f"a whole number up to {MAX_SIZE}"
+        _refuse(
+            trace, "number of nodes", whole, low=-1, high=MAX_SIZE, expected=expected, shown=values
+        )
+
+
+def _refuse(
+    trace: Trace,
+    what: str,
+    values: Floats,
+    *,
+    low: float,
+    high: float,
+    expected: str,
+    shown: Floats | None = None,
+) -> None:
+    bad = np.flatnonzero((values < low) | (values > high))
+    if len(bad):
+        value = (values if shown is None else shown)[bad[0]]
+        where = f"{trace.where}:{trace.lines[bad[0]]}"
+        raise InputError(f"{what} of job {trace.ids[bad[0]]} is {value:g}", where, expected)
+
+
+def _check_not_empty(trace: Trace) -> None:
+    if not len(trace):
+        dropped = "; ".join(trace.notes)
+        raise InputError(
+            "no job is left" + (f" ({dropped})" if dropped else ""), trace.where, "at least one job"
+        )
+
+
+def _select_months(trace: Trace, options: TraceOptions) -> Trace:
+    if options.months is None:
+        return trace
+    if not trace.dated:
+        raise InputError(
+            "cannot select months: the trace has no calendar dates",
+            trace.where,
+            "UnixStartTime in its header, or dates from the Unix epoch",
+        )
+    dates = trace.submit_s if options.by == "submit" else trace.start_s
+    if options.by == "start" and np.isnan(dates).any():
+        raise InputError("cannot select months by start: a start is not known", trace.where)
+    months = (options.months,) if isinstance(options.months, str) else tuple(options.months)
+    selected = trace.take(in_months(dates, months, options.tz))
+    if not len(selected):
+        raise InputError(f"no job in {', '.join(months)} ({options.tz})", trace.where)
+    return selected
+
+
+def _sizes(trace: Trace, options: TraceOptions) -> Floats:
+    first, second = trace.requested, trace.allocated
+    if options.size == "allocated":
+        first, second = second, first
+    return np.where(first > 0, first, second)
+
+
+def _origin_s(trace: Trace, options: TraceOptions) -> float:
+    first_s = float(trace.submit_s.min())
+    if options.origin == "first-job":
+        return first_s
+    if not trace.dated:
+        raise InputError("cannot count from the month: the trace has no dates", trace.where)
+    return month_start_s(first_s, options.tz)
+
+
+def _select_window(trace: Trace, options: TraceOptions) -> Trace:
+    _check_not_empty(trace)
+    since_s = trace.submit_s - _origin_s(trace, options)
+    low = -np.inf if options.first_s is None else options.first_s
+    high = np.inf if options.last_s is None else options.last_s
+    return trace.take((since_s >= low) & (since_s < high))
+
+
+def _walltimes(trace: Trace, options: TraceOptions) -> Trace:
+    missing = ~(trace.walltime_s > 0)
+    if missing.any():
+        trace = MISSING_WALLTIME_RULES[options.missing_walltime](trace, missing)
+    over = trace.run_s >= trace.walltime_s
+    return OVERRUN_RULES[options.overrun](trace, over) if over.any() else trace
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "by": ("submit", "start"),
+    "origin": ("first-job", "month"),
+    "size": ("requested", "allocated"),
+    "overrun": tuple(OVERRUN_RULES),
+    "missing_walltime": tuple(MISSING_WALLTIME_RULES),
+}
+
+
+def _build(trace: Trace, options: TraceOptions) -> Workload:
+    n_nodes = options.n_nodes or trace.n_nodes
+    if n_nodes is None:
+        raise InputError(
+            "the trace does not say how large the machine is; give n_nodes", trace.where
+        )
+    notes = list(trace.notes)
+    sizes = _capped(_sizes(trace, options), options.cap, n_nodes, notes)
+    walltime_us = _us(np.nan_to_num(trace.walltime_s, nan=-1.0))
+    return delay_workload(
+        trace.name,
+        n_nodes,
+        ids=_unique(trace.ids.tolist(), notes),
+        sizes=sizes.astype(np.int64).tolist(),
+        submit_us=_us(trace.submit_s - _origin_s(trace, options)),
+        walltime_us=[None if us < 0 else us for us in walltime_us],
+        run_us=_us(trace.run_s),
+        notes=notes,
+    )
+
+
+def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> Floats:
+    if cap is not None and (sizes > cap).any():
+        notes.append(f"{counted((sizes > cap).sum())} larger than {cap} nodes: cut to {cap}")
+        sizes = np.minimum(sizes, cap)
+    if (sizes > n_nodes).any():
+        n_large = (sizes > n_nodes).sum()
+        notes.append(f"{counted(n_large)} larger than the machine of {n_nodes} nodes: kept")
+    return sizes
+
+
+def _unique(ids: list[str], notes: list[str]) -> list[str]:
+    """A suffix for job numbers that come again: a log has a record per restart of a job."""
+    if len(set(ids)) == len(ids):
+        return ids
+    seen: dict[str, int] = {}
+    names = []
+    for job_id in ids:
+        seen[job_id] = seen.get(job_id, 0) + 1
+        names.append(job_id if seen[job_id] == 1 else f"{job_id}-{seen[job_id]}")
+    notes.append(
+        f"{counted(len(ids) - len(seen))} with a repeated number: renamed, as in 7, 7-2, 7-3"
+    )
+    return names
+
+
+def _us(values_s: Floats) -> list[int]:
+    micro: list[int] = np.rint(values_s * US_PER_S).astype(np.int64).tolist()
+    return micro

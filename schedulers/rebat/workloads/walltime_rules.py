@@ -1,0 +1,66 @@
+"""What to do with jobs without walltime, and with jobs that ran up to it or over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from rebat.workloads.columns import Mask, Trace, counted
+
+
+def _missing_run(trace: Trace, missing: Mask) -> Trace:
+    walltime_s = np.where(missing, trace.run_s + 1, trace.walltime_s)
+    note = f"{counted(missing.sum())} without walltime: it was set to the run time + 1 s"
+    return replace(trace, walltime_s=walltime_s).noting(note)
+
+
+def _missing_none(trace: Trace, missing: Mask) -> Trace:
+    walltime_s = np.where(missing, np.nan, trace.walltime_s)
+    note = f"{counted(missing.sum())} without walltime: left without bound"
+    return replace(trace, walltime_s=walltime_s).noting(note)
+
+
+def _missing_drop(trace: Trace, missing: Mask) -> Trace:
+    return trace.keep(~missing, "no walltime")
+
+
+def _raise_walltime(trace: Trace, over: Mask) -> Trace:
+    """The authors of node stealing: the job ran so long, so its walltime was longer."""
+    walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
+    note = (
+        f"{counted(over.sum())} ran up to or over the walltime: it was raised to the run time + 1 s"
+    )
+    return replace(trace, walltime_s=walltime_s).noting(note)
+
+
+def _clamp(trace: Trace, over: Mask) -> Trace:
+    # Batsim kills at run time == walltime. Half of it where 1 s less would leave nothing.
+    below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
+    note = f"{counted(over.sum())} ran up to or over the walltime: the run time was cut to 1 s less"
+    return replace(trace, run_s=np.where(over, below_s, trace.run_s)).noting(note)
+
+
+def _drop_overrun(trace: Trace, over: Mask) -> Trace:
+    return trace.keep(~over, "ran up to or over the walltime")
+
+
+def _keep_overrun(trace: Trace, over: Mask) -> Trace:
+    return trace.noting(
+        f"{counted(over.sum())} will be killed at the walltime, as the trace ran over"
+    )
+
+
+Rule = Callable[[Trace, Mask], Trace]
+OVERRUN_RULES: dict[str, Rule] = {
+    "raise-walltime": _raise_walltime,
+    "clamp": _clamp,
+    "drop": _drop_overrun,
+    "keep": _keep_overrun,
+}
+MISSING_WALLTIME_RULES: dict[str, Rule] = {
+    "run": _missing_run,
+    "none": _missing_none,
+    "drop": _missing_drop,
+}
