@@ -9,7 +9,7 @@ Each structure is a few flat arrays made once per batch and reset for each scena
 - The *running attempts* are kept by decreasing end: the next completion is the last element, and
   the ends read backwards are the profile that EASY needs.
 - The *profile* is the number of free processors over time as steps ``(times[i], free[i])``, each
-  valid until the next one and the last one for ever. Every start is the date of a step, because
+  valid until the next one and the last one until `NEVER`. Every start is the date of a step, because
   processors only become free when an attempt ends.
 """
 
@@ -26,6 +26,9 @@ Ints = NDArray[np.int64]
 ABSENT = 1 << 62
 """Size of a place whose job does not wait: larger than any machine."""
 
+
+NEVER = 1 << 62
+"""A date after all others."""
 
 NONE = 1 << 60
 """The place of no job."""
@@ -152,8 +155,9 @@ def push(running: Running, job: int, end: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def new_profile(n: int) -> Profile:
-    """Room for n jobs, each with a start and an end, besides the step of the present."""
-    return Profile(np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64), np.ones(1, np.int64))
+    """Room for n jobs, each with a start and an end, the step of the present, and `NEVER`."""
+    room = 2 * n + 3
+    return Profile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -172,6 +176,7 @@ def rebuild(profile: Profile, running: Running, sizes: Ints, now: int, n_procs: 
             profile.times[step] = running.ends[i]
         free += sizes[running.jobs[i]]
         profile.free[step] = free
+    profile.times[step + 1] = NEVER
     profile.count[0] = step + 1
 
 
@@ -183,83 +188,66 @@ def forget_past(profile: Profile, now: int) -> None:
         first += 1
     if first:
         count = profile.count[0] - first
-        for i in range(count):
+        for i in range(count + 1):
             profile.times[i] = profile.times[i + first]
             profile.free[i] = profile.free[i + first]
         profile.count[0] = count
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def window_end(profile: Profile, step: int, size: int, length: int) -> int:
-    """Whether an attempt fits from a step on.
-
-    Returns the first step at or after its end, or ``-1 - j`` where j is the first step of its
-    window that has too few free processors.
-    """
-    if profile.free[step] < size:
-        return -1 - step
-    end = profile.times[step] + length
-    count = profile.count[0]
-    last = step + 1
-    while last < count and profile.times[last] < end:
-        if profile.free[last] < size:
-            return -1 - last
-        last += 1
-    return last
+def fits_now(profile: Profile, size: int, length: int) -> bool:
+    """Whether an attempt fits from the first step on."""
+    end = profile.times[0] + length
+    step = 0
+    while profile.times[step] < end:
+        if profile.free[step] < size:
+            return False
+        step += 1
+    return True
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def carve(profile: Profile, step: int, last: int, end: int, size: int) -> None:
-    """Take `size` processors from `step` until `end`; `last` is the first step at or after it."""
-    count = profile.count[0]
-    if last == count or profile.times[last] != end:
-        for i in range(count, last, -1):
+def carve(profile: Profile, start: int, size: int, length: int) -> None:
+    """Take `size` processors from the step at `start` on for `length`."""
+    end = start + length
+    last = 0
+    while profile.times[last] < end:
+        last += 1
+    carve_until(profile, last, start, end, size)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def carve_until(profile: Profile, last: int, start: int, end: int, size: int) -> None:
+    """The same when `last` is known, the first step at or after `end`."""
+    if profile.times[last] != end:
+        count = profile.count[0]
+        profile.count[0] = count + 1
+        for i in range(count + 1, last, -1):  # with the end mark
             profile.times[i] = profile.times[i - 1]
             profile.free[i] = profile.free[i - 1]
         profile.times[last] = end
         profile.free[last] = profile.free[last - 1]
-        profile.count[0] = count + 1
-    for i in range(step, last):
-        profile.free[i] -= size
+    step = last - 1
+    while step >= 0 and profile.times[step] >= start:
+        profile.free[step] -= size
+        step -= 1
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def reserve(profile: Profile, size: int, length: int) -> int:
     """Take the earliest window for an attempt; returns its start.
 
-    The last step has all processors free, so there always is one.
+    One pass without unpredictable branches: `start` is where the current run of wide enough steps
+    begins, or the end of the current step if that one is too narrow. There always is a window,
+    since all processors are free in the last step, which ends `NEVER`.
     """
+    start = profile.times[0]
     step = 0
     while True:
-        while profile.free[step] < size:
-            step += 1
-        last = window_end(profile, step, size, length)
-        if last >= 0:
+        end = profile.times[step + 1]
+        start = end if profile.free[step] < size else start
+        step += 1
+        if end - start >= length:
             break
-        step = -last  # past the step that is too narrow: no window may contain it
-    start = profile.times[step]
-    carve(profile, step, last, start + length, size)
+    carve_until(profile, step, start, start + length, size)
     return start
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def start_now(profile: Profile, size: int, length: int) -> bool:
-    """Take a window that starts at the first step, if there is one."""
-    last = window_end(profile, 0, size, length)
-    if last < 0:
-        return False
-    carve(profile, 0, last, profile.times[0] + length, size)
-    return True
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def restore(profile: Profile, start: int, size: int, length: int) -> None:
-    """Take a window known from an earlier round, whose start is a step of this profile."""
-    low, high = 0, profile.count[0]
-    while low < high:  # the first step not before the start
-        middle = (low + high) // 2
-        if profile.times[middle] < start:
-            low = middle + 1
-        else:
-            high = middle
-    carve(profile, low, window_end(profile, low, size, length), start + length, size)

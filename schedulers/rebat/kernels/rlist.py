@@ -32,10 +32,13 @@ import numpy as np
 from numba import njit
 
 from rebat.kernels.resilient_state import (
+    NEVER,
     Ints,
     Queue,
     Running,
+    carve,
     fill_queue,
+    fits_now,
     forget_past,
     insert,
     new_profile,
@@ -47,14 +50,7 @@ from rebat.kernels.resilient_state import (
     rebuild,
     remove,
     reserve,
-    restore,
-    start_now,
-    window_end,
 )
-
-
-NEVER = 1 << 62
-"""Date of no reservation: every attempt ends before it."""
 
 
 @njit(cache=True, nogil=True)
@@ -213,7 +209,8 @@ def reserving(
                 job = next_waiting(queue, job + 1)
             job = next_fit(queue, job, profile.free[0])
             while job < n:
-                if start_now(profile, p[job], t[job]):
+                if fits_now(profile, p[job], t[job]):
+                    carve(profile, now, p[job], t[job])
                     begin(queue, running, job, now, t[job], starts, cursor)
                 job = next_fit(queue, job + 1, profile.free[0])
             if running.count[0] == 0:
@@ -254,14 +251,17 @@ def conservative(
                 job = next_waiting(queue, job + 1)
             candidate = next_fit(queue, planned, profile.free[0])
             while candidate < n:
-                if window_end(profile, 0, p[candidate], t[candidate]) >= 0:
-                    while planned <= candidate:
-                        job = next_waiting(queue, planned)
-                        plan[job] = reserve(profile, p[job], t[job])
-                        if plan[job] == now:
-                            begin(queue, running, job, now, t[job], starts, cursor)
-                        planned = job + 1
-                candidate = next_fit(queue, candidate + 1, profile.free[0])
+                if not fits_now(profile, p[candidate], t[candidate]):
+                    candidate = next_fit(queue, candidate + 1, profile.free[0])
+                    continue
+                job = next_waiting(queue, planned)
+                plan[job] = reserve(profile, p[job], t[job])
+                planned = job + 1
+                if plan[job] == now:
+                    begin(queue, running, job, now, t[job], starts, cursor)
+                    candidate = next_fit(queue, max(candidate, planned), profile.free[0])
+                elif job == candidate:
+                    candidate = next_fit(queue, planned, profile.free[0])
             if running.count[0] == 0:
                 break
             now, _, first_failed = complete(queue, running, p, left)
@@ -270,7 +270,7 @@ def conservative(
                 rebuild(profile, running, p, now, n_procs)
                 job = next_waiting(queue, 0)
                 while job < planned:
-                    restore(profile, plan[job], p[job], t[job])
+                    carve(profile, plan[job], p[job], t[job])
                     job = next_waiting(queue, job + 1)
             else:
                 forget_past(profile, now)
@@ -311,7 +311,8 @@ def stale(
                 job = next_waiting(queue, job + 1)
             job = next_fit(queue, job, profile.free[0])
             while job < n:
-                if start_now(profile, p[job], t[job]):
+                if fits_now(profile, p[job], t[job]):
+                    carve(profile, now, p[job], t[job])
                     begin(queue, running, job, now, t[job], starts, cursor)
                 job = next_fit(queue, job + 1, profile.free[0])
             if running.count[0] == 0:

@@ -1,0 +1,17 @@
+"""What the tests share: where recorded data lies, and builders of small scenarios."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with recorded conversations and traces; tests skip where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the recorded data folder 'shared' beside the project")
+    return SHARED

@@ -1,0 +1,76 @@
+"""The engine, fed the recorded replies of real schedulers, says what the real Batsim said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rebat.engine.engine import Engine, EngineOptions
+from rebat.models.failures.events import read_events
+from rebat.protocol.batsim4 import decode_reply, encode_message
+from rebat.workloads.batsim_json import read_workload
+
+# (recording, hosts of its flat platform)
+FLAT = [
+    ("events_filler_flat", 4),
+    ("kill_exec_same_msg_flat", 4),
+    ("dyn_same", 4),
+    ("dyn_requeue", 4),
+    ("dyn_full", 4),
+    ("py_fault", 4),
+    ("walltime", 4),
+    ("easy_bf_250", 128),
+    ("conservative_bf_250", 128),
+]
+
+
+def replay(folder: Path, name: str, hosts: int) -> list[tuple[dict, dict]]:
+    """Pairs of (Batsim's recorded message, the engine's) along one conversation."""
+    lines = [json.loads(line) for line in (folder / f"{name}.jsonl").open()]
+    said = [line["msg"] for line in lines if line["dir"] == "batsim->sched"]
+    answers = iter([line["raw"] for line in lines if line["dir"] == "sched->batsim"])
+    config = said[0]["events"][0]["data"]["config"]
+    events_file = folder / f"{name}.events"
+    if name == "py_fault":
+        events_file = folder / "events_filler.events"
+    engine = Engine(
+        read_workload(folder / f"{name}.workload.json"),
+        n_nodes=hosts,
+        machine_events=read_events(events_file) if events_file.exists() else (),
+        options=EngineOptions(
+            dynamic_jobs=config["dynamic-jobs-enabled"],
+            acknowledge_dynamic_jobs=config["dynamic-jobs-acknowledged"],
+            profile_reuse=config["profile-reuse-enabled"],
+            forward_profiles=config["profiles-forwarded-on-submission"],
+        ),
+    )
+    heard: list[dict] = []
+
+    def scheduler(message):
+        heard.append(json.loads(encode_message(message)))
+        return decode_reply(next(answers).encode())
+
+    engine.run(scheduler)
+    assert len(heard) == len(said)
+    return list(zip(said, heard, strict=True))
+
+
+@pytest.mark.parametrize(("name", "hosts"), FLAT)
+def test_messages_equal_batsims(shared: Path, name: str, hosts: int) -> None:
+    for expected, got in replay(shared / "transcripts", name, hosts):
+        for event in expected["events"]:
+            if event["type"] == "SIMULATION_BEGINS":
+                for key in ("compute_resources", "workloads"):  # names of hosts and files
+                    event["data"].pop(key), got["events"][0]["data"].pop(key)
+        assert rounded(got) == rounded(expected)
+
+
+def rounded(value):
+    """Numbers on Batsim's wire have six decimals."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return round(value, 6) if isinstance(value, float) else value
