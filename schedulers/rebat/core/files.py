@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,8 +50,41 @@ def open_text(path: Path) -> Iterator[IO[str]]:
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rt", encoding="utf-8") as lines:
             yield lines  # type: ignore[misc]
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(f"cannot read the file: {reason}", str(path)) from None
     except UnicodeDecodeError:
         raise InputError("is not a text file", str(path), "UTF-8 text, plain or .gz") from None
+
+
+@contextmanager
+def atomic_folder(path: Path, mark: str) -> Iterator[Path]:
+    """A temporary folder beside ``path`` that takes its place when the block ends well.
+
+    What stood there before is replaced only if it was empty or holds a file named ``mark``, the
+    sign of an earlier result.
+
+    Raises
+    ------
+    InputError
+        When something else stands there, or the folder cannot be made.
+    """
+    if path.exists() and any(path.iterdir()) and not (path / mark).exists():
+        raise InputError("exists and holds no earlier result", str(path), "a new or empty folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise InputError(f"cannot make the folder: {error.strerror}", str(path)) from None
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        if path.exists():
+            old = temporary.with_name(temporary.name + ".old")
+            path.rename(old)
+            temporary.rename(path)
+            shutil.rmtree(old)
+        else:
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

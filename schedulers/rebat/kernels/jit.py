@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -12,3 +13,14 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function to machine code (plain Python under ``NUMBA_DISABLE_JIT=1``)."""
     compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
     return compiled
+
+
+def is_compiled() -> bool:
+    """Whether the planning kernels are in numba's cache already (or need no compiling)."""
+    from rebat.kernels import counts
+
+    stats = getattr(counts.compress, "_cache", None)
+    path = getattr(stats, "cache_path", None)
+    if numba.config.DISABLE_JIT or path is None:
+        return True
+    return any(Path(path).glob("counts.compress-*.nbi"))

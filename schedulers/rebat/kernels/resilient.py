@@ -16,13 +16,14 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.kernels import rlist, rshelf
-from rebat.kernels.resilient_state import Ints
+from rebat.kernels.resilient_state import Batch, Ints
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
 """The five of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are understood as well."""
@@ -43,7 +44,7 @@ ALL = -1
 """Reservation depth m = ``|Q|``: every waiting job has a reservation."""
 
 _LIMIT = 1 << 61
-_Run = Callable[[Ints, Ints, Ints, int, Ints, Ints, Ints], None]
+_Kernel = Callable[[Batch], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ def makespans(
     sizes: ArrayLike,
     rank: ArrayLike,
     failures: ArrayLike,
-    n_procs: int,
     *,
+    n_procs: int,
     reservations: str = "paper",
     threads: int = 1,
 ) -> Ints:
@@ -133,25 +134,21 @@ def makespans(
 
     Examples
     --------
-    >>> makespans("R-LIST-0", [4, 3, 2], [2, 2, 1], [0, 1, 2], [[0, 0, 0], [0, 1, 0]], 4).tolist()
+    >>> makespans("R-LIST-0", [4, 3, 2], [2, 2, 1], [0, 1, 2], [[0, 0, 0], [0, 1, 0]], n_procs=4)
     [5, 6]
     """
-    run = _kernel(which, reservations, np.size(times))
+    play = _kernel(which, reservations, np.size(times))
     t, p, order, fails = _checked(times, sizes, rank, failures, n_procs)
     result = np.zeros(len(fails), np.int64)
     nothing = np.empty(0, np.int64)
 
     def part(rows: slice) -> None:
-        queue_order = np.ascontiguousarray(fails[rows][:, order])
-        run(t[order], p[order], queue_order, n_procs, result[rows], nothing, nothing)
+        in_order = np.ascontiguousarray(fails[rows][:, order])
+        play(Batch(t[order], p[order], in_order, n_procs, result[rows], nothing, nothing))
 
     edges = np.linspace(0, len(fails), max(1, min(threads, len(fails))) + 1).astype(int).tolist()
-    rows = [slice(first, last) for first, last in zip(edges, edges[1:], strict=False)]
-    if len(rows) == 1:
-        part(rows[0])
-    else:
-        with ThreadPoolExecutor(len(rows)) as pool:
-            list(pool.map(part, rows))
+    with ThreadPoolExecutor(len(edges) - 1) as pool:
+        list(pool.map(part, (slice(first, last) for first, last in pairwise(edges))))
     return result
 
 
@@ -161,8 +158,8 @@ def starts(
     sizes: ArrayLike,
     rank: ArrayLike,
     failures: ArrayLike,
-    n_procs: int,
     *,
+    n_procs: int,
     reservations: str = "paper",
 ) -> list[Ints]:
     """The schedule of one failure scenario: per job the start dates of its ``f + 1`` attempts.
@@ -171,41 +168,40 @@ def starts(
 
     Examples
     --------
-    >>> [list(map(int, s)) for s in starts("R-SHELF-B", [4, 3], [1, 1], [0, 1], [0, 1], 2)]
+    >>> [list(map(int, s)) for s in starts("R-SHELF-B", [4, 3], [1, 1], [0, 1], [0, 1], n_procs=2)]
     [[0], [0, 4]]
     """
-    run = _kernel(which, reservations, np.size(times))
+    play = _kernel(which, reservations, np.size(times))
     t, p, order, fails = _checked(times, sizes, rank, failures, n_procs)
     if len(fails) != 1:
         raise InputError(f"{len(fails)} failure scenarios", expected="one")
-    attempts = fails[0][order] + 1
+    in_order = np.ascontiguousarray(fails[:, order])
+    attempts = in_order[0] + 1
     ends = np.cumsum(attempts)
-    dates = np.empty(int(attempts.sum()), np.int64)
-    cursor = ends - attempts
-    rows = np.ascontiguousarray(fails[:, order])
-    run(t[order], p[order], rows, n_procs, np.zeros(1, np.int64), dates, cursor)
-    schedule = dict(zip(order.tolist(), np.split(dates, ends[:-1]), strict=False))
-    return [schedule[job] for job in range(len(t))]
+    dates, result = np.empty(attempts.sum(), np.int64), np.zeros(1, np.int64)
+    play(Batch(t[order], p[order], in_order, n_procs, result, dates, ends - attempts))
+    by_place = np.split(dates, ends[:-1])
+    return [by_place[place] for place in np.argsort(order)]
 
 
-def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Run:
+def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
     """The kernel for a heuristic and a way to keep reservations, as one function of the arrays."""
     chosen = heuristic(which) if isinstance(which, str) else which
     if reservations not in RESERVATIONS:
         raise unknown_name("kind of reservations", reservations, RESERVATIONS)
     if chosen.depth is None:
-        return lambda t, p, f, procs, *out: rshelf.shelves(t, p, f, procs, chosen.backfill, *out)
+        return lambda batch: rshelf.shelves(batch, chosen.backfill)
     depth = n if chosen.depth == ALL else min(chosen.depth, n)
     easy_head = reservations == "easy_head"
     if depth == 0:
-        return rlist.greedy  # type: ignore[no-any-return]
+        return rlist.greedy
     if reservations == "stale":
-        return lambda t, p, f, procs, *out: rlist.stale(t, p, f, procs, depth, *out)
+        return lambda batch: rlist.stale(batch, depth)
     if depth == n:
-        return rlist.conservative  # type: ignore[no-any-return]
+        return rlist.conservative
     if depth == 1:
-        return lambda t, p, f, procs, *out: rlist.easy(t, p, f, procs, easy_head, *out)
-    return lambda t, p, f, procs, *out: rlist.reserving(t, p, f, procs, depth, easy_head, *out)
+        return lambda batch: rlist.easy(batch, easy_head)
+    return lambda batch: rlist.reserving(batch, depth, easy_head)
 
 
 def _checked(

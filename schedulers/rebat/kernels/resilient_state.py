@@ -3,22 +3,23 @@
 Jobs are named by their place in the queue order (0 = highest priority) all through the kernels.
 Each structure is a few flat arrays made once per batch and reset for each scenario.
 
-- The *queue* holds, per place, the size of the job that waits there, or `ABSENT`; a block of
-  ``2**shift`` places has its smallest size beside it, so that looking for the next job that fits
-  skips whole blocks.
+- The *queue* holds, per place, the size of the job that waits there, or `ABSENT`; each block of
+  `BLOCK` places has its smallest size beside it, so that looking for the next job that fits skips
+  whole blocks.
 - The *running attempts* are kept by decreasing end: the next completion is the last element, and
   the ends read backwards are the profile that EASY needs.
 - The *profile* is the number of free processors over time as steps ``(times[i], free[i])``, each
-  valid until the next one and the last one until `NEVER`. Every start is the date of a step, because
-  processors only become free when an attempt ends.
+  valid until the next one and the last one until `NEVER`. Every start is the date of a step,
+  because processors only become free when an attempt ends.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
+import numba
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
@@ -37,6 +38,47 @@ BLOCK = 8
 """Places per block."""
 
 
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def inlined(function: Function) -> Function:
+    """Compile a small step of a kernel into its callers.
+
+    Called as functions they would count references to every array of every structure, which
+    costs more than what they do.
+    """
+    compiled: Function = numba.njit(cache=True, nogil=True, forceinline=True)(function)
+    return compiled
+
+
+class Batch(NamedTuple):
+    """What a kernel plays, jobs in queue order, and what it fills in.
+
+    Attributes
+    ----------
+    times, sizes : int64[n]
+        Time of one attempt and processors of each job.
+    failures : int64[n_scenarios, n]
+        Failed attempts before the one that succeeds.
+    n_procs : int
+        Processors P, at least ``max(sizes)``.
+    makespans : int64[n_scenarios]
+        Output, equation (1).
+    starts : int64[number of attempts] or int64[0]
+        Output for a single scenario, start dates, those of a job side by side; empty: not wanted.
+    cursor : int64[n]
+        Where the next start of each job goes.
+    """
+
+    times: Ints
+    sizes: Ints
+    failures: Ints
+    n_procs: int
+    makespans: Ints
+    starts: Ints
+    cursor: Ints
+
+
 class Queue(NamedTuple):
     """Sizes of the waiting jobs by place, and the smallest size per block of places."""
 
@@ -45,29 +87,29 @@ class Queue(NamedTuple):
 
 
 class Running(NamedTuple):
-    """Running attempts by decreasing end; `count` has one element, the number of attempts."""
+    """Running attempts by decreasing end; `n` has one element, the number of attempts."""
 
     ends: Ints
     jobs: Ints
-    count: Ints
+    n: Ints
 
 
 class Profile(NamedTuple):
-    """Free processors over time; `count` has one element, the number of steps."""
+    """Free processors over time; `n` has one element, the number of steps."""
 
     times: Ints
     free: Ints
-    count: Ints
+    n: Ints
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def new_queue(n: int) -> Queue:
     """An empty queue with n places, rounded up to whole blocks."""
     n_blocks = (n + BLOCK - 1) // BLOCK
     return Queue(np.full(n_blocks * BLOCK, ABSENT, np.int64), np.full(n_blocks, ABSENT, np.int64))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def fill_queue(queue: Queue, sizes: Ints) -> None:
     """Put all jobs into the queue: they are all released at time 0."""
     for job in range(sizes.size):
@@ -76,7 +118,7 @@ def fill_queue(queue: Queue, sizes: Ints) -> None:
         refresh(queue, block)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def refresh(queue: Queue, block: int) -> None:
     """Find the smallest size of a block again."""
     smallest = ABSENT
@@ -85,7 +127,7 @@ def refresh(queue: Queue, block: int) -> None:
     queue.block_min[block] = smallest
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def insert(queue: Queue, job: int, size: int) -> None:
     """A job (back) into the queue, at its priority."""
     queue.sizes[job] = size
@@ -93,14 +135,14 @@ def insert(queue: Queue, job: int, size: int) -> None:
     queue.block_min[block] = min(queue.block_min[block], size)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def remove(queue: Queue, job: int) -> None:
     """A job out of the queue."""
     queue.sizes[job] = ABSENT
     refresh(queue, job // BLOCK)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def next_fit(queue: Queue, start: int, limit: int) -> int:
     """First waiting job at place `start` or after of at most `limit` processors; else `NONE`.
 
@@ -123,7 +165,7 @@ def next_fit(queue: Queue, start: int, limit: int) -> int:
     return found
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def next_waiting(queue: Queue, start: int) -> int:
     """First waiting job at place `start` or after; else `NONE`."""
     job = start
@@ -134,17 +176,25 @@ def next_waiting(queue: Queue, start: int) -> int:
     return NONE
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
+def note(batch: Batch, job: int, start: int) -> None:
+    """Write down that an attempt of a job starts, if starts are wanted."""
+    if batch.starts.size:
+        batch.starts[batch.cursor[job]] = start
+        batch.cursor[job] += 1
+
+
+@inlined
 def new_running(n: int) -> Running:
     """Nothing runs yet."""
     return Running(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def push(running: Running, job: int, end: int) -> None:
     """An attempt starts and will end at `end`."""
-    place = running.count[0]
-    running.count[0] = place + 1
+    place = running.n[0]
+    running.n[0] = place + 1
     while place > 0 and running.ends[place - 1] < end:
         running.ends[place] = running.ends[place - 1]
         running.jobs[place] = running.jobs[place - 1]
@@ -153,17 +203,17 @@ def push(running: Running, job: int, end: int) -> None:
     running.jobs[place] = job
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def new_profile(n: int) -> Profile:
     """Room for n jobs, each with a start and an end, the step of the present, and `NEVER`."""
     room = 2 * n + 3
     return Profile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def rebuild(profile: Profile, running: Running, sizes: Ints, now: int, n_procs: int) -> None:
     """The profile from `now` on with the running attempts only; none of them ends by `now`."""
-    count = running.count[0]
+    count = running.n[0]
     free = n_procs
     for i in range(count):
         free -= sizes[running.jobs[i]]
@@ -177,24 +227,24 @@ def rebuild(profile: Profile, running: Running, sizes: Ints, now: int, n_procs: 
         free += sizes[running.jobs[i]]
         profile.free[step] = free
     profile.times[step + 1] = NEVER
-    profile.count[0] = step + 1
+    profile.n[0] = step + 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def forget_past(profile: Profile, now: int) -> None:
     """Drop the steps before the one that starts at `now` (a completion, hence a step)."""
     first = 0
     while profile.times[first] < now:
         first += 1
     if first:
-        count = profile.count[0] - first
+        count = profile.n[0] - first
         for i in range(count + 1):
             profile.times[i] = profile.times[i + first]
             profile.free[i] = profile.free[i + first]
-        profile.count[0] = count
+        profile.n[0] = count
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def fits_now(profile: Profile, size: int, length: int) -> bool:
     """Whether an attempt fits from the first step on."""
     end = profile.times[0] + length
@@ -206,7 +256,7 @@ def fits_now(profile: Profile, size: int, length: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def carve(profile: Profile, start: int, size: int, length: int) -> None:
     """Take `size` processors from the step at `start` on for `length`."""
     end = start + length
@@ -216,12 +266,12 @@ def carve(profile: Profile, start: int, size: int, length: int) -> None:
     carve_until(profile, last, start, end, size)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def carve_until(profile: Profile, last: int, start: int, end: int, size: int) -> None:
     """The same when `last` is known, the first step at or after `end`."""
     if profile.times[last] != end:
-        count = profile.count[0]
-        profile.count[0] = count + 1
+        count = profile.n[0]
+        profile.n[0] = count + 1
         for i in range(count + 1, last, -1):  # with the end mark
             profile.times[i] = profile.times[i - 1]
             profile.free[i] = profile.free[i - 1]
@@ -233,7 +283,7 @@ def carve_until(profile: Profile, last: int, start: int, end: int, size: int) ->
         step -= 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def reserve(profile: Profile, size: int, length: int) -> int:
     """Take the earliest window for an attempt; returns its start.
 
@@ -241,7 +291,7 @@ def reserve(profile: Profile, size: int, length: int) -> int:
     begins, or the end of the current step if that one is too narrow. There always is a window,
     since all processors are free in the last step, which ends `NEVER`.
     """
-    start = profile.times[0]
+    start = int(profile.times[0])
     step = 0
     while True:
         end = profile.times[step + 1]

@@ -1,25 +1,8 @@
 """R-LIST: list scheduling of rigid jobs with silent errors (RR-9296, Section 4.1, Algorithm 1).
 
-One kernel per way to keep reservations; all play whole batches of failure scenarios with the same
-arguments:
-
-t, p : int64[n]
-    Time of one attempt and processors per job, jobs in queue order (place 0 first).
-failures : int64[n_scenarios, n]
-    Failed attempts per scenario and job, before the one that succeeds.
-n_procs : int
-    Processors P, at least ``max(p)``.
-depth : int
-    Reservations m per round.
-easy_head : bool
-    Whether only a job that cannot start now uses up one of the m reservations.
-makespans : int64[n_scenarios]
-    Output, equation (1).
-starts : int64[total number of attempts] or int64[0]
-    Output for a single scenario: start dates of the attempts, those of a job side by side.
-    Length 0: not wanted.
-cursor : int64[n]
-    Where the next start of each job goes in `starts`; moved on by the kernel.
+One kernel per way to keep reservations, each for a whole batch of failure scenarios. `depth` is the
+number m of reservations per round; `easy_head` says that only a job that cannot start now uses up
+one of them.
 
 Jobs are released at 0, an error is seen when its attempt ends, and the failed job then takes its
 place in the queue again. *All* attempts that end at one date complete before the round of
@@ -29,10 +12,11 @@ reservations and backfilling of that date: the outcome depends on nothing but th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rebat.kernels.jit import kernel
 from rebat.kernels.resilient_state import (
     NEVER,
+    Batch,
     Ints,
     Queue,
     Running,
@@ -40,12 +24,14 @@ from rebat.kernels.resilient_state import (
     fill_queue,
     fits_now,
     forget_past,
+    inlined,
     insert,
     new_profile,
     new_queue,
     new_running,
     next_fit,
     next_waiting,
+    note,
     push,
     rebuild,
     remove,
@@ -53,26 +39,22 @@ from rebat.kernels.resilient_state import (
 )
 
 
-@njit(cache=True, nogil=True)
-def begin(
-    queue: Queue, running: Running, job: int, start: int, length: int, starts: Ints, cursor: Ints
-) -> None:
-    """A waiting job starts an attempt at `start`, now or by a reservation that will be kept."""
+@inlined
+def begin(batch: Batch, queue: Queue, running: Running, job: int, start: int) -> None:
+    """A waiting job starts an attempt at `start`: now, or in the future and for certain."""
     remove(queue, job)
-    push(running, job, start + length)
-    if starts.size:
-        starts[cursor[job]] = start
-        cursor[job] += 1
+    push(running, job, start + batch.times[job])
+    note(batch, job, start)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def complete(queue: Queue, running: Running, p: Ints, left: Ints) -> tuple[int, int, int]:
     """All attempts of the next date of completion end; the failed ones go back to the queue.
 
     Returns the date, the number of processors freed, and the first place whose job failed (n if
     none did).
     """
-    place = running.count[0] - 1
+    place = running.n[0] - 1
     now = running.ends[place]
     freed, first_failed = 0, p.size
     while place >= 0 and running.ends[place] == now:
@@ -83,42 +65,40 @@ def complete(queue: Queue, running: Running, p: Ints, left: Ints) -> tuple[int, 
             insert(queue, job, p[job])
             first_failed = min(first_failed, job)
         place -= 1
-    running.count[0] = place + 1
+    running.n[0] = place + 1
     return now, freed, first_failed
 
 
-@njit(cache=True, nogil=True)
-def greedy(
-    t: Ints, p: Ints, failures: Ints, n_procs: int, makespans: Ints, starts: Ints, cursor: Ints
-) -> None:
+@kernel
+def greedy(batch: Batch) -> None:
     """R-LIST-0, GREEDY: no reservation, every job that fits starts."""
-    n = t.size
+    p, n = batch.sizes, batch.sizes.size
     queue, running, left = new_queue(n), new_running(n), np.empty(n, np.int64)
-    for scenario in range(failures.shape[0]):
+    for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
-        left[:] = failures[scenario]
-        now, free = 0, n_procs
+        left[:] = batch.failures[scenario]
+        now, free = 0, batch.n_procs
         while True:
             job = next_fit(queue, 0, free)
             while job < n:
                 free -= p[job]
-                begin(queue, running, job, now, t[job], starts, cursor)
+                begin(batch, queue, running, job, now)
                 job = next_fit(queue, job + 1, free)
-            if running.count[0] == 0:
+            if running.n[0] == 0:
                 break
             now, freed, _ = complete(queue, running, p, left)
             free += freed
-        makespans[scenario] = now
+        batch.makespans[scenario] = now
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def shadow(running: Running, p: Ints, free: int, size: int) -> tuple[int, int]:
     """When `size` processors will be free, and how many more are free then.
 
     Without other reservations the number of free processors only grows, so that these two numbers
     are all that a backfilled job has to respect.
     """
-    place = running.count[0]
+    place = running.n[0]
     date = -1
     while place > 0 and (free < size or running.ends[place - 1] == date):
         place -= 1
@@ -127,39 +107,30 @@ def shadow(running: Running, p: Ints, free: int, size: int) -> tuple[int, int]:
     return date, free - size
 
 
-@njit(cache=True, nogil=True)
-def easy(
-    t: Ints,
-    p: Ints,
-    failures: Ints,
-    n_procs: int,
-    easy_head: bool,
-    makespans: Ints,
-    starts: Ints,
-    cursor: Ints,
-) -> None:
+@kernel
+def easy(batch: Batch, easy_head: bool) -> None:
     """R-LIST-1: one reservation per round, made anew at every completion.
 
     As Algorithm 1 is written, the first job of the queue takes the reservation also when it can
     start now, and then nothing protects the second one in this round; with `easy_head` the first
     job that cannot start takes it.
     """
-    n = t.size
+    t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, left = new_queue(n), new_running(n), np.empty(n, np.int64)
-    for scenario in range(failures.shape[0]):
+    for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
-        left[:] = failures[scenario]
-        now, free = 0, n_procs
+        left[:] = batch.failures[scenario]
+        now, free = 0, batch.n_procs
         while True:
             head = next_waiting(queue, 0)
             while head < n and p[head] <= free:
                 free -= p[head]
-                begin(queue, running, head, now, t[head], starts, cursor)
+                begin(batch, queue, running, head, now)
                 if not easy_head:
                     break
                 head = next_waiting(queue, head + 1)
             date, extra = NEVER, 0
-            if head < n and queue.sizes[head] <= n_procs:  # it waits: it has the reservation
+            if head < n and queue.sizes[head] <= batch.n_procs:  # it waits: it has the reservation
                 date, extra = shadow(running, p, free, p[head])
             job = next_fit(queue, head + 1, free)
             while job < n:
@@ -168,42 +139,32 @@ def easy(
                     free -= p[job]
                     if not before:
                         extra -= p[job]
-                    begin(queue, running, job, now, t[job], starts, cursor)
+                    begin(batch, queue, running, job, now)
                 job = next_fit(queue, job + 1, free)
-            if running.count[0] == 0:
+            if running.n[0] == 0:
                 break
             now, freed, _ = complete(queue, running, p, left)
             free += freed
-        makespans[scenario] = now
+        batch.makespans[scenario] = now
 
 
-@njit(cache=True, nogil=True)
-def reserving(
-    t: Ints,
-    p: Ints,
-    failures: Ints,
-    n_procs: int,
-    depth: int,
-    easy_head: bool,
-    makespans: Ints,
-    starts: Ints,
-    cursor: Ints,
-) -> None:
+@kernel
+def reserving(batch: Batch, depth: int, easy_head: bool) -> None:
     """R-LIST with any m: a fresh round of m reservations, then backfilling, at every completion."""
-    n = t.size
+    t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_running(n), new_profile(n)
     left = np.empty(n, np.int64)
-    for scenario in range(failures.shape[0]):
+    for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
-        left[:] = failures[scenario]
+        left[:] = batch.failures[scenario]
         now = 0
         while True:
-            rebuild(profile, running, p, now, n_procs)
+            rebuild(profile, running, p, now, batch.n_procs)
             given, job = 0, next_waiting(queue, 0)
             while job < n and given < depth:
                 start = reserve(profile, p[job], t[job])
                 if start == now:
-                    begin(queue, running, job, now, t[job], starts, cursor)
+                    begin(batch, queue, running, job, now)
                 if start > now or not easy_head:
                     given += 1
                 job = next_waiting(queue, job + 1)
@@ -211,18 +172,16 @@ def reserving(
             while job < n:
                 if fits_now(profile, p[job], t[job]):
                     carve(profile, now, p[job], t[job])
-                    begin(queue, running, job, now, t[job], starts, cursor)
+                    begin(batch, queue, running, job, now)
                 job = next_fit(queue, job + 1, profile.free[0])
-            if running.count[0] == 0:
+            if running.n[0] == 0:
                 break
             now, _, _ = complete(queue, running, p, left)
-        makespans[scenario] = now
+        batch.makespans[scenario] = now
 
 
-@njit(cache=True, nogil=True)
-def conservative(
-    t: Ints, p: Ints, failures: Ints, n_procs: int, makespans: Ints, starts: Ints, cursor: Ints
-) -> None:
+@kernel
+def conservative(batch: Batch) -> None:
     """R-LIST-Q: all waiting jobs have reservations, made anew at every completion.
 
     Two observations save most of the work, and change no start:
@@ -235,19 +194,19 @@ def conservative(
       `planned` have them, and a job behind that could not start now even if those between were
       not there will not start now.
     """
-    n = t.size
+    t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_running(n), new_profile(n)
     left, plan = np.empty(n, np.int64), np.empty(n, np.int64)
-    for scenario in range(failures.shape[0]):
+    for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
-        left[:] = failures[scenario]
+        left[:] = batch.failures[scenario]
         now, planned = 0, 0
-        rebuild(profile, running, p, now, n_procs)
+        rebuild(profile, running, p, now, batch.n_procs)
         while True:
             job = next_waiting(queue, 0)
             while job < planned:
                 if plan[job] == now:
-                    begin(queue, running, job, now, t[job], starts, cursor)
+                    begin(batch, queue, running, job, now)
                 job = next_waiting(queue, job + 1)
             candidate = next_fit(queue, planned, profile.free[0])
             while candidate < n:
@@ -258,65 +217,56 @@ def conservative(
                 plan[job] = reserve(profile, p[job], t[job])
                 planned = job + 1
                 if plan[job] == now:
-                    begin(queue, running, job, now, t[job], starts, cursor)
+                    begin(batch, queue, running, job, now)
                     candidate = next_fit(queue, max(candidate, planned), profile.free[0])
                 elif job == candidate:
                     candidate = next_fit(queue, planned, profile.free[0])
-            if running.count[0] == 0:
+            if running.n[0] == 0:
                 break
             now, _, first_failed = complete(queue, running, p, left)
             if first_failed < planned:
                 planned = first_failed
-                rebuild(profile, running, p, now, n_procs)
+                rebuild(profile, running, p, now, batch.n_procs)
                 job = next_waiting(queue, 0)
                 while job < planned:
                     carve(profile, plan[job], p[job], t[job])
                     job = next_waiting(queue, job + 1)
             else:
                 forget_past(profile, now)
-        makespans[scenario] = now
+        batch.makespans[scenario] = now
 
 
-@njit(cache=True, nogil=True)
-def stale(
-    t: Ints,
-    p: Ints,
-    failures: Ints,
-    n_procs: int,
-    depth: int,
-    makespans: Ints,
-    starts: Ints,
-    cursor: Ints,
-) -> None:
+@kernel
+def stale(batch: Batch, depth: int) -> None:
     """R-LIST when a reservation once given is never cancelled; not Algorithm 1.
 
     The first m jobs *without* a reservation get one in each round, around all those given before.
     The published figures seem to rest on this: a failed job queues up behind every reservation.
     As times are exact, a reservation that stays is an attempt that has begun in the future.
     """
-    n = t.size
+    t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_running(n), new_profile(n)
     left = np.empty(n, np.int64)
-    for scenario in range(failures.shape[0]):
+    for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
-        left[:] = failures[scenario]
+        left[:] = batch.failures[scenario]
         now = 0
-        rebuild(profile, running, p, now, n_procs)
+        rebuild(profile, running, p, now, batch.n_procs)
         while True:
             given, job = 0, next_waiting(queue, 0)
             while job < n and given < depth:
                 start = reserve(profile, p[job], t[job])
-                begin(queue, running, job, start, t[job], starts, cursor)
+                begin(batch, queue, running, job, start)
                 given += 1
                 job = next_waiting(queue, job + 1)
             job = next_fit(queue, job, profile.free[0])
             while job < n:
                 if fits_now(profile, p[job], t[job]):
                     carve(profile, now, p[job], t[job])
-                    begin(queue, running, job, now, t[job], starts, cursor)
+                    begin(batch, queue, running, job, now)
                 job = next_fit(queue, job + 1, profile.free[0])
-            if running.count[0] == 0:
+            if running.n[0] == 0:
                 break
             now, _, _ = complete(queue, running, p, left)
             forget_past(profile, now)
-        makespans[scenario] = now
+        batch.makespans[scenario] = now

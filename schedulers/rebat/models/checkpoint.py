@@ -17,9 +17,9 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
+from rebat.core.options import Semantics
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 
-Semantics = Literal["paper", "authors"]
 Rounding = Literal["ceil", "floor"]
 
 AUTHORS_WAIT_IN_RECOVERY_US = 100_000

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from rebat.core.errors import unknown_name
+from rebat.core.options import SessionOptions
 from rebat.policies.base import (
     Changes,
     Failure,
@@ -56,12 +57,13 @@ class Scheduler:
 
 
 class Preset(msgspec.Struct, frozen=True):
-    """A named scheduler: ``make`` gives a fresh policy."""
+    """A named scheduler: ``make`` gives a fresh policy, to be run in a session so set up."""
 
     name: str
     summary: str
     source: str
     make: Callable[[], Policy]
+    session: SessionOptions = SessionOptions()
 
 
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"

@@ -12,8 +12,7 @@ from rebat.models.checkpoint import Checkpointing
 class AttemptRecord(msgspec.Struct):
     """One execution, or a rejected job (``start_us`` -1); times in microseconds.
 
-    ``useful_us`` is the progress kept (regular checkpoints included, recovery apart);
-    ``shed`` the attempt's id of the one that was interrupted for it, if it was saved by a steal.
+    ``useful_us`` is the progress kept (regular checkpoints included, recovery apart).
     """
 
     attempt: Attempt
@@ -30,12 +29,13 @@ class AttemptRecord(msgspec.Struct):
 class Ledger(msgspec.Struct):
     """Attempts in the order of their ends, machine events, and what was counted on the way.
 
-    ``decisions`` counts, per failure that hit a job, how it was answered ("free node", "steal",
-    "no victim" ...); ``refusals`` are proposals that the session did not carry out, with reasons.
+    ``failures_that_hit`` are the dates of failures under running jobs, each with the number of
+    nodes free right then; ``steals`` the dates at which a victim was interrupted; ``refusals`` the
+    proposals that the session did not carry out (date, attempt, reason).
     """
 
     attempts: list[AttemptRecord] = []
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
-    failures_that_hit: list[int] = []
+    failures_that_hit: list[tuple[int, int]] = []
     steals: list[int] = []

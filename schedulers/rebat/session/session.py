@@ -42,11 +42,11 @@ from rebat.core.events import (
 )
 from rebat.core.jobs import batsim_number
 from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.kernels.pool import NodePool
 from rebat.models.checkpoint import (
     Checkpointing,
-    Semantics,
     checkpointing_of,
     remaining_after,
     resumed,
@@ -61,19 +61,6 @@ _CAUSES = {
     "COMPLETED_FAILED": Cause.JOB_FAILED,
     "COMPLETED_WALLTIME_REACHED": Cause.WALLTIME,
 }
-
-
-class SessionOptions(msgspec.Struct, frozen=True):
-    """How a session behaves.
-
-    ``strict``: a refused proposal is an error (a bug in the policy) instead of a ledger entry.
-    ``plan_while_killing``: plan also while a kill is pending, the dying attempts still holding
-    their nodes: the two passes of the node-stealing authors' program.
-    """
-
-    semantics: Semantics = "paper"
-    strict: bool = True
-    plan_while_killing: bool = False
 
 
 class _Work(msgspec.Struct):
@@ -314,7 +301,7 @@ class Session:
         failure = Failure(tuple(self._failed_now), hit)
         self._failed_now, self._hit_now = [], []
         if hit:
-            self.ledger.failures_that_hit.append(self.now_us)
+            self.ledger.failures_that_hit.append((self.now_us, self.n_free))
         interrupts = {i.attempt_id: i for i in self._policy.recover(self, failure)}
         for running in hit:
             if running.attempt.id not in interrupts:

@@ -1,4 +1,4 @@
-"""ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid, Theta, ...).
+"""ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid and others).
 
 Source: Argonne Leadership Computing Facility, public data, files ``ANL-ALCF-DJC-*.csv``.
 """
@@ -25,8 +25,8 @@ REQUIRED = (
     "NODES_REQUESTED", "NODES_USED",
 )  # fmt: skip
 
-MACHINE_NODES = {"mira": 49152, "intrepid": 40960, "cetus": 4096, "vesta": 2048}
-"""Nodes by MACHINE_NAME (Mira, Intrepid: Du et al. 2024, section 5.2; others: ALCF's pages)."""
+MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
+"""Nodes by MACHINE_NAME (Du et al. 2024, section 5.2); for others ``n_nodes`` has to be given."""
 
 _NUMBERS = ("WALLTIME_SECONDS", "RUNTIME_SECONDS", "NODES_REQUESTED", "NODES_USED")
 

@@ -6,7 +6,6 @@ error names the file, the job or profile, and the field, where Batsim would only
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -107,8 +106,10 @@ def _decode(text: str, where: str) -> dict[str, Any]:
 
 
 def _place(text: str, message: str) -> str:
-    """``:line:column`` of the byte named in msgspec's message; of the end when none is."""
+    """``:line:column`` of the byte that msgspec names, of the end if the text is cut off."""
     match = _BYTE.search(message)
+    if not match and "truncated" not in message:
+        return ""
     before = text.encode()[: int(match[1])] if match else text.encode()
     line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
     return f":{line}:{column}"
@@ -229,11 +230,8 @@ def _time(raw: dict[str, Any], key: str) -> float:
     if key not in raw:
         raise InputError("missing", key, expected)
     value = raw[key]
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (math.isfinite(value) and 0 <= value <= MAX_SECONDS)
-    ):
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and 0 <= value <= MAX_SECONDS):
         raise InputError(f"is {_short(value)}", key, expected)
     return float(value)
 

@@ -7,7 +7,6 @@ A line of such a file is a JSON object, ``{"type": "machine_unavailable", "resou
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -102,7 +101,7 @@ def _timestamp(raw: dict[str, Any], where: str) -> float:
     expected = f"seconds, from 0 to {MAX_SECONDS:.0e}"
     value = raw.get("timestamp")
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is None or not number or not (math.isfinite(value) and 0 <= value <= MAX_SECONDS):
+    if value is None or not (number and 0 <= value <= MAX_SECONDS):
         what = repr(value)[:60] if "timestamp" in raw else "missing"
         raise InputError(f"timestamp is {what}", where, expected)
     return float(value)

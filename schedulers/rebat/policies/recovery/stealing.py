@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rebat.core.attempts import Cause, Priority, Running
-from rebat.models.checkpoint import Semantics, remaining_after, since_last_checkpoint
+from rebat.core.options import Semantics
+from rebat.models.checkpoint import remaining_after, since_last_checkpoint
 from rebat.policies.base import Failure, Interrupt, View
 from rebat.policies.recovery.victims import RELEASE, Criterion, VictimKey
 

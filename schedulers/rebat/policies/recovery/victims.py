@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rebat.core.attempts import Attempt, Running
-from rebat.models.checkpoint import Semantics
+from rebat.core.options import Semantics
 
 ReleaseOf = Callable[[Attempt], tuple[int, int]]
 VictimKey = Callable[[Running, tuple[int, int]], tuple[int, ...]]

@@ -1,0 +1,3 @@
+from rebat.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""Whole evaluations: one run, many runs, their results."""

@@ -1,0 +1,103 @@
+"""One run: a workload, a policy and machine events on the embedded engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import rebat
+from rebat.core.files import write_text
+from rebat.core.jobs import Workload
+from rebat.core.units import to_s
+from rebat.engine.engine import Engine, EngineOptions, OnProgress
+from rebat.engine.jobs import EngineJob
+from rebat.metrics.jobs import JobRow
+from rebat.metrics.platform import down_intervals
+from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
+from rebat.models.failures.events import MachineEvent
+from rebat.policies.presets import Preset
+from rebat.report.batsim_csv import jobs_csv, schedule_csv
+from rebat.session.ledger import Ledger
+from rebat.session.session import Session
+
+
+class RunResult(msgspec.Struct):
+    """What one run gave: summary, a row per job, the session's ledger, the engine's jobs."""
+
+    policy: str
+    summary: RunSummary
+    rows: list[JobRow]
+    ledger: Ledger
+    jobs: list[EngineJob]
+
+
+def simulate(
+    workload: Workload,
+    preset: Preset,
+    *,
+    n_nodes: int | None = None,
+    machine_events: Sequence[MachineEvent] = (),
+    measures: Measures | None = None,
+    on_progress: OnProgress | None = None,
+) -> RunResult:
+    """Run one policy to the end of the workload.
+
+    Raises
+    ------
+    InputError
+        For a workload or events that cannot be run on this machine.
+    Abort
+        When jobs can never start (more nodes asked for than will ever be up).
+    """
+    engine = Engine(
+        workload, n_nodes=n_nodes, machine_events=machine_events, options=EngineOptions()
+    )
+    session = Session(preset.make(), preset.session)
+    engine.run(session.handle, on_progress)
+    summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures())
+    return RunResult(preset.name, summary, rows, session.ledger, engine.ended)
+
+
+def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> None:
+    """Write a run's files; each is there whole or not at all."""
+    n_nodes = result.summary.n_nodes
+    end_us = max((at for at, _, _ in result.ledger.node_events), default=0)
+    down_us = sum(up - down for _, down, up in down_intervals(result.ledger.node_events, end_us))
+    write_text(folder / "jobs.csv", jobs_csv(result.jobs))
+    write_text(folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, down_us))
+    write_text(folder / "rebat_jobs.csv", rows_csv(result.rows))
+    write_text(folder / "node_events.csv", node_events_csv(result.ledger))
+    summary = {
+        "policy": result.policy,
+        "rebat_version": rebat.__version__,
+        **provenance,
+        "metrics": as_json(result.summary),
+    }
+    text = msgspec.json.format(msgspec.json.encode(summary), indent=2).decode()
+    write_text(folder / "summary.json", text + "\n")
+
+
+def rows_csv(rows: Sequence[JobRow]) -> str:
+    """rebat_jobs.csv: a row per original job, times in seconds."""
+    lines = [",".join(JobRow.__struct_fields__)]
+    for row in rows:
+        values = (getattr(row, name) for name in JobRow.__struct_fields__)
+        lines.append(",".join(_cell(value) for value in values))
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def node_events_csv(ledger: Ledger) -> str:
+    """node_events.csv: failures and rejuvenations as they were told."""
+    lines = ["time,event,nodes"]
+    for at, up, nodes in ledger.node_events:
+        lines.append(f"{to_s(at):.6f},{'rejuvenated' if up else 'failed'},{nodes}")
+    return "\n".join(lines) + "\n"

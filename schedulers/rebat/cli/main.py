@@ -1,0 +1,80 @@
+"""``rebat``: the entry point. Commands are imported only when they are called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from rebat import __version__
+from rebat.core.errors import RebatError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("rebat.cli.run:run", "Simulate policies on a workload, embedded; compare them."),
+    "workload": ("rebat.cli.workload:workload", "Import, generate and describe workloads."),
+    "failures": ("rebat.cli.failures:failures", "Generate and describe node failures."),
+    "policies": ("rebat.cli.policies:policies", "List the schedulers, with their sources."),
+}
+"""Command -> (where it is, one line of help): enough for --help without importing any."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rebat")
+def cli() -> None:
+    """Resilient batch schedulers for Batsim: HPC scheduling under node failures.
+
+    \b
+    A first look, nothing else to install:
+      rebat workload generate june-2017 -o june.json.gz
+      rebat run june.json.gz --policy baseline --policy sfsj \\
+          --mtbf 1h --downtime 1h --checkpoint young-daly --out out
+      rebat policies
+
+    Times are given in human units: 300, 5min, 1h30min, 2d.
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; errors of ours are one line on standard error and exit status 2."""
+    try:
+        return cli.main(arguments, standalone_mode=False)
+    except RebatError as error:
+        fail(str(error))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("rebat: interrupted", err=True)
+        sys.exit(130)
+    except MemoryError:
+        fail("not enough memory")
+
+
+def fail(text: str) -> None:
+    """Print one line and leave with status 2."""
+    click.echo(f"rebat: error: {' '.join(text.split())}", err=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""``rebat run``: policies on a workload, on the embedded engine."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from rebat.campaign.single import RunResult, simulate, write_run
+from rebat.cli.progress import compiling_notice, simulation_bar
+from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
+from rebat.core.errors import InputError
+from rebat.core.files import atomic_folder, write_text
+from rebat.core.jobs import Workload
+from rebat.metrics.summary import Measures, parse_selection, parse_window
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures.events import MachineEvent
+from rebat.policies.presets import Preset, preset
+from rebat.report.comparison import comparison, comparison_csv, ratio, text_of
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """The options that say what fails and what checkpoints."""
+
+    failures: Path | None
+    mtbf: float | None
+    downtime: float
+    seed: int
+    model: str
+    horizon: float
+    checkpoint: str
+    checkpoint_cost: float
+    recovery_cost: float
+    checkpoint_rounding: str
+
+
+@click.command()
+@click.argument("workload", type=FILE)
+@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies'; may be repeated: all see the same failures.")  # fmt: skip
+@click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events).")  # fmt: skip
+@click.option("--mtbf", type=DURATION, help="Draw failures with this mean time between failures of the whole machine (with --failures: only for the checkpoint period).")  # fmt: skip
+@click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures.")  # fmt: skip
+@click.option("--failure-model", "model", default="authors", show_default=True, help="authors (the paper's own scenarios) or poisson.")  # fmt: skip
+@click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Draw failures up to this date.")  # fmt: skip
+@click.option("--checkpoint", type=click.Choice(["none", "young-daly"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2).")  # fmt: skip
+@click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True)
+@click.option("--recovery-cost", type=DURATION, default="5min", show_default=True)
+@click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="ceil", show_default=True, help="How eqs 1 and 2 round the number of checkpoints.")  # fmt: skip
+@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
+@click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
+@click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
+@click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv, figures.")  # fmt: skip
+def run(
+    workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
+    out: Path, **scenario: Any,
+) -> None:  # fmt: skip
+    """Simulate one or more policies on WORKLOAD and compare them.
+
+    WORKLOAD is a Batsim workload (.json), or a trace (.swf, ALCF's .csv), plain or .gz. With
+    neither failures nor checkpoints it runs as it is.
+
+    \b
+    Example, a month of Mira under failures, with and without node stealing:
+      rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
+          --checkpoint young-daly --out out/june
+    """
+    from rebat.workloads.load import load_workload
+
+    presets = [preset(name) for name in dict.fromkeys(policies)]
+    measures = Measures(parse_window(window), parse_selection(select))
+    options = Scenario(**scenario)
+    jobs = load_workload(workload)
+    n_nodes = nodes or jobs.n_nodes
+    events = machine_events(options, n_nodes)
+    jobs = with_checkpoints(jobs, options, n_nodes)
+    provenance = {
+        "workload": {"file": workload.name, "sha256": _sha256(workload), "jobs": len(jobs.jobs)},
+        "machine_events": len(events),
+        "options": {"nodes": n_nodes, "window": window, "select": select, **_plain(options)},
+    }
+    with compiling_notice():
+        results = [_run_one(jobs, p, n_nodes, events, measures) for p in presets]
+    with atomic_folder(out, mark="comparison.csv") as folder:
+        for result in results:
+            write_run(folder / result.policy, result, provenance)
+        _compare(results, folder)
+    click.echo(f"results in {out}")
+
+
+def machine_events(options: Scenario, n_nodes: int) -> list[MachineEvent]:
+    """The failures that the options ask for: a file's, drawn ones, or none."""
+    from rebat.models.failures import generate_events
+    from rebat.models.failures.events import check_alternation, read_events
+
+    if options.failures is not None:
+        events = read_events(options.failures)
+        try:
+            check_alternation(events, n_nodes)
+        except InputError as error:
+            raise error.at(str(options.failures)) from None
+        return events
+    if options.mtbf is None:
+        return []
+    return generate_events(
+        options.model, options.mtbf, options.downtime, n_nodes,
+        horizon_s=options.horizon, seed=options.seed,
+    )  # fmt: skip
+
+
+def with_checkpoints(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
+    """The workload with the checkpoints that the options ask for."""
+    if options.checkpoint == "none":
+        return workload
+    if options.mtbf is None:
+        raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
+    return add_young_daly(
+        workload,
+        n_nodes=n_nodes,
+        mtbf_s=options.mtbf,
+        cost_s=options.checkpoint_cost,
+        recovery_s=options.recovery_cost,
+        rounding="floor" if options.checkpoint_rounding == "floor" else "ceil",
+    )
+
+
+def _run_one(
+    workload: Workload, chosen: Preset, n_nodes: int, events: Sequence[MachineEvent],
+    measures: Measures,
+) -> RunResult:  # fmt: skip
+    with simulation_bar(chosen.name, len(workload.jobs)) as on_progress:
+        return simulate(
+            workload,
+            chosen,
+            n_nodes=n_nodes,
+            machine_events=events,
+            measures=measures,
+            on_progress=on_progress,
+        )
+
+
+def _compare(results: Sequence[RunResult], folder: Path) -> None:
+    from rebat.figures.flows import draw_flows
+    from rebat.figures.gantt import draw_gantt, worth_drawing
+
+    summaries = {result.policy: result.summary for result in results}
+    write_text(folder / "comparison.csv", comparison_csv(comparison(summaries)))
+    _print_table(results)
+    draw_flows(summaries, folder / "flows.png")
+    n_nodes = results[0].summary.n_nodes
+    if all(worth_drawing(result.ledger, n_nodes) for result in results):
+        ledgers = {result.policy: result.ledger for result in results}
+        draw_gantt(ledgers, n_nodes, folder / "gantt.png")
+
+
+def _print_table(results: Sequence[RunResult]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    summaries = {result.policy: result.summary for result in results}
+    first = results[0].summary
+    names = list(summaries)
+    low, high = (value / 86_400 for value in first.window_s)
+    table = Table(
+        title=f"{first.jobs} jobs, {first.n_nodes} nodes",
+        caption=(
+            f"platform time from day {low:.3g} to {high:.3g}; "
+            f"flow of {first.selected_jobs} jobs; ratios to {names[0]}"
+        ),
+    )
+    table.add_column("metric")
+    for name in names:
+        table.add_column(name, justify="right")
+    for name in names[1:]:
+        table.add_column(f"{name}/{names[0]}", justify="right")
+    for line in comparison(summaries):
+        ratios = [ratio(line, name, names[0]) for name in names[1:]]
+        table.add_row(
+            line.metric,
+            *(text_of(line.kind, line.values[name]) for name in names),
+            *("-" if value is None else f"{value:.3f}" for value in ratios),
+        )
+    Console(width=None if Console().is_terminal else 120).print(table)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _plain(options: Scenario) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.to_builtins(
+        msgspec.structs.replace(options, failures=None)
+    )
+    if options.failures is not None:
+        values["failures"] = {"file": options.failures.name, "sha256": _sha256(options.failures)}
+    return values

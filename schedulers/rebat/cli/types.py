@@ -1,0 +1,35 @@
+"""Option types: durations in human units, and paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rebat.core.errors import InputError
+from rebat.core.units import parse_duration
+
+
+class DurationType(click.ParamType[float]):
+    """Seconds from '300', '5min', '1h30min', '2d'."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        try:
+            seconds = parse_duration(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        if seconds <= 0:
+            self.fail(f"must be above 0, not {value!r}", param, ctx)
+        return seconds
+
+
+DURATION = DurationType()
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+SEED = click.IntRange(min=0)
+NODES = click.IntRange(min=1)

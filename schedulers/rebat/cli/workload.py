@@ -1,0 +1,101 @@
+"""``rebat workload``: traces in, workloads out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rebat.cli.types import DURATION, FILE, NODES, SEED
+from rebat.core.units import format_duration
+
+
+@click.group()
+def workload() -> None:
+    """Import, generate and describe workloads (Batsim's JSON)."""
+
+
+@workload.command(name="import")
+@click.argument("trace", type=FILE)
+@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep this month; may be repeated.")  # fmt: skip
+@click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Which date decides on the month.")  # fmt: skip
+@click.option("--tz", default="UTC", show_default=True, help="Time zone of the months and of dates without one.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=NODES, help="Nodes of the machine (default: what the trace says).")  # fmt: skip
+@click.option("--cap", type=NODES, help="Cut larger jobs to this size (the paper: 49000 on Mira).")  # fmt: skip
+@click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="Jobs that outran their walltime: raise it to run time + 1 s, cut the run, drop the job, or let Batsim kill it.")  # fmt: skip
+@click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="Jobs without walltime: run time + 1 s, no bound, or drop.")  # fmt: skip
+@click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Where time zero lies.")  # fmt: skip
+@click.option("--max-jobs", type=NODES, help="Keep only the first so many jobs.")  # fmt: skip
+def import_(trace: Path, out: Path, **options: Any) -> None:
+    """Turn a trace (SWF, or ALCF's DIM_JOB_COMPOSITE CSV; plain or .gz) into a workload.
+
+    \b
+    Example, one month of Mira as the paper prepares it:
+      rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
+    """
+    from rebat.workloads.batsim_json import write_workload
+    from rebat.workloads.load import load_workload
+
+    options["months"] = options["months"] or None
+    imported = load_workload(trace, **options)
+    write_workload(imported, out)
+    for note in imported.notes:
+        click.echo(f"  {note}")
+    click.echo(f"{out}: {len(imported.jobs)} jobs, {imported.n_nodes} nodes")
+
+
+@workload.command()
+@click.argument("name")
+@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+def generate(name: str, seed: int, out: Path) -> None:
+    """Generate a workload: june-2017, march-2018, intrepid-june-2013 or synthetic.
+
+    The months have every number that the node-stealing paper prints of the real ones (Tables 2 and
+    3, section 5.2); 'synthetic' is its section 6.3. None of them is the real trace.
+    """
+    from rebat.core.errors import unknown_name
+    from rebat.workloads.batsim_json import write_workload
+    from rebat.workloads.generate import GENERATORS
+
+    if name not in GENERATORS:
+        raise unknown_name("workload", name, GENERATORS)
+    made = GENERATORS[name](seed)
+    write_workload(made, out)
+    click.echo(f"{out}: {len(made.jobs)} jobs, {made.n_nodes} nodes")
+
+
+@workload.command()
+@click.argument("file", type=FILE)
+@click.option("--period", type=DURATION, help="Length over which the stress is taken (default: first to last submission).")  # fmt: skip
+def describe(file: Path, period: float | None) -> None:
+    """Say what a workload or trace asks of its machine."""
+    from rebat.workloads.describe import describe as facts_of
+    from rebat.workloads.load import load_workload
+
+    for line in _lines(facts_of(load_workload(file), period)):
+        click.echo(line)
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    lines = [
+        f"{facts['jobs']} jobs for {facts['nodes']} nodes, "
+        f"submitted over {format_duration(facts['span_s'])}"
+    ]
+    if facts["stress"] is not None:
+        lines.append(f"stress            {facts['stress']:.2%}")
+    for key, label in (("run_time_s", "run time"), ("walltime_s", "walltime")):
+        if facts[key]:
+            parts = (f"{name} {format_duration(value)}" for name, value in facts[key].items())
+            lines.append(f"{label:<18}" + ", ".join(parts))
+    lines += [f"jobs of {name:<15} {count:>7}" for name, count in facts["size_classes"].items()]
+    for key, label in (
+        ("without_walltime", "jobs without walltime"),
+        ("over_walltime", "jobs that outrun their walltime"),
+        ("too_large", "jobs larger than the machine"),
+    ):
+        if facts[key]:
+            lines.append(f"{label}: {facts[key]}")
+    return lines + [f"note: {note}" for note in facts["notes"]]

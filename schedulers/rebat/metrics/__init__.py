@@ -1,0 +1,1 @@
+"""What a run was worth: per job, per size class, per node-second of the platform."""

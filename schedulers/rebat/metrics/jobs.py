@@ -1,0 +1,78 @@
+"""One row per original job, over all its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rebat.core.attempts import Cause
+from rebat.core.units import to_s
+from rebat.session.ledger import AttemptRecord, Ledger
+
+
+class JobRow(msgspec.Struct):
+    """What became of a job; times in seconds, dates from the run's start.
+
+    ``waiting_time`` is all the time from submission to the end during which the job held no nodes;
+    ``flow`` is finish minus submission (None for a rejected job); ``stolen`` counts how often the
+    job was a victim; ``wasted_node_seconds`` is work lost to interruptions, times nodes.
+    """
+
+    job_id: str
+    size: int
+    submission_time: float
+    first_start: float | None = None
+    finish_time: float | None = None
+    waiting_time: float | None = None
+    flow: float | None = None
+    attempts: int = 0
+    failures: int = 0
+    stolen: int = 0
+    wasted_node_seconds: float = 0.0
+    final_state: str = ""
+
+
+def job_rows(ledger: Ledger) -> list[JobRow]:
+    """Rows in the order of submission."""
+    rows: dict[int, JobRow] = {}
+    by_job = sorted(ledger.attempts, key=lambda r: (r.attempt.job_serial, r.attempt.number))
+    for record in by_job:
+        attempt = record.attempt
+        row = rows.get(attempt.job_serial)
+        if row is None:
+            name = attempt.job_id.partition("!")[2]
+            row = JobRow(name, attempt.n_nodes, to_s(attempt.submit_us), waiting_time=0.0)
+            rows[attempt.job_serial] = row
+        _add(row, record)
+    return list(rows.values())
+
+
+def _add(row: JobRow, record: AttemptRecord) -> None:
+    row.final_state = record.state
+    if record.cause == Cause.REJECTED:
+        row.waiting_time = None
+        return
+    assert row.waiting_time is not None
+    row.attempts += 1
+    if row.first_start is None:
+        row.first_start = to_s(record.start_us)
+    row.waiting_time += to_s(record.start_us - record.attempt.queued_us)
+    row.finish_time = to_s(record.end_us)
+    row.flow = to_s(record.end_us - record.attempt.submit_us)
+    row.failures += record.cause == Cause.NODE_FAILURE
+    row.stolen += record.cause == Cause.STOLEN
+    row.wasted_node_seconds += to_s(lost_us(record) * row.size)
+
+
+def lost_us(record: AttemptRecord) -> int:
+    """Run time of an interrupted attempt that was neither recovery nor kept."""
+    if record.cause not in (Cause.NODE_FAILURE, Cause.STOLEN):
+        return 0
+    recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
+    return max(0, record.end_us - record.start_us - recovery - record.useful_us)
+
+
+def finished(rows: Iterable[JobRow]) -> list[JobRow]:
+    """Rows of the jobs that ran to an end."""
+    return [row for row in rows if row.flow is not None]

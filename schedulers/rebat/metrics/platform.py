@@ -1,0 +1,166 @@
+"""Where the platform's time went: every node-second of a window, accounted for once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import Cause
+from rebat.core.nodes import NodeSet
+from rebat.core.units import US_PER_S
+from rebat.models.checkpoint import Checkpointing
+from rebat.session.ledger import AttemptRecord, Ledger
+
+Window = tuple[int, int]
+"""Half-open interval of dates, microseconds."""
+
+DAY_US = 86_400 * US_PER_S
+PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
+"""Section 5.3.3: from the 11th day of the month up to the 30th."""
+
+
+class PlatformTime(msgspec.Struct, frozen=True):
+    """Node-seconds of a window by use (Figure 3); together they are nodes times length.
+
+    ``idle_share`` is the share of time with at least one node up and free (Tables 5a and 8).
+    """
+
+    total: float
+    useful: float
+    checkpoint: float
+    recovery: float
+    waste_failure: float
+    waste_stealing: float
+    downtime: float
+    idle: float
+    idle_share: float
+
+    @property
+    def useful_utilisation(self) -> float:
+        """Useful time over the time that nodes were up (Tables 4 and 8)."""
+        up = self.total - self.downtime
+        return self.useful / up if up > 0 else 0.0
+
+
+def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
+    """Account for every node-second of a window.
+
+    Raises
+    ------
+    AssertionError
+        Never, unless the ledger contradicts itself.
+    """
+    first, last = window
+    parts = dict.fromkeys(("useful", "checkpoint", "recovery", "failure", "stealing"), 0)
+    for record in ledger.attempts:
+        if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
+            continue
+        for name, us in _parts(record, first, last).items():
+            parts[name] += us * record.attempt.n_nodes
+    downtime = sum(
+        (min(up, last) - max(down, first)) * 1
+        for _, down, up in down_intervals(ledger.node_events, last)
+        if min(up, last) > max(down, first)
+    )
+    idle, idle_share = _idle(ledger, n_nodes, window)
+    return PlatformTime(
+        total=n_nodes * (last - first) / US_PER_S,
+        useful=parts["useful"] / US_PER_S,
+        checkpoint=parts["checkpoint"] / US_PER_S,
+        recovery=parts["recovery"] / US_PER_S,
+        waste_failure=parts["failure"] / US_PER_S,
+        waste_stealing=parts["stealing"] / US_PER_S,
+        downtime=downtime / US_PER_S,
+        idle=idle / US_PER_S,
+        idle_share=idle_share,
+    )
+
+
+def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
+    """Time of one attempt within the window by use, in microseconds (per node).
+
+    An attempt is recovery, then kept progress (work and checkpoints in turn), then what was lost;
+    after a proactive checkpoint (timing T2) the tail is that checkpoint.
+    """
+    c = record.checkpointing
+    run = record.end_us - record.start_us
+    recovery_end = min(c.first_recovery_us, run) if c else 0
+    kept_end = min(recovery_end + record.useful_us, run)
+    lo, hi = max(first - record.start_us, 0), min(last - record.start_us, run)
+    recovery = _overlap(0, recovery_end, lo, hi)
+    kept = _overlap(recovery_end, kept_end, lo, hi)
+    lost = _overlap(kept_end, run, lo, hi)
+    into = min(max(lo, recovery_end), kept_end) - recovery_end
+    checkpoint = _checkpoint_time(c, into + kept) - _checkpoint_time(c, into)
+    parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": kept - checkpoint}
+    parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
+    return parts
+
+
+_LOST = {
+    Cause.NODE_FAILURE: "failure",
+    Cause.STOLEN: "stealing",
+    Cause.COMPLETED: "useful",
+    Cause.WALLTIME: "useful",
+    Cause.JOB_FAILED: "useful",
+}
+"""Where the tail of an attempt goes; one that ended by itself has none."""
+
+
+def _overlap(a: int, b: int, lo: int, hi: int) -> int:
+    return max(0, min(b, hi) - max(a, lo))
+
+
+def _checkpoint_time(c: Checkpointing | None, progress_us: int) -> int:
+    """How much of the first ``progress_us`` after the recovery is checkpointing."""
+    if c is None or progress_us <= c.first_period_us:
+        return 0
+    if progress_us <= c.first_period_us + c.cost_us:
+        return progress_us - c.first_period_us
+    cycles, into = divmod(progress_us - c.first_period_us - c.cost_us, c.cycle_us)
+    return (cycles + 1) * c.cost_us + max(0, into - c.period_us)
+
+
+def down_intervals(
+    events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
+) -> list[tuple[int, int, int]]:
+    """(node, down from, up again) of every outage; one without an end lasts to the horizon."""
+    since: dict[int, int] = {}
+    intervals = []
+    for at, up, nodes in events:
+        for node in nodes:
+            if up and node in since:
+                intervals.append((node, since.pop(node), at))
+            elif not up:
+                since.setdefault(node, at)
+    intervals += [(node, start, max(start, horizon_us)) for node, start in since.items()]
+    return intervals
+
+
+def free_steps(
+    ledger: Ledger, n_nodes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Dates, ascending and distinct, and the number of nodes up and free from each on."""
+    ran = [record for record in ledger.attempts if record.start_us >= 0]
+    dates = [0, *(r.start_us for r in ran), *(r.end_us for r in ran)]
+    deltas = [n_nodes, *(-r.attempt.n_nodes for r in ran), *(r.attempt.n_nodes for r in ran)]
+    for at, up, nodes in ledger.node_events:
+        dates.append(at)
+        deltas.append(nodes.size if up else -nodes.size)
+    at, where = np.unique(np.array(dates, dtype=np.int64), return_inverse=True)
+    change = np.zeros(len(at), dtype=np.int64)
+    np.add.at(change, where, np.array(deltas, dtype=np.int64))
+    return at, np.cumsum(change)
+
+
+def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:
+    """Idle node-microseconds of the window; share of time with an idle node."""
+    first, last = window
+    at, free = free_steps(ledger, n_nodes)
+    lengths = np.diff(np.append(np.clip(at, first, last), last))
+    idle = int((free * lengths).sum())
+    share = float(lengths[free > 0].sum()) / (last - first) if last > first else 0.0
+    return idle, share

@@ -1,0 +1,128 @@
+"""All numbers of one run, ready for JSON and for tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rebat.core.attempts import Cause
+from rebat.core.errors import InputError
+from rebat.core.units import parse_duration, to_us
+from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flows_by_class, select
+from rebat.metrics.jobs import JobRow, job_rows
+from rebat.metrics.platform import DAY_US, PAPER_WINDOW, PlatformTime, Window, platform_time
+from rebat.session.ledger import Ledger
+
+MONTH_SPAN_US = 25 * DAY_US
+"""Workloads submitted over at least so long are measured as months are in the paper."""
+
+
+class Measures(msgspec.Struct, frozen=True):
+    """What to measure: the window of platform time and the selection of jobs; None: automatic.
+
+    Automatic means the paper's choice (days 10 to 30, the middle 60 % of the jobs) for a workload
+    that spans a month, and everything for a shorter one.
+    """
+
+    window: Window | None = None
+    selection: Selection | None = None
+
+
+class RunSummary(msgspec.Struct, frozen=True):
+    """The metrics of one run; failures and steals are counted within the window.
+
+    ``failures_hit`` are the failures under a running job, ``free_node_at_hit`` those of them at
+    which some node was free (Table 5).
+    """
+
+    n_nodes: int
+    jobs: int
+    finished: int
+    rejected: int
+    succeeded: int
+    attempts: int
+    makespan_s: float
+    window_s: tuple[float, float]
+    selected_jobs: int
+    platform: PlatformTime
+    useful_utilisation: float
+    flows: dict[str, Flow | None]
+    node_failures: int
+    failures_hit: int
+    steals: int
+    free_node_at_hit: int
+
+
+def parse_window(text: str) -> Window | None:
+    """'10d:30d' to a window; 'auto' to None."""
+    return None if text == "auto" else _pair(text, "window", "auto or START:END, like 10d:30d")
+
+
+def _pair(text: str, what: str, expected: str) -> Window:
+    first, separator, last = text.partition(":")
+    if not separator:
+        raise InputError(f"{what} {text!r}", expected=expected)
+    window = to_us(parse_duration(first)), to_us(parse_duration(last))
+    if window[0] >= window[1]:
+        raise InputError(f"{what} {text!r} is empty", expected=expected)
+    return window
+
+
+def parse_selection(text: str) -> Selection | None:
+    """'0.2:0.8', '0.2:0.8:time', 'all' or 'auto'."""
+    if text == "auto":
+        return None
+    if text == "all":
+        return EVERY_JOB
+    parts = text.split(":")
+    expected = "auto, all, or FIRST:LAST[:count|time], like 0.2:0.8:count"
+    try:
+        first, last = float(parts[0]), float(parts[1])
+    except (ValueError, IndexError):
+        raise InputError(f"job selection {text!r}", expected=expected) from None
+    by = parts[2] if len(parts) == 3 else "count"
+    if not 0 <= first < last <= 1 or by not in ("count", "time") or len(parts) > 3:
+        raise InputError(f"job selection {text!r}", expected=expected)
+    return Selection(first, last, by)
+
+
+def summarise(ledger: Ledger, n_nodes: int, measures: Measures) -> tuple[RunSummary, list[JobRow]]:
+    """The summary of a run and the rows of its jobs."""
+    rows = job_rows(ledger)
+    makespan = max((r.end_us for r in ledger.attempts), default=0)
+    submissions = [r.attempt.submit_us for r in ledger.attempts]
+    month = bool(submissions) and max(submissions) - min(submissions) >= MONTH_SPAN_US
+    window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
+    selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
+    platform = platform_time(ledger, n_nodes, window)
+
+    def within(dates: list[int]) -> int:
+        return sum(window[0] <= date < window[1] for date in dates)
+
+    hits = ledger.failures_that_hit
+    summary = RunSummary(
+        n_nodes=n_nodes,
+        jobs=len(rows),
+        finished=sum(row.flow is not None for row in rows),
+        rejected=sum(r.cause == Cause.REJECTED for r in ledger.attempts),
+        succeeded=sum(row.final_state == "COMPLETED_SUCCESSFULLY" for row in rows),
+        attempts=sum(row.attempts for row in rows),
+        makespan_s=makespan / 1e6,
+        window_s=(window[0] / 1e6, window[1] / 1e6),
+        selected_jobs=len(selected),
+        platform=platform,
+        useful_utilisation=platform.useful_utilisation,
+        flows=flows_by_class(selected),
+        node_failures=within([at for at, up, _ in ledger.node_events if not up]),
+        failures_hit=within([at for at, _ in hits]),
+        steals=within(ledger.steals),
+        free_node_at_hit=within([at for at, free in hits if free > 0]),
+    )
+    return summary, rows
+
+
+def as_json(summary: RunSummary) -> dict[str, Any]:
+    """A summary as plain JSON values."""
+    value: dict[str, Any] = msgspec.to_builtins(summary)
+    return value

@@ -1,0 +1,256 @@
+"""Silent errors, detected when an attempt ends: probabilities, failure scenarios, lower bounds.
+
+Sections 3 and 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of
+resilient scheduling heuristics for parallel jobs", Inria RR-9296, 2020 (hal-02317464).
+
+Times are integers in any unit and rates are per processor and that unit. In all functions
+``times`` and ``sizes`` have shape (n,) and ``failures`` has shape (n_scenarios, n) or (n,).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rebat.core.errors import InputError
+from rebat.core.streams import stream
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SYNTHETIC_SETS = 30
+SYNTHETIC_JOBS = 100
+SYNTHETIC_PROCS = 10_000
+SYNTHETIC_SIZES = (50, 2000)
+SYNTHETIC_TIMES_S = (100, 20_000)
+PAPER_SCENARIOS = 1000
+"""The paper's synthetic campaign, Section 5.1: both ranges are uniform and have both ends."""
+
+MOST_FAILURES = 1e9
+"""Failures per job, on average, beyond which a scenario cannot be played in reasonable time."""
+
+EXACT_UNIPROCESSORS = 41
+"""Largest P whose instance of Proposition 3 has integer times of at most 2**60."""
+
+
+def areas(times: ArrayLike, sizes: ArrayLike) -> Floats:
+    """Areas ``a_j = p_j t_j``, as floats."""
+    return np.asarray(times, float) * np.asarray(sizes, float)
+
+
+def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floats:
+    """Probability that an attempt is struck, ``q_j = 1 - exp(-lambda a_j)`` (Section 3.4).
+
+    Examples
+    --------
+    >>> error_probabilities([10, 20], [1, 1], math.log(2) / 10).tolist()
+    [0.5, 0.75]
+    """
+    return -np.expm1(-_finite_rate(rate) * areas(times, sizes))
+
+
+def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> float:
+    """The rate lambda at which a job of the *average area* fails with the given probability.
+
+    That is the paper's definition of the average failure probability, ``q = 1 - exp(-lambda a)``
+    with the mean area a (Section 5.1): ``lambda = -ln(1 - q) / a``. The mean of the ``q_j`` is a
+    little smaller.
+
+    Raises
+    ------
+    InputError
+        For a probability outside [0, 1), or no job.
+    """
+    if not 0 <= mean_probability < 1:
+        what = f"average failure probability {mean_probability}"
+        raise InputError(what, expected="at least 0 and below 1")
+    if np.size(times) == 0:
+        raise InputError("no job", expected="at least one job, to know the average area")
+    return -math.log1p(-mean_probability) / float(areas(times, sizes).mean())
+
+
+def draw_failures(
+    times: ArrayLike,
+    sizes: ArrayLike,
+    rate: float,
+    scenarios: Iterable[int],
+    *,
+    seed: int,
+    job_set: str | int = 0,
+) -> Ints:
+    """Failure scenarios: f_j failed attempts with probability ``q_j^f_j (1 - q_j)``.
+
+    Each scenario has a stream of its own, so that any part of a campaign can be drawn again alone.
+    The same uniform numbers serve all rates: a higher rate gives no job fewer failures.
+
+    Parameters
+    ----------
+    rate : float
+        Errors per processor and unit of time, lambda.
+    scenarios : iterable of int
+        Which scenarios.
+    seed, job_set
+        Name the stream, together with the number of the scenario.
+
+    Returns
+    -------
+    int array, shape (number of scenarios, n)
+
+    Raises
+    ------
+    InputError
+        When a job would fail more than `MOST_FAILURES` times on average.
+    """
+    exposure = _finite_rate(rate) * areas(times, sizes)
+    for job in np.flatnonzero(exposure > math.log(MOST_FAILURES)).tolist():
+        what = f"would fail about 1e{exposure[job] / math.log(10):.0f} times before it succeeds"
+        raise InputError(what, f"job {job}", "a lower failure probability, or smaller jobs")
+    with np.errstate(divide="ignore"):  # q_j = 0 has the logarithm -inf, and no failures
+        log_q = np.log(-np.expm1(-exposure))
+    rows = [
+        np.floor(np.log1p(-stream(seed, "silent-errors", job_set, k).random(len(log_q))) / log_q)
+        for k in scenarios
+    ]
+    return np.array(rows, np.int64).reshape(len(rows), len(log_q))
+
+
+def longest_chain(times: ArrayLike, failures: ArrayLike) -> Ints:
+    """Lower bound (5) per scenario, ``t_max(f) = max (f_j + 1) t_j``; exact."""
+    chains = (_table(failures) + 1) * np.asarray(times, np.int64)
+    return np.asarray(chains.max(axis=1, initial=0))
+
+
+def total_area(times: ArrayLike, sizes: ArrayLike, failures: ArrayLike) -> list[int]:
+    """``A(f) = sum (f_j + 1) a_j`` per scenario; exact, as Python integers."""
+    area = [int(t) * int(p) for t, p in zip(np.ravel(times), np.ravel(sizes), strict=True)]
+    extra = max(area, default=0) * (int(_table(failures).max(initial=0)) + 1) * max(1, len(area))
+    rows = _table(failures) + 1
+    if extra < 1 << 62:  # the sums fit into 64 bits
+        return list((rows @ np.array(area, np.int64)).tolist())
+    return [sum(a * f for a, f in zip(area, row, strict=True)) for row in rows.tolist()]
+
+
+def lower_bounds(
+    times: ArrayLike, sizes: ArrayLike, failures: ArrayLike, n_procs: int
+) -> list[float]:
+    """``L(f) = max(t_max(f), A(f) / P)`` per scenario, equations (5) and (6).
+
+    The one division is of integers and correctly rounded.
+
+    Examples
+    --------
+    >>> lower_bounds([4, 3], [1, 2], [[0, 0], [0, 1]], 4)
+    [4.0, 6.0]
+    """
+    chains = longest_chain(times, failures).tolist()
+    totals = total_area(times, sizes, failures)
+    return [
+        float(chain) if chain * n_procs >= area else area / n_procs
+        for chain, area in zip(chains, totals, strict=True)
+    ]
+
+
+def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
+    """Makespans over their lower bounds, the paper's measure (Section 5.1); at least 1."""
+    return np.asarray(makespans, float) / np.asarray(bounds, float)
+
+
+def synthetic_jobs(
+    seed: int, job_set: int, n: int = SYNTHETIC_JOBS, unit_s: float = 1e-6
+) -> tuple[Ints, Ints]:
+    """Times and sizes of one synthetic job set (Section 5.1); times in units of `unit_s`.
+
+    Sizes are uniform in 50..2000 processors and times uniform in 100..20,000 s, here on a grid of
+    one microsecond so that they are exact and hardly ever tie.
+    """
+    draw = stream(seed, "synthetic-jobs", job_set)
+    shortest, longest = (round(t / unit_s) for t in SYNTHETIC_TIMES_S)
+    sizes = draw.integers(*SYNTHETIC_SIZES, size=n, endpoint=True)
+    return draw.integers(shortest, longest, size=n, endpoint=True), sizes
+
+
+class HarmonicInstance(NamedTuple):
+    """Proposition 3's instance: P uniprocessor jobs, ``t_j = P / j``, ``f_j = j - 1``.
+
+    Attributes
+    ----------
+    times : int array, shape (P,)
+        ``unit * P / j``, exactly.
+    sizes, failures : int array, shape (P,)
+    n_procs : int
+    unit : Fraction-like pair
+        Numerator and denominator of the integer time that stands for 1.
+    """
+
+    times: Ints
+    sizes: Ints
+    failures: Ints
+    n_procs: int
+    unit: tuple[int, int]
+
+
+def harmonic_instance(n_procs: int) -> HarmonicInstance:
+    """The instance on which every shelf algorithm is ``sum 1/j`` from the optimum.
+
+    Times are multiplied by ``lcm(1..P) / P`` to become integers: the optimum ``t_1`` is the lcm.
+
+    Raises
+    ------
+    InputError
+        For P below 1 or above `EXACT_UNIPROCESSORS`.
+    """
+    if not 1 <= n_procs <= EXACT_UNIPROCESSORS:
+        raise InputError(f"{n_procs} processors", expected=f"1 to {EXACT_UNIPROCESSORS}")
+    whole = math.lcm(*range(1, n_procs + 1))
+    order = np.arange(1, n_procs + 1)
+    return HarmonicInstance(
+        whole // order, np.ones(n_procs, np.int64), order - 1, n_procs, (whole, n_procs)
+    )
+
+
+def expected_harmonic_makespans(
+    n_procs: int, rate: float, time_scale: float = 1.0
+) -> tuple[float, float]:
+    """Expected makespans of R-SHELF and of the optimum on Proposition 3's jobs (Section 4.3).
+
+    The open question's example, with random failures at the given rate instead of the f_j of the
+    proposition, and times ``time_scale * P / j``. No simulation is needed: shelf k has the height
+    of its longest job that failed k times, and the optimum lets each job run alone on a processor:
+
+    - E[shelves] = sum over k >= 0 and j of ``t_j q_j^k prod_{i<j} (1 - q_i^k)``,
+    - E[optimum] = integral over x of ``1 - prod_j (1 - q_j^floor(x / t_j))``.
+
+    Returns
+    -------
+    tuple of float
+        In the unit of `time_scale`; their quotient is the paper's expected makespan ratio.
+    """
+    times = time_scale * n_procs / np.arange(1, n_procs + 1)
+    q = error_probabilities(times, np.ones(n_procs), rate)
+    worst = float(q.max())
+    # Terms shrink at least as fast as worst**k: stop once they are beyond double precision.
+    most = 1 if worst == 0 else math.ceil(-60 / math.log(worst)) + 1
+    if most > 10**6:
+        raise InputError(f"rate {rate}", expected="failure probabilities further from 1")
+    failed = q[None, :] ** np.arange(most)[:, None]  # [k, j]: probability of k failures or more
+    none_before = np.cumprod(np.hstack([np.ones((most, 1)), 1 - failed[:, :-1]]), axis=1)
+    shelves = float((times * failed * none_before).sum())
+    ends = np.unique(np.outer(np.arange(1, most + 1), times))
+    ends = np.concatenate([[0.0], ends[ends <= times[0] * most]])
+    middle = (ends[:-1] + ends[1:]) / 2  # floor(x / t_j) is constant between two ends
+    late = 1 - np.prod(1 - q ** np.floor(middle[:, None] / times), axis=1)
+    return shelves, float((late * np.diff(ends)).sum())
+
+
+def _table(failures: ArrayLike) -> Ints:
+    return np.atleast_2d(np.asarray(failures, np.int64))
+
+
+def _finite_rate(rate: float) -> float:
+    if not (math.isfinite(rate) and rate >= 0):
+        raise InputError(f"error rate {rate}", expected="a finite number of at least 0")
+    return rate

@@ -1,0 +1,1 @@
+"""Files and tables that a run leaves behind."""

@@ -1,0 +1,98 @@
+"""Policies side by side: one table, values and ratios to the first policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rebat.core.units import format_duration
+from rebat.metrics.summary import RunSummary
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One metric of every policy; ``kind`` says how to print it: share, time or count."""
+
+    metric: str
+    kind: str
+    values: dict[str, float | None]
+
+
+def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
+    """The lines of the comparison, in the order in which people ask."""
+    lines = [
+        _line(summaries, "useful utilisation", "share", lambda s: s.useful_utilisation),
+        *(
+            _line(summaries, f"{use}, share of node time", "share", lambda s, f=field: _share(s, f))
+            for use, field in _USES.items()
+        ),
+        _line(summaries, "time with an idle node", "share", lambda s: s.platform.idle_share),
+        _line(summaries, "failures under a job", "count", lambda s: s.failures_hit),
+        _line(summaries, "  a node was free", "count", lambda s: s.free_node_at_hit),
+        _line(summaries, "  steals", "count", lambda s: s.steals),
+    ]
+    groups = [name for name in next(iter(summaries.values())).flows]
+    for title, field in _FLOWS.items():
+        for group in groups:
+            line = _line(
+                summaries, f"{title}, jobs {group}", "time", lambda s, g=group, f=field: _flow(s, g, f)
+            )
+            if any(value is not None for value in line.values.values()):
+                lines.append(line)
+    return [line for line in lines if any(line.values.values())]
+
+
+_USES = {
+    "checkpoints": "checkpoint",
+    "recovery": "recovery",
+    "wasted by failures": "waste_failure",
+    "wasted by stealing": "waste_stealing",
+    "downtime": "downtime",
+    "idle": "idle",
+}
+_FLOWS = {"max flow": "max_s", "mean flow": "mean_s", "weighted mean flow": "weighted_mean_s"}
+
+
+def _line(summaries: Mapping[str, RunSummary], metric: str, kind: str, of: Any) -> Line:
+    return Line(metric, kind, {name: of(summary) for name, summary in summaries.items()})
+
+
+def _share(summary: RunSummary, field: str) -> float:
+    total = summary.platform.total
+    value: float = getattr(summary.platform, field)
+    return value / total if total else 0.0
+
+
+def _flow(summary: RunSummary, group: str, field: str) -> float | None:
+    flow = summary.flows.get(group)
+    return None if flow is None else float(getattr(flow, field))
+
+
+def ratio(line: Line, name: str, base: str) -> float | None:
+    """A policy's value over the first policy's; None where there is none."""
+    value, first = line.values[name], line.values[base]
+    return value / first if value is not None and first else None
+
+
+def comparison_csv(lines: list[Line]) -> str:
+    """comparison.csv: metric, then per policy value and ratio; times in seconds."""
+    names = list(lines[0].values) if lines else []
+    head = ["metric", *names, *(f"{name}/{names[0]}" for name in names[1:])]
+    rows = [",".join(head)]
+    for line in lines:
+        ratios = [ratio(line, name, names[0]) for name in names[1:]]
+        cells = [*line.values.values(), *ratios]
+        metric = line.metric.strip()
+        quoted = f'"{metric}"' if "," in metric else metric
+        rows.append(",".join([quoted, *("" if c is None else f"{c:.6g}" for c in cells)]))
+    return "\n".join(rows) + "\n"
+
+
+def text_of(kind: str, value: float | None) -> str:
+    """A value for people."""
+    if value is None:
+        return "-"
+    if kind == "share":
+        return f"{value:.4%}" if 0 < value < 0.001 else f"{value:.2%}"
+    return format_duration(value) if kind == "time" else f"{value:g}"

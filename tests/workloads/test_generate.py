@@ -1,0 +1,121 @@
+"""Generated workloads have the published numbers; ``describe`` prints them back."""
+
+from collections import Counter
+
+import pytest
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
+from rebat.workloads.describe import describe
+from rebat.workloads.generate import GENERATORS, mira_like, synthetic
+from rebat.workloads.published import PUBLISHED_MONTHS
+
+US = 1_000_000
+# Du et al. 2024, Table 2, as printed: intervals from 1 node to 2^15, then the whole machine, total
+TABLE_2 = {
+    "june-2017": [8, 2, 6, 10, 74, 2103, 809, 269, 22, 8, 3311],
+    "march-2018": [31, 3, 6, 69, 117, 2481, 923, 350, 31, 13, 4024],
+    "intrepid-june-2013": [0, 0, 0, 0, 0, 2001, 574, 362, 31, 2, 2970],
+}
+# Table 3 (min in s; max, mean, median in h) and the stress of section 5.2
+TABLE_3 = {
+    "june-2017": (55, 49.88, 2.64, 0.88, 0.8963),
+    "march-2018": (26, 24.02, 2.79, 1.07, 0.9778),
+    "intrepid-june-2013": (26, 47.08, 2.55, 0.42, 0.8955),
+}
+
+
+@pytest.mark.parametrize("month", sorted(PUBLISHED_MONTHS))
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_generated_month_has_the_published_numbers(month, seed):
+    data = PUBLISHED_MONTHS[month]
+    summary = describe(mira_like(month, seed), period_s=data.length_s)
+    least, most, mean, median, stress = TABLE_3[month]
+    assert [*summary["size_classes"].values(), summary["jobs"]] == TABLE_2[month]
+    assert summary["run_time_s"] == pytest.approx(
+        {"min": least, "max": most * 3600, "mean": mean * 3600, "median": median * 3600}, abs=1e-3
+    )
+    assert summary["stress"] == pytest.approx(stress, rel=1e-6)
+    assert summary["over_walltime"] == summary["without_walltime"] == summary["too_large"] == 0
+    assert 0.98 * data.length_s < summary["span_s"] < data.length_s
+
+
+@pytest.mark.parametrize("month", sorted(PUBLISHED_MONTHS))
+def test_walltimes_are_multiples_of_five_minutes_above_the_run_time(month):
+    workload = mira_like(month, 0)
+    for job in workload.jobs:
+        assert job.walltime_us % (300 * US) == 0
+        assert job.walltime_us > workload.profiles[job.profile]["delay"] * US
+    assert max(job.n_nodes for job in workload.jobs) == PUBLISHED_MONTHS[month].cap
+
+
+@pytest.mark.parametrize("name", sorted(GENERATORS))
+def test_the_seed_decides(name):
+    assert GENERATORS[name](3) == GENERATORS[name](3)
+    assert GENERATORS[name](3) != GENERATORS[name](4)
+
+
+def test_an_unknown_month_lists_the_choices():
+    with pytest.raises(InputError, match="intrepid-june-2013, june-2017, march-2018"):
+        mira_like("may-1968", 0)
+
+
+def test_the_synthetic_workload_follows_section_6_3():
+    workload = synthetic(0)
+    sizes = Counter(job.n_nodes for job in workload.jobs)
+    assert sizes == {1: 504, 2: 198, 4: 108, 8: 65, 16: 55, 32: 42, 64: 28}
+    runs = [workload.profiles[job.profile]["delay"] for job in workload.jobs]
+    ratios = [j.walltime_us / US / run for j, run in zip(workload.jobs, runs, strict=True)]
+    assert min(runs) >= 60
+    assert max(runs) <= 7140
+    assert min(ratios) > 1
+    assert max(ratios) <= 5.000001
+    assert sum(ratios) / 1000 == pytest.approx(3, abs=0.15)
+    assert workload.n_nodes == 128
+    # random order: the large jobs are not at either end
+    ranks = [n for n, job in enumerate(workload.jobs) if job.n_nodes == 64]
+    assert 300 < sum(ranks) / len(ranks) < 700
+
+
+def test_the_synthetic_stress_and_arrivals_are_the_papers_on_average():
+    spans, stresses = [], []
+    for seed in range(30):
+        summary = describe(synthetic(seed), period_s=1000 * 174)
+        spans.append(summary["span_s"] / 999)
+        stresses.append(summary["stress"])
+    assert sum(spans) / 30 == pytest.approx(174, rel=0.03)
+    assert sum(stresses) / 30 == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 7, 999, 2500])
+def test_other_numbers_of_jobs_scale_table_6(n_jobs):
+    workload = synthetic(1, n_jobs)
+    assert len(workload.jobs) == n_jobs
+    assert sum(job.n_nodes == 1 for job in workload.jobs) == pytest.approx(0.504 * n_jobs, abs=1)
+
+
+def test_no_jobs_are_refused():
+    with pytest.raises(InputError, match="number of jobs is 0"):
+        synthetic(0, 0)
+
+
+def test_describe_in_plain_numbers():
+    profiles = {"d": {"type": "delay", "delay": 10}, "s": {"type": "composed", "seq": ["d", "d"]}}
+    jobs = (Job("a", 4, 0, 20 * US, "d"), Job("b", 1, 50 * US, None, "s"), Job("c", 9, 0, US, "d"))
+    summary = describe(Workload("w", 4, jobs, profiles, ("a note",)), period_s=100)
+    assert summary["node_seconds"] == 40 + 20 + 90
+    assert summary["stress"] == 150 / 400
+    assert summary["span_s"] == 50
+    assert summary["run_time_s"] == {"min": 10, "max": 20, "mean": 40 / 3, "median": 10}
+    assert summary["walltime_s"]["max"] == 20
+    assert (summary["without_walltime"], summary["over_walltime"]) == (1, 1)
+    assert (summary["too_large"], summary["size_classes"]["whole machine"]) == (1, 2)
+    assert summary["walltime_accuracy"] == {"mean": 5.25, "median": 5.25}
+    assert summary["notes"] == ["a note"]
+
+
+def test_describe_without_run_times():
+    profiles = {"p": {"type": "parallel", "cpu": [1], "com": [0]}}
+    summary = describe(Workload("w", 4, (Job("a", 1, 0, None, "p"),), profiles))
+    assert summary["run_time_s"] is summary["stress"] is summary["over_walltime"] is None
+    assert summary["jobs"] == 1
