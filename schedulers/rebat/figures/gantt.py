@@ -27,8 +27,11 @@ def draw_gantt(ledgers: Mapping[str, Ledger], n_nodes: int, path: Path) -> None:
     axes = figure.subplots(len(ledgers), 1, sharex=True, squeeze=False)[:, 0]
     for axis, (name, ledger) in zip(axes, ledgers.items(), strict=True):
         _panel(axis, ledger, n_nodes)
+        axis.set_ylim(n_nodes - 0.5, -0.5)
         axis.set_title(name, loc="left", fontsize=10)
         axis.set_ylabel("node")
+    ends = [record.end_us for ledger in ledgers.values() for record in ledger.attempts]
+    axes[-1].set_xlim(0, to_s(max(ends, default=0)) * 1.01)  # shared by all panels
     axes[-1].set_xlabel("time (s)")
     save(figure, path)
 
@@ -52,5 +55,3 @@ def _panel(axis: Any, ledger: Ledger, n_nodes: int) -> None:
             )  # fmt: skip
     for node, down, up in down_intervals(ledger.node_events, end_us):
         axis.broken_barh([(to_s(down), to_s(up - down))], (node - 0.5, 1), facecolor="black")
-    axis.set_ylim(n_nodes - 0.5, -0.5)
-    axis.set_xlim(0, to_s(end_us) * 1.01)

@@ -44,6 +44,7 @@ ALL = -1
 """Reservation depth m = ``|Q|``: every waiting job has a reservation."""
 
 _LIMIT = 1 << 61
+_MOST_PROCS = 1 << 40
 _Kernel = Callable[[Batch], None]
 
 
@@ -86,6 +87,12 @@ def heuristic(name: str) -> Heuristic:
     if not match:
         raise unknown_name("heuristic", name, [*HEURISTICS, "R-LIST-<m>"])
     return Heuristic(upper, ALL if match[1] == "Q" else int(match[1]))
+
+
+def check_reservations(name: str) -> None:
+    """Raise the InputError for a name that is not in `RESERVATIONS`."""
+    if name not in RESERVATIONS:
+        raise unknown_name("kind of reservations", name, RESERVATIONS)
 
 
 def makespans(
@@ -135,7 +142,7 @@ def makespans(
     Examples
     --------
     >>> makespans("R-LIST-0", [4, 3, 2], [2, 2, 1], [0, 1, 2], [[0, 0, 0], [0, 1, 0]], n_procs=4)
-    [5, 6]
+    array([5, 6])
     """
     play = _kernel(which, reservations, np.size(times))
     t, p, order, fails = _checked(times, sizes, rank, failures, n_procs)
@@ -187,8 +194,7 @@ def starts(
 def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
     """The kernel for a heuristic and a way to keep reservations, as one function of the arrays."""
     chosen = heuristic(which) if isinstance(which, str) else which
-    if reservations not in RESERVATIONS:
-        raise unknown_name("kind of reservations", reservations, RESERVATIONS)
+    check_reservations(reservations)
     if chosen.depth is None:
         return lambda batch: rshelf.shelves(batch, chosen.backfill)
     depth = n if chosen.depth == ALL else min(chosen.depth, n)
@@ -214,6 +220,8 @@ def _checked(
     if t.shape != (n,) or p.shape != (n,) or ranks.shape != (n,) or fails.shape[1:] != (n,):
         shapes = f"times {t.shape}, sizes {p.shape}, rank {ranks.shape}, failures {fails.shape}"
         raise InputError(f"shapes do not agree: {shapes}")
+    if not 1 <= n_procs <= _MOST_PROCS:
+        raise InputError(f"{n_procs} processors", expected=f"1 to {_MOST_PROCS}")
     for job in np.flatnonzero((t < 1) | (t > _LIMIT)).tolist():
         raise InputError(f"time {t[job]}", f"job {job}", "an integer of at least 1")
     for job in np.flatnonzero((p < 1) | (p > n_procs)).tolist():

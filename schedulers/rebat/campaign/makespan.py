@@ -1,0 +1,220 @@
+"""Makespans of R-LIST and R-SHELF on job sets with explicit failure scenarios, from files.
+
+A job set file is JSON: ``P`` processors, ``jobs`` as objects with ``p`` (processors) and ``t``
+(time of one attempt, an integer in any unit), ``scenarios`` as objects with ``f`` (failed attempts
+per job), and optionally ``id`` (else the file's name names the set), ``n`` (checked) and ``verif``
+(must be 0: detectors cost nothing in RR-9296, Section 3.2). Other fields are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rebat.core.errors import InputError
+from rebat.core.files import read_text
+from rebat.kernels import resilient
+from rebat.models.silent_errors import lower_bounds
+from rebat.policies.priority_rules import priority_rule, ranks
+
+PAPER_RULES = ("LPT", "SPT", "HPA", "LPA", "LA", "SA")
+"""The rules of Section 5.1 that need no random numbers."""
+
+_Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 53)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+
+
+class JobIn(msgspec.Struct, frozen=True):
+    """A job as the file gives it: processors and time of one attempt."""
+
+    p: _Positive
+    t: _Positive
+
+
+class ScenarioIn(msgspec.Struct, frozen=True):
+    """A failure scenario: failed attempts of each job before the one that succeeds."""
+
+    f: list[_Count]
+
+
+class JobSet(msgspec.Struct, frozen=True):
+    """A job set file."""
+
+    n_procs: _Positive = msgspec.field(name="P")
+    jobs: list[JobIn]
+    scenarios: list[ScenarioIn]
+    id: str = ""
+    n: int | None = None
+    verif: float = 0
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """Times of one attempt, shape (n,)."""
+        return np.array([job.t for job in self.jobs], np.int64)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Processors, shape (n,)."""
+        return np.array([job.p for job in self.jobs], np.int64)
+
+    @property
+    def failures(self) -> NDArray[np.int64]:
+        """Failed attempts, shape (n_scenarios, n)."""
+        rows = np.array([scenario.f for scenario in self.scenarios], np.int64)
+        return rows.reshape(len(self.scenarios), len(self.jobs))
+
+
+class Row(NamedTuple):
+    """One makespan; the fields are the columns of the table.
+
+    `makespan` is exact, in the file's unit of time; `lower_bound` is ``L(f)``, equations (5) and
+    (6), correctly rounded; `scenario` counts from 0.
+    """
+
+    set: str
+    scenario: int
+    heuristic: str
+    rule: str
+    makespan: int
+    lower_bound: float
+
+
+def read_job_set(path: Path) -> JobSet:
+    """Read and check one job set file, plain or .gz.
+
+    Raises
+    ------
+    InputError
+        With the file and the place in it.
+    """
+    text = read_text(path)
+    try:
+        jobs = msgspec.json.decode(text, type=JobSet)
+        return _checked(jobs if jobs.id else msgspec.structs.replace(jobs, id=_stem(path)))
+    except msgspec.DecodeError as error:  # also ValidationError: "what - at `$.place`"
+        what, _, place = str(error).partition(" - at ")
+        raise InputError(what, f"{path}: {place.strip('`')}" if place else str(path)) from None
+    except InputError as error:
+        raise error.at(str(path)) from None
+
+
+def makespans(
+    paths: Iterable[Path],
+    heuristics: Sequence[str] = resilient.HEURISTICS,
+    rules: Sequence[str] = PAPER_RULES,
+    *,
+    reservations: str = "paper",
+    seed: int = 0,
+    threads: int = 1,
+) -> Iterator[Row]:
+    """Play every heuristic and rule on every scenario of every file.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Job set files.
+    heuristics : sequence of str
+        ``R-LIST-0``, ``R-LIST-1``, ``R-LIST-<m>``, ``R-LIST-Q``, ``R-SHELF-B``, ``R-SHELF-NB``.
+    rules : sequence of str
+        Names of `rebat.policies.priority_rules.PRIORITY_RULES`.
+    reservations : {'paper', 'easy_head', 'stale'}
+        See `rebat.kernels.resilient.RESERVATIONS`.
+    seed : int
+        For the rule RANDOM, together with the job's index.
+    threads : int
+        Threads among which the scenarios of a file are shared; does not change the result.
+
+    Yields
+    ------
+    Row
+        By file, scenario, heuristic and rule, in the order given.
+
+    Raises
+    ------
+    InputError
+        For unknown names, before any row; for a bad file, before its rows; for two sets of one
+        name.
+    """
+    resilient.check_reservations(reservations)
+    for rule in rules:
+        priority_rule(rule)
+    chosen = tuple(resilient.heuristic(name) for name in heuristics)
+    upper = tuple(rule.upper() for rule in rules)
+    return _rows(paths, _Campaign(chosen, upper, reservations, seed, threads))
+
+
+class _Campaign(NamedTuple):
+    """What to play on each file; names already checked."""
+
+    heuristics: tuple[resilient.Heuristic, ...]
+    rules: tuple[str, ...]
+    reservations: str
+    seed: int
+    threads: int
+
+
+def _rows(paths: Iterable[Path], campaign: _Campaign) -> Iterator[Row]:
+    seen: dict[str, Path] = {}
+    for path in paths:
+        jobs = read_job_set(path)
+        if jobs.id in seen:
+            raise InputError(f"set {jobs.id!r} was already in {seen[jobs.id]}", str(path))
+        seen[jobs.id] = path
+        try:
+            yield from _play(jobs, campaign)
+        except InputError as error:
+            raise error.at(str(path)) from None
+
+
+def _play(jobs: JobSet, campaign: _Campaign) -> Iterator[Row]:
+    """The rows of one file; all scenarios of a heuristic and rule are played at once."""
+    times, sizes, failures, n_procs = jobs.times, jobs.sizes, jobs.failures, jobs.n_procs
+    rank = {
+        rule: ranks(rule, times, sizes, n_procs=n_procs, seed=campaign.seed)
+        for rule in campaign.rules
+    }
+    columns = {
+        (which.name, rule): resilient.makespans(
+            which,
+            times,
+            sizes,
+            rank[rule],
+            failures,
+            n_procs=n_procs,
+            reservations=campaign.reservations,
+            threads=campaign.threads,
+        ).tolist()
+        for which in campaign.heuristics
+        for rule in campaign.rules
+    }
+    for scenario, bound in enumerate(lower_bounds(times, sizes, failures, n_procs)):
+        for (name, rule), column in columns.items():
+            yield Row(jobs.id, scenario, name, rule, column[scenario], bound)
+
+
+def _checked(jobs: JobSet) -> JobSet:
+    """What the types do not say: sizes against P, lengths against the number of jobs."""
+    n = len(jobs.jobs)
+    if not jobs.jobs:
+        raise InputError("no job", "$.jobs", "at least one")
+    if jobs.n is not None and jobs.n != n:
+        raise InputError(f"n is {jobs.n}", "$.n", f"{n}, the number of jobs")
+    if jobs.verif:
+        raise InputError(f"verif is {jobs.verif}", "$.verif", "0: add the cost to the times")
+    for index, job in enumerate(jobs.jobs):
+        if job.p > jobs.n_procs:
+            raise InputError(f"{job.p} processors", f"$.jobs[{index}].p", f"1 to {jobs.n_procs}")
+    for index, scenario in enumerate(jobs.scenarios):
+        if len(scenario.f) != n:
+            what = f"{len(scenario.f)} numbers of failures"
+            raise InputError(what, f"$.scenarios[{index}].f", f"{n}, one per job")
+    return jobs
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".json")

@@ -1,0 +1,112 @@
+"""The main job, from the command line to its files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+ROW = (
+    "job_id,size,submission_time,first_start,finish_time,waiting_time,flow,attempts,failures,"
+    "stolen,wasted_node_seconds,final_state"
+)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("toy") / "out"
+    main(
+        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "-p", "sfsj",
+         "--failures", str(ROOT / "failure_events/toy.events"), "--out", str(out)]
+    )  # fmt: skip
+    return out
+
+
+def test_every_file_is_there(toy: Path) -> None:
+    names = {str(p.relative_to(toy)) for p in toy.rglob("*") if p.is_file()}
+    per_policy = {"jobs.csv", "schedule.csv", "rebat_jobs.csv", "node_events.csv", "summary.json"}
+    expected = {f"{policy}/{name}" for policy in ("baseline", "sfsj") for name in per_policy}
+    assert names == expected | {"comparison.csv", "flows.png", "gantt.png"}
+
+
+def test_job_rows_have_the_agreed_columns(toy: Path) -> None:
+    lines = (toy / "sfsj/rebat_jobs.csv").read_text().splitlines()
+    assert lines[0] == ROW
+    assert lines[2] == "2,1,0.000000,0.000000,11.000000,5.000000,11.000000,2,0,1,1.000000,COMPLETED_SUCCESSFULLY"  # noqa: E501  # fmt: skip
+
+
+def test_batsims_columns_hold_a_row_per_attempt(toy: Path) -> None:
+    rows = list(csv.DictReader((toy / "sfsj/jobs.csv").open()))
+    assert [row["job_id"] for row in rows] == ["2", "3", "1", "5", "3#1", "2#1", "4"]
+    assert rows[0]["final_state"] == "COMPLETED_KILLED"
+    assert rows[4]["allocated_resources"] == "1 3-7"
+
+
+def test_the_summary_says_what_it_came_from(toy: Path) -> None:
+    summary = json.loads((toy / "sfsj/summary.json").read_text())
+    assert summary["policy"] == "sfsj"
+    assert len(summary["workload"]["sha256"]) == 64
+    assert summary["options"]["seed"] == 0
+    assert summary["metrics"]["steals"] == 1
+    assert summary["metrics"]["flows"]["all"]["max_s"] == 21
+
+
+def test_the_comparison_has_ratios(toy: Path) -> None:
+    rows = {row["metric"]: row for row in csv.DictReader((toy / "comparison.csv").open())}
+    assert float(rows["max flow, jobs all"]["sfsj/baseline"]) == pytest.approx(21 / 25)
+
+
+def test_a_run_again_replaces_the_result_with_the_same_bytes(toy: Path) -> None:
+    before = {p: p.read_bytes() for p in toy.rglob("*") if p.is_file()}
+    main(
+        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "-p", "sfsj",
+         "--failures", str(ROOT / "failure_events/toy.events"), "--out", str(toy)]
+    )  # fmt: skip
+    assert {p: p.read_bytes() for p in toy.rglob("*") if p.is_file()} == before
+
+
+def test_import_generate_describe(tmp_path: Path, capsys) -> None:
+    made = tmp_path / "s.json"
+    main(["workload", "generate", "synthetic", "--seed", "3", "-o", str(made)])
+    main(["workload", "describe", str(made)])
+    events = tmp_path / "f.events"
+    arguments = ["--nodes", "128", "--mtbf", "30min", "--downtime", "10min", "--horizon", "2d"]
+    main(["failures", "generate", *arguments, "-o", str(events)])
+    main(["failures", "describe", str(events), "--nodes", "128"])
+    main(["policies"])
+    main(["policies", "sfsj"])
+    told = capsys.readouterr().out
+    assert "1000 jobs for 128 nodes" in told
+    assert "failures on" in told
+    assert "steals a node" in told
+
+
+def test_the_shipped_month_is_what_the_generator_makes(tmp_path: Path) -> None:
+    shipped = ROOT / "workloads/mira-like-june-2017.json.gz"
+    again = tmp_path / shipped.name
+    main(["workload", "generate", "june-2017", "-o", str(again)])
+    assert again.read_bytes() == shipped.read_bytes()
+
+
+def test_help_is_light() -> None:
+    """--help imports neither numba nor numpy nor any command."""
+    code = (
+        "import sys; from rebat.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'numba', 'numpy', 'pandas', 'matplotlib', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys) -> None:
+    main([name, "--help"])
+    assert "Usage" in capsys.readouterr().out

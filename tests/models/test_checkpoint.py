@@ -1,0 +1,165 @@
+"""Section 5.2 and 7.2.2 of the node-stealing paper, case by case."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebat.core.errors import InputError
+from rebat.core.units import to_us
+from rebat.models.checkpoint import (
+    Checkpointing,
+    add_young_daly,
+    after_next_checkpoint,
+    after_proactive_checkpoint,
+    checkpointing_of,
+    checkpoints_in,
+    resumed,
+    resumed_length_us,
+    since_last_checkpoint,
+    young_daly_period_s,
+)
+from tests.scenarios import machine
+
+# T = 100, C = 10, R = 7. An original checkpoints over [100, 110), [210, 220) ...
+ORIGINAL = Checkpointing(100, 10, 7, 100, 0)
+# A resubmission that recovers for 7, works 40, checkpoints until 57, then regularly.
+RESUMED = Checkpointing(100, 10, 7, 40, 7)
+
+
+@pytest.mark.parametrize(
+    ("c", "run", "useful", "first_period", "recovery"),
+    [
+        (ORIGINAL, 50, 0, 100, 7),
+        (ORIGINAL, 110, 0, 100, 7),  # t_run <= t_1: the note's table keeps nothing yet
+        (ORIGINAL, 111, 110, 100, 7),
+        (ORIGINAL, 219, 110, 100, 7),
+        (ORIGINAL, 220, 220, 100, 7),
+        (RESUMED, 5, 0, 40, 7),
+        (RESUMED, 57, 0, 40, 7),
+        (RESUMED, 58, 50, 100, 7),
+        (RESUMED, 167, 160, 100, 7),
+    ],
+)
+def test_interrupted_at_once_keeps_the_last_checkpoint(c, run, useful, first_period, recovery):
+    left = since_last_checkpoint(c, run, "paper")
+    assert (left.useful_us, left.first_period_us, left.first_recovery_us) == (
+        useful, first_period, recovery,
+    )  # fmt: skip
+
+
+def test_the_program_gives_no_recovery_before_the_first_checkpoint() -> None:
+    assert since_last_checkpoint(ORIGINAL, 50, "authors").first_recovery_us == 0
+    assert since_last_checkpoint(RESUMED, 50, "authors").first_recovery_us == 7
+    assert since_last_checkpoint(ORIGINAL, 150, "authors").first_recovery_us == 7
+
+
+@pytest.mark.parametrize(
+    ("run", "useful", "first_period", "wait"),
+    [
+        (7, 0, 40, 0),  # case 1: recovering
+        (17, 10, 30, 10),  # case 2: in the first period
+        (50, 50, 100, 7),  # case 3: in the first checkpoint, complete at 57
+        (87, 80, 70, 10),  # case 4: 30 into a regular period
+        (160, 160, 100, 7),  # case 5: in a regular checkpoint, complete at 167
+    ],
+)
+def test_proactive_checkpoint_has_figure_14s_five_cases(run, useful, first_period, wait) -> None:
+    left = after_proactive_checkpoint(RESUMED, run, "paper")
+    assert (left.useful_us, left.first_period_us, left.wait_us) == (useful, first_period, wait)
+    assert left.first_recovery_us == 7
+
+
+@pytest.mark.parametrize(
+    ("run", "useful", "wait"), [(7, 0, 0), (8, 110, 109), (117, 110, 0), (118, 220, 109)]
+)
+def test_next_checkpoint_has_figure_16s_two_cases(run, useful, wait) -> None:
+    regular = Checkpointing(100, 10, 7, 100, 7)
+    left = after_next_checkpoint(regular, run, "paper")
+    assert (left.useful_us, left.wait_us) == (useful, wait)
+
+
+def test_the_program_waits_for_a_checkpoint_even_while_recovering() -> None:
+    left = after_next_checkpoint(RESUMED, 3, "authors")
+    assert (left.useful_us, left.wait_us) == (50, 54)
+    assert after_proactive_checkpoint(RESUMED, 3, "authors").wait_us == 100_000
+
+
+RULES = st.sampled_from(
+    [since_last_checkpoint, after_proactive_checkpoint, after_next_checkpoint]
+)
+
+
+@given(
+    st.integers(1, 50), st.integers(1, 9), st.integers(0, 9), st.integers(1, 1000),
+    st.lists(st.tuples(RULES, st.floats(0, 1, exclude_max=True)), max_size=12),
+    st.sampled_from(["paper", "authors"]),
+)  # fmt: skip
+def test_what_is_banked_and_what_remains_is_always_the_jobs_length(
+    period, cost, recovery, length, interruptions, semantics
+) -> None:
+    """Over any chain of interruptions; and progress never goes back."""
+    c, remaining, banked = Checkpointing(period, cost, recovery, period), length, 0
+    for rule, share in interruptions:
+        run = int(share * remaining)
+        left = rule(c, run, semantics)
+        if run + left.wait_us >= remaining:
+            continue  # it would have completed first
+        assert left.useful_us >= 0
+        banked += left.useful_us
+        remaining = resumed_length_us(remaining, c, left)
+        c = resumed(c, left)
+        assert c is not None
+        assert banked + remaining - c.first_recovery_us == length
+        assert remaining > 0
+
+
+def test_young_daly_period_of_128_nodes_is_8_hours() -> None:
+    """Section 6.1: MTBF 1 h on 49,152 nodes, C = 5 min."""
+    assert young_daly_period_s(128, 49_152, 3600, 300) / 3600 == pytest.approx(8, rel=0.01)
+
+
+def test_lengths_and_walltimes_grow_by_eqs_1_and_2() -> None:
+    workload = machine(49_152, (512, 40_000, 0, 90_000))
+    job = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600).jobs[0]
+    period = young_daly_period_s(512, 49_152, 3600, 300)
+    assert period == pytest.approx(14_400)
+    grown = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600)
+    assert grown.profiles[job.profile]["delay"] == 40_000 + 3 * 300
+    assert job.walltime_us == to_us(90_000 + 7 * 300)
+    floored = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600, rounding="floor")
+    assert floored.profiles[job.profile]["delay"] == 40_000 + 2 * 300
+
+
+def test_the_recorded_workload_has_these_lengths(shared) -> None:
+    """The authors' own preparation of a month, job for job."""
+    from rebat.workloads.batsim_json import read_workload
+    from rebat.workloads.load import load_workload
+
+    recorded = read_workload(shared / "golden/node-stealing/mira-2018-11-ckpt.json.gz")
+    trace = shared / "traces/mira-2018-09_2018-12.swf.gz"
+    ours = load_workload(trace, months="2018-11", cap=49_000)
+    ours = add_young_daly(ours, n_nodes=49_152, mtbf_s=3600)
+    assert len(ours.jobs) == len(recorded.jobs)
+    for mine, theirs in zip(ours.jobs, recorded.jobs, strict=True):
+        assert (mine.n_nodes, mine.submit_us, mine.walltime_us) == (
+            theirs.n_nodes, theirs.submit_us, theirs.walltime_us,
+        )  # fmt: skip
+        a, b = ours.profiles[mine.profile], recorded.profiles[theirs.profile]
+        assert a["delay"] == b["delay"]
+        assert checkpointing_of(a) == checkpointing_of(b)
+
+
+def test_checkpoints_are_counted() -> None:
+    assert [checkpoints_in(RESUMED, w) for w in (0, 49, 50, 159, 160)] == [0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"checkpoint_cost": "x"}, {"recovery_cost": -1}, {"Tfirst": float("nan")}, {}],
+)
+def test_broken_checkpoint_fields_are_told(fields) -> None:
+    profile = {"checkpoint_period": 0 if not fields else 5, "checkpoint_cost": 1, **fields}
+    with pytest.raises(InputError, match="profile field"):
+        checkpointing_of(profile)

@@ -1,0 +1,74 @@
+"""Slow, obvious availability: a list of rectangles, every date tried."""
+
+from __future__ import annotations
+
+from rebat.core.units import FOREVER_US
+
+Rectangle = tuple[int, int, int]  # start, end, nodes
+
+
+def free_at(n_nodes: int, rectangles: list[Rectangle], date: int) -> int:
+    """Nodes free at a date."""
+    return n_nodes - sum(size for start, end, size in rectangles if start <= date < end)
+
+
+def fits(n_nodes: int, rectangles: list[Rectangle], date: int, size: int, duration: int) -> bool:
+    """Whether ``size`` nodes are free all along ``[date, date + duration)``."""
+    dates = [date] + [r[0] for r in rectangles if date < r[0] < date + duration]
+    return all(free_at(n_nodes, rectangles, at) >= size for at in dates)
+
+
+def first_fit(n_nodes: int, rectangles: list[Rectangle], now: int, size: int, duration: int) -> int:
+    """The earliest fitting date among now and all ends of rectangles."""
+    dates = sorted({now, *(r[1] for r in rectangles if now < r[1] < FOREVER_US)})
+    for date in dates:
+        if fits(n_nodes, rectangles, date, size, duration):
+            return date
+    return FOREVER_US
+
+
+class Plan:
+    """Running rectangles, and a queue of [size, duration, start]."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self.n_nodes, self.running, self.queue = n_nodes, [], []
+
+    def others(self, skip: int | None = None) -> list[Rectangle]:
+        """Every rectangle but that of one queue position."""
+        reserved = [
+            (start, start + duration, size)
+            for i, (size, duration, start) in enumerate(self.queue)
+            if i != skip and start < FOREVER_US
+        ]
+        return [*self.running, *reserved]
+
+    def place(self, now: int, i: int) -> None:
+        """First fit of one position, the others standing."""
+        size, duration, _ = self.queue[i]
+        self.queue[i][2] = FOREVER_US
+        self.queue[i][2] = first_fit(self.n_nodes, self.others(i), now, size, duration)
+
+    def compress(self, now: int) -> None:
+        """Every position in turn out and back in."""
+        for i in range(len(self.queue)):
+            self.place(now, i)
+
+    def rebuild(self, now: int) -> None:
+        """All out, then all in, in order."""
+        for entry in self.queue:
+            entry[2] = FOREVER_US
+        for i in range(len(self.queue)):
+            self.place(now, i)
+
+    def backfill(self, now: int, depth: int) -> None:
+        """List scheduling with ``depth`` reservations for jobs that cannot start now."""
+        for entry in self.queue:
+            entry[2] = FOREVER_US
+        for i in range(len(self.queue)):
+            size, duration, _ = self.queue[i]
+            start = first_fit(self.n_nodes, self.others(i), now, size, duration)
+            if start == now:
+                self.queue[i][2] = now
+            elif depth > 0 and start < FOREVER_US:
+                depth -= 1
+                self.queue[i][2] = start
