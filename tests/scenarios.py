@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -25,9 +26,7 @@ def machine(n_nodes: int, *jobs: tuple, profiles: dict | None = None) -> Workloa
         size, length, submit, walltime = (*job, *(0, None)[len(job) - 2 :])
         name = f"{length}s"
         known[name] = {"type": "delay", "delay": length}
-        made.append(
-            Job(str(number), size, to_us(submit), to_us(walltime or length + 0.01), name)
-        )
+        made.append(Job(str(number), size, to_us(submit), to_us(walltime or length + 0.01), name))
     return Workload("test", n_nodes, tuple(made), known)
 
 
@@ -100,7 +99,7 @@ def check_nodes(ledger: Ledger) -> None:
                 held[node].append((record.start_us, record.end_us, record.attempt.id))
     for node, intervals in held.items():
         intervals.sort()
-        for (_, end, first), (start, _, second) in zip(intervals, intervals[1:], strict=False):
+        for (_, end, first), (start, _, second) in pairwise(intervals):
             assert end <= start, f"node {node} runs {first} and {second}"
     horizon = max((record.end_us for record in ledger.attempts), default=0)
     for node, down, up in down_intervals(ledger.node_events, horizon):
@@ -119,7 +118,7 @@ def check_ends(ledger: Ledger) -> None:
         causes = [record.cause for record in records]
         assert all(cause in (Cause.NODE_FAILURE, Cause.STOLEN) for cause in causes[:-1]), job_id
         assert causes[-1] not in (Cause.NODE_FAILURE, Cause.STOLEN), job_id
-        for before, after in zip(records, records[1:], strict=False):
+        for before, after in pairwise(records):
             assert before.end_us <= after.start_us, job_id
 
 

@@ -1,4 +1,4 @@
-"""Rules of the code base: imports point one way, and decisions depend on nothing but their input."""
+"""Rules of the code base: imports point one way; decisions depend on their input alone."""
 
 from __future__ import annotations
 

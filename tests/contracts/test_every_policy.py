@@ -13,9 +13,7 @@ from rebat.report.batsim_csv import jobs_csv
 from tests.scenarios import check_run, failures, flows, machine, run, workloads
 
 POLICIES = sorted(PRESETS)
-relaxed = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -24,9 +22,7 @@ class TestEveryPolicy:
     @given(workload=workloads(), events=failures(), checkpoints=st.booleans())
     def test_is_safe_under_failures(self, policy, workload, events, checkpoints) -> None:
         if checkpoints:
-            workload = add_young_daly(
-                workload, n_nodes=10, mtbf_s=20, cost_s=1.0, recovery_s=2.0
-            )
+            workload = add_young_daly(workload, n_nodes=10, mtbf_s=20, cost_s=1.0, recovery_s=2.0)
         result = run(policy, workload, events)
         check_run(result)
         assert len(result.rows) == len(workload.jobs)

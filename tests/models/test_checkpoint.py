@@ -86,9 +86,7 @@ def test_the_program_waits_for_a_checkpoint_even_while_recovering() -> None:
     assert after_proactive_checkpoint(RESUMED, 3, "authors").wait_us == 100_000
 
 
-RULES = st.sampled_from(
-    [since_last_checkpoint, after_proactive_checkpoint, after_next_checkpoint]
-)
+RULES = st.sampled_from([since_last_checkpoint, after_proactive_checkpoint, after_next_checkpoint])
 
 
 @given(

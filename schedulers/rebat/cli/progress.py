@@ -22,7 +22,9 @@ def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
         TextColumn("jobs, simulated {task.fields[date]}"),
     )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task(label, total=jobs, date="0 s")
 
         def on_progress(now_us: int, ended: int, known: int) -> None:

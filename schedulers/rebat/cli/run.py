@@ -192,9 +192,7 @@ def _sha256(path: Path) -> str:
 
 
 def _plain(options: Scenario) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.to_builtins(
-        msgspec.structs.replace(options, failures=None)
-    )
+    values: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(options, failures=None))
     if options.failures is not None:
         values["failures"] = {"file": options.failures.name, "sha256": _sha256(options.failures)}
     return values

@@ -49,7 +49,7 @@ def open_text(path: Path) -> Iterator[IO[str]]:
     try:
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rt", encoding="utf-8") as lines:
-            yield lines  # type: ignore[misc]
+            yield lines
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(f"cannot read the file: {reason}", str(path)) from None

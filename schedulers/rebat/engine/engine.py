@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -340,7 +340,7 @@ class Engine:
     def _on_decision(self, decision: Decision) -> None:
         self._decide[type(decision)](self, decision)
 
-    _happen = {
+    _happen: ClassVar[dict[int, Callable[..., None]]] = {
         _SUBMIT: _on_submit,
         _MACHINE: _on_machine_event,
         _END: _on_end,
@@ -397,9 +397,7 @@ class Engine:
                     self.profiles[job.workload], job.profile, self.now_us - job.start_us
                 )
                 self._end(job, KILLED, -1)
-        self._outbox.append(
-            JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told)
-        )
+        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told))
 
     def _call_me_later(self, decision: CallMeLater) -> None:
         if decision.when_us <= self.now_us:
@@ -444,7 +442,7 @@ class Engine:
     def _set_metadata(self, decision: SetMetadata) -> None:
         self._job(decision.job_id).metadata = decision.metadata
 
-    _decide: dict[type[Decision], Callable[..., None]] = {
+    _decide: ClassVar[dict[type[Decision], Callable[..., None]]] = {
         ExecuteJob: _execute,
         RejectJob: _reject,
         KillJobs: _kill,
@@ -473,4 +471,3 @@ def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
     for job in workload.jobs:
         keep(job.profile)
     return kept
-

@@ -66,7 +66,7 @@ def registered_job(job_id: str, tag: int, fields: dict[str, Any]) -> EngineJob:
         raise InputError(f"subtime is {subtime!r}", f"job {job_id}", "seconds, 0 or more")
     if not isinstance(profile, str):
         raise InputError(f"profile is {profile!r}", f"job {job_id}", "a profile's name")
-    if not isinstance(walltime, int | float) or not (walltime == -1 or 0 < walltime):
+    if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
         job_id, tag, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
@@ -74,9 +74,7 @@ def registered_job(job_id: str, tag: int, fields: dict[str, Any]) -> EngineJob:
     )  # fmt: skip
 
 
-def progress(
-    profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int
-) -> dict[str, Any]:
+def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
     """What JOB_KILLED says of a job's advance; sequences say which task was under way."""
     profile = profiles[name]
     if profile["type"] != "composed":

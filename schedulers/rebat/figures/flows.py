@@ -45,7 +45,9 @@ def draw_flows(summaries: Mapping[str, RunSummary], path: Path) -> None:
         if rows == 2:
             base = series[names[0]]
             ratios = {
-                name: {g: series[name][g] / base[g] for g in groups if base[g] and g in series[name]}
+                name: {
+                    g: series[name][g] / base[g] for g in groups if base[g] and g in series[name]
+                }
                 for name in names[1:]
             }
             _bars(axes[1][column], groups, ratios, 1.0, first_colour=1)

@@ -90,7 +90,7 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 
 
 @kernel
-def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> int:
+def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
     """Earliest date from ``t[0]`` on with ``size`` nodes free for ``duration``; NEVER if none."""
     i = 0
     while i < n:

@@ -154,8 +154,12 @@ def makespans(
         play(Batch(t[order], p[order], in_order, n_procs, result[rows], nothing, nothing))
 
     edges = np.linspace(0, len(fails), max(1, min(threads, len(fails))) + 1).astype(int).tolist()
-    with ThreadPoolExecutor(len(edges) - 1) as pool:
-        list(pool.map(part, (slice(first, last) for first, last in pairwise(edges))))
+    parts = [slice(first, last) for first, last in pairwise(edges)]
+    if len(parts) == 1:
+        part(parts[0])
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(part, parts))
     return result
 
 

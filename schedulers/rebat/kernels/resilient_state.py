@@ -27,7 +27,6 @@ Ints = NDArray[np.int64]
 ABSENT = 1 << 62
 """Size of a place whose job does not wait: larger than any machine."""
 
-
 NEVER = 1 << 62
 """A date after all others."""
 
@@ -37,15 +36,13 @@ NONE = 1 << 60
 BLOCK = 8
 """Places per block."""
 
-
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def inlined(function: Function) -> Function:
     """Compile a small step of a kernel into its callers.
 
-    Called as functions they would count references to every array of every structure, which
-    costs more than what they do.
+    Called as functions they would count references to every array, which costs more than they do.
     """
     compiled: Function = numba.njit(cache=True, nogil=True, forceinline=True)(function)
     return compiled

@@ -45,9 +45,7 @@ def select(rows: Sequence[JobRow], selection: Selection) -> list[JobRow]:
     if not ordered:
         return []
     if selection.by == "count":
-        kept = ordered[
-            round(selection.first * len(ordered)) : round(selection.last * len(ordered))
-        ]
+        kept = ordered[round(selection.first * len(ordered)) : round(selection.last * len(ordered))]
     elif selection.by == "time":
         start = ordered[0].submission_time
         span = ordered[-1].submission_time - start

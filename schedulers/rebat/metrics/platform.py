@@ -140,9 +140,7 @@ def down_intervals(
     return intervals
 
 
-def free_steps(
-    ledger: Ledger, n_nodes: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def free_steps(ledger: Ledger, n_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Dates, ascending and distinct, and the number of nodes up and free from each on."""
     ran = [record for record in ledger.attempts if record.start_us >= 0]
     dates = [0, *(r.start_us for r in ran), *(r.end_us for r in ran)]
@@ -150,10 +148,10 @@ def free_steps(
     for at, up, nodes in ledger.node_events:
         dates.append(at)
         deltas.append(nodes.size if up else -nodes.size)
-    at, where = np.unique(np.array(dates, dtype=np.int64), return_inverse=True)
-    change = np.zeros(len(at), dtype=np.int64)
+    steps, where = np.unique(np.array(dates, dtype=np.int64), return_inverse=True)
+    change = np.zeros(len(steps), dtype=np.int64)
     np.add.at(change, where, np.array(deltas, dtype=np.int64))
-    return at, np.cumsum(change)
+    return steps, np.cumsum(change)
 
 
 def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:

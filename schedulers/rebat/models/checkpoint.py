@@ -147,7 +147,7 @@ def checkpoints_in(c: Checkpointing, worked_us: int) -> int:
 
 
 def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s: float) -> float:
-    """P_YD = sqrt(2 mu_job C), mu_job = mtbf x machine_nodes / n_nodes (section 5.2), in seconds."""
+    """P_YD = sqrt(2 mu_job C) in seconds, mu_job = mtbf x machine_nodes / n_nodes (section 5.2)."""
     return math.sqrt(2 * (mtbf_s * machine_nodes / n_nodes) * cost_s)
 
 

@@ -33,8 +33,8 @@ PAPER_SCENARIOS = 1000
 MOST_FAILURES = 1e9
 """Failures per job, on average, beyond which a scenario cannot be played in reasonable time."""
 
-EXACT_UNIPROCESSORS = 41
-"""Largest P whose instance of Proposition 3 has integer times of at most 2**60."""
+EXACT_UNIPROCESSORS = 40
+"""Largest P whose instance of Proposition 3 has integer times that add up to less than 2**60."""
 
 
 def areas(times: ArrayLike, sizes: ArrayLike) -> Floats:
@@ -239,7 +239,7 @@ def expected_harmonic_makespans(
     q = error_probabilities(times, np.ones(n_procs), rate)
     worst = float(q.max())
     # Terms shrink at least as fast as worst**k: stop once they are beyond double precision.
-    most = 1 if worst == 0 else math.ceil(-60 / math.log(worst)) + 1
+    most = 1 if worst == 0 else math.ceil(60 / max(-math.log(worst), 1e-9)) + 1
     if most > 10**5:
         raise InputError(f"rate {rate}", expected="failure probabilities further from 1")
     failed = q[None, :] ** np.arange(most)[:, None]  # [k, j]: probability of k failures or more

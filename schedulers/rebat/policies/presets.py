@@ -81,9 +81,7 @@ def _requeue(depth: str) -> Callable[[], Policy]:
 
 
 def _stealing(depth: str, victim: str, criterion: str) -> Callable[[], Policy]:
-    return lambda: Scheduler(
-        _planned(depth), NodeStealing(VICTIMS[victim], CRITERIA[criterion])
-    )
+    return lambda: Scheduler(_planned(depth), NodeStealing(VICTIMS[victim], CRITERIA[criterion]))
 
 
 _ROWS = [

@@ -100,7 +100,9 @@ def _profile_table(value: Any) -> dict[str, dict[str, dict[str, Any]]]:
     if not isinstance(value, dict):
         return {}
     for workload, profiles in value.items():
-        if not isinstance(profiles, dict) or not all(isinstance(p, dict) for p in profiles.values()):
+        if not isinstance(profiles, dict) or not all(
+            isinstance(p, dict) for p in profiles.values()
+        ):
             raise InputError(f"profiles of workload {workload!r} are not objects")
     return value
 
@@ -261,9 +263,7 @@ def encode_message(message: e.Message) -> bytes:
 
 
 def _execute(at: int, data: Any) -> d.Decision:
-    return d.ExecuteJob(
-        at_us=at, job_id=_field(data, "job_id", str), nodes=_nodes(data, "alloc")
-    )
+    return d.ExecuteJob(at_us=at, job_id=_field(data, "job_id", str), nodes=_nodes(data, "alloc"))
 
 
 def _reply_notice(at: int, data: Any) -> d.Decision:

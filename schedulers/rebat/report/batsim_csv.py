@@ -88,5 +88,3 @@ def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, down_us: int) -> str:
         "time_unavailable": f"{to_s(down_us):.6f}",
     }
     return ",".join(values) + "\n" + ",".join(values.values()) + "\n"
-
-

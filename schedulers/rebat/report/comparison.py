@@ -32,11 +32,14 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
         _line(summaries, "  a node was free", "count", lambda s: s.free_node_at_hit),
         _line(summaries, "  steals", "count", lambda s: s.steals),
     ]
-    groups = [name for name in next(iter(summaries.values())).flows]
+    groups = list(next(iter(summaries.values())).flows)
     for title, field in _FLOWS.items():
         for group in groups:
             line = _line(
-                summaries, f"{title}, jobs {group}", "time", lambda s, g=group, f=field: _flow(s, g, f)
+                summaries,
+                f"{title}, jobs {group}",
+                "time",
+                lambda s, g=group, f=field: _flow(s, g, f),
             )
             if any(value is not None for value in line.values.values()):
                 lines.append(line)

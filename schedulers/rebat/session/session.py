@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -197,7 +197,7 @@ class Session:
         if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
             raise InputError(f"res is {n_nodes!r}", where, "a whole number, 1 or more")
         walltime = fields.get("walltime", -1)
-        if not isinstance(walltime, int | float) or not (walltime == -1 or 0 < walltime):
+        if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
             raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
         endless = walltime == -1 or walltime > MAX_SECONDS
         self._serial += 1
@@ -273,7 +273,7 @@ class Session:
     def _ignore(self, _: Event) -> None:
         pass
 
-    _take_in: dict[type[Event], Callable[..., None]] = {
+    _take_in: ClassVar[dict[type[Event], Callable[..., None]]] = {
         SimulationBegan: _on_begin,
         JobSubmitted: _on_submit,
         JobCompleted: _on_complete,
@@ -353,13 +353,13 @@ class Session:
             queued_us=self.now_us,
             priority=interrupt.priority,
         )
-        profile_name = f"{attempt.id.partition('!')[2]}:{old.profile.partition(':')[2] or old.profile}"
+        profile_name = (
+            f"{attempt.id.partition('!')[2]}:{old.profile.partition(':')[2] or old.profile}"
+        )
         profile = self._resumed_profile(old, interrupt)
         self._profiles[old.workload][profile_name] = profile
         self._registered.add(attempt.id)
-        work = _Work(
-            attempt, old.workload, profile_name, resumed(old.checkpointing, remaining)
-        )
+        work = _Work(attempt, old.workload, profile_name, resumed(old.checkpointing, remaining))
         self._register(work, profile)
         self._enqueue(attempt, work)
         self._changes.resubmitted.append(attempt)
@@ -395,9 +395,7 @@ class Session:
             fields["walltime"] = batsim_number(attempt.walltime_us)
         now = self.now_us
         self._out.append(
-            RegisterProfile(
-                at_us=now, workload=work.workload, name=work.profile, profile=profile
-            )
+            RegisterProfile(at_us=now, workload=work.workload, name=work.profile, profile=profile)
         )
         self._out.append(RegisterJob(at_us=now, job_id=attempt.id, job=fields))
 

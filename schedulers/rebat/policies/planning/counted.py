@@ -85,7 +85,9 @@ class CountedPlan:
                 self._plan.change(now_us, now_us + 1, -size)
                 self._hold(attempt_id, size, now_us + 1)
 
-    def started(self, attempt_id: str, n_nodes: int, end_us: int) -> None:
+    def started(
+        self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
+    ) -> None:
         """An attempt with a place in the plan now runs there until ``end_us`` at the latest."""
         self._hold(attempt_id, n_nodes, end_us)
 

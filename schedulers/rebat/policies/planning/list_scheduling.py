@@ -62,7 +62,9 @@ class AvailabilityPlan(Protocol):
     """What a placement must offer to be planned on; see ``CountedPlan`` for the meanings."""
 
     def advance(self, now_us: int) -> None: ...
-    def started(self, attempt_id: str, n_nodes: int, end_us: int) -> None: ...
+    def started(
+        self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
+    ) -> None: ...
     def ended(self, running: Running) -> None: ...
     def failed(self, nodes: list[int]) -> None: ...
     def rejuvenated(self, nodes: list[int]) -> None: ...
@@ -122,10 +124,8 @@ class ListScheduling:
             plan.backfill(self._queue, self._depth)
         return [*rejected, *self._start_due(plan, view.now_us)]
 
-    def _take_in(
-        self, plan: AvailabilityPlan, view: View, changes: Changes
-    ) -> tuple[Upkeep, int]:
-        """Bring queue and plan up to date; gives the upkeep due and the first position to append."""
+    def _take_in(self, plan: AvailabilityPlan, view: View, changes: Changes) -> tuple[Upkeep, int]:
+        """Bring queue and plan up to date; gives the upkeep due and the first new position."""
         kinds = set()
         for running in (*changes.ended, *changes.killed):
             plan.ended(running)
@@ -161,6 +161,7 @@ class ListScheduling:
         starts = []
         for position, attempt in self._queue.take_due(now_us):
             end_us = now_us + min(attempt.walltime_us + self._margin_us, LONGEST_US)
-            plan.started(attempt.id, attempt.n_nodes, end_us)
-            starts.append(Start(attempt.id, plan.nodes_at(position)))
+            nodes = plan.nodes_at(position)
+            plan.started(attempt.id, attempt.n_nodes, end_us, nodes)
+            starts.append(Start(attempt.id, nodes))
         return starts

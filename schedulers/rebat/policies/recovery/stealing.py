@@ -47,9 +47,7 @@ class NodeStealing:
     def _nodes_lost(self, running: Running, failure: Failure) -> int:
         return sum(node in running.nodes for node in failure.nodes)
 
-    def _victim(
-        self, view: View, failed: Running, needed: int, spared: set[str]
-    ) -> Running | None:
+    def _victim(self, view: View, failed: Running, needed: int, spared: set[str]) -> Running | None:
         """The victim, or None: if the rule's first choice will not do there is no second."""
         release = RELEASE[self._semantics]
         candidates = [r for r in view.running.values() if r.attempt.id not in spared]

@@ -1,0 +1,227 @@
+"""Sets of nodes as rows of bits, a bit for each block of nodes that nothing in a plan separates.
+
+Jobs take whole racks and midplanes, so the thousands of nodes of a machine fall into a few dozen
+blocks of neighbours with the same past and future. A block is split when a job takes only a part of
+it, and neighbours are merged again once no row tells them apart; a row is a few words instead of
+hundreds. Words are int64 and hold 63 bits, so that they are never negative.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rebat.kernels.jit import kernel
+
+BITS = 63
+"""Blocks to a word."""
+
+_TOP = 1 << (BITS - 1)
+_BELOW_TOP = _TOP - 1
+
+# Powers of two below 2**66 differ modulo 67: that finds a bit's number.
+_NUMBER = np.zeros(67, dtype=np.int64)
+for _bit in range(BITS):
+    _NUMBER[2**_bit % 67] = _bit
+
+SLICES, BLOCKS, RESERVED = range(3)
+
+
+class Table(NamedTuple):
+    """The arrays of one plan by named nodes, all int64.
+
+    Attributes
+    ----------
+    n : array (3,)
+        How many slices, blocks and reservations there are.
+    first : array (blocks + 1,)
+        First node of each block, ascending; then the number of nodes.
+    t, f : arrays (slices,)
+        Beginning of each time slice, ascending, and how many nodes are free in it.
+    free : array (slices, words)
+        Which blocks are free in each slice.
+    start, end : arrays (reservations,)
+        Window of each reservation; NEVER for a job that could not be placed.
+    held : array (reservations, words)
+        The blocks of each reservation.
+    down, fit, mark : arrays (1, words)
+        Blocks that are down; two rows to work with.
+    """
+
+    n: Any
+    first: Any
+    t: Any
+    f: Any
+    free: Any
+    start: Any
+    end: Any
+    held: Any
+    down: Any
+    fit: Any
+    mark: Any
+
+
+@kernel
+def words_of(blocks: int) -> int:
+    """Words in a row of so many bits."""
+    return (blocks + BITS - 1) // BITS
+
+
+@kernel
+def number(bit: int) -> int:
+    """Which bit of a word this is: the logarithm of a power of two."""
+    return _NUMBER[bit % 67]
+
+
+@kernel
+def weight(first: Any, w: int, bits: int) -> int:
+    """Nodes in the blocks that these bits of word ``w`` stand for."""
+    total = 0
+    while bits:
+        low = bits & -bits
+        b = w * BITS + number(low)
+        total += first[b + 1] - first[b]
+        bits ^= low
+    return total
+
+
+@kernel
+def block_of(table: Any, node: int) -> int:
+    """The block that holds a node (bisection)."""
+    low, high = 0, table.n[BLOCKS]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table.first[middle] <= node:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
+    """Repeat bit ``b`` of each row and move the bits above it up by one."""
+    words, w, bit = words_of(blocks), b // BITS, b % BITS
+    upto = (1 << bit) | ((1 << bit) - 1)
+    for i in range(count):
+        x = rows[i, w]
+        twin = (x >> bit) & 1
+        if bit == BITS - 1:
+            carry = twin
+        else:
+            carry = x >> (BITS - 1)
+            rows[i, w] = (x & upto) | (twin << (bit + 1)) | ((x & ~upto & _BELOW_TOP) << 1)
+        for k in range(w + 1, words):
+            x = rows[i, k]
+            rows[i, k] = ((x & _BELOW_TOP) << 1) | carry
+            carry = x >> (BITS - 1)
+        if blocks % BITS == 0:
+            rows[i, words] = carry
+
+
+@kernel
+def split_block(table: Any, b: int, nodes: int) -> None:
+    """Cut the first ``nodes`` nodes of block ``b`` off the rest of it."""
+    blocks = table.n[BLOCKS]
+    double_bit(table.free, table.n[SLICES], blocks, b)
+    double_bit(table.held, table.n[RESERVED], blocks, b)
+    double_bit(table.down, 1, blocks, b)
+    for k in range(blocks, b, -1):
+        table.first[k + 1] = table.first[k]
+    table.first[b + 1] = table.first[b] + nodes
+    table.n[BLOCKS] = blocks + 1
+
+
+@kernel
+def cut_before(table: Any, node: int) -> None:
+    """Make a node the first of its block."""
+    b = block_of(table, node)
+    if table.first[b] < node < table.first[b + 1]:
+        split_block(table, b, node - table.first[b])
+
+
+@kernel
+def mark_nodes(table: Any, intervals: Any) -> None:
+    """Write the row of these nodes into ``mark``, cutting blocks at their bounds."""
+    for i in range(intervals.shape[0]):
+        cut_before(table, intervals[i, 0])
+        cut_before(table, intervals[i, 1] + 1)
+    table.mark[0, :] = 0
+    for i in range(intervals.shape[0]):
+        b = block_of(table, intervals[i, 0])
+        while b < table.n[BLOCKS] and table.first[b] <= intervals[i, 1]:
+            table.mark[0, b // BITS] |= 1 << (b % BITS)
+            b += 1
+
+
+@kernel
+def nodes_of(table: Any, row: Any, out: Any) -> int:
+    """Write the nodes of a row as canonical intervals into ``out``; gives their number."""
+    k = 0
+    for b in range(table.n[BLOCKS]):
+        if not (row[b // BITS] >> (b % BITS)) & 1:
+            continue
+        if k > 0 and out[k - 1, 1] == table.first[b] - 1:
+            out[k - 1, 1] = table.first[b + 1] - 1
+        else:
+            out[k, 0] = table.first[b]
+            out[k, 1] = table.first[b + 1] - 1
+            k += 1
+    return k
+
+
+@kernel
+def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
+    """Add to ``mark`` the blocks that some row tells apart from the block before."""
+    for i in range(count):
+        carry = 0
+        for w in range(words):
+            x = rows[i, w]
+            mark[w] |= x ^ (((x & _BELOW_TOP) << 1) | carry)
+            carry = x >> (BITS - 1)
+
+
+@kernel
+def keep_marked(rows: Any, count: int, blocks: int, mark: Any) -> None:
+    """Drop from each row the bits that are not marked."""
+    for i in range(count):
+        kept, word = 0, 0
+        for b in range(blocks):
+            if not (mark[b // BITS] >> (b % BITS)) & 1:
+                continue
+            word |= ((rows[i, b // BITS] >> (b % BITS)) & 1) << (kept % BITS)
+            kept += 1
+            if kept % BITS == 0:
+                rows[i, kept // BITS - 1] = word
+                word = 0
+        if kept % BITS:
+            rows[i, kept // BITS] = word
+
+
+@kernel
+def merge_blocks(table: Any) -> None:
+    """Merge neighbours that nothing separates any more, when that makes the rows shorter."""
+    blocks = table.n[BLOCKS]
+    words = words_of(blocks)
+    mark = table.mark[0]
+    mark[:] = 0
+    mark_bounds(table.free, table.n[SLICES], words, mark)
+    mark_bounds(table.held, table.n[RESERVED], words, mark)
+    mark_bounds(table.down, 1, words, mark)
+    mark[0] |= 1
+    kept = 0
+    for b in range(blocks):
+        kept += (mark[b // BITS] >> (b % BITS)) & 1
+    if words_of(kept) == words:
+        return
+    keep_marked(table.free, table.n[SLICES], blocks, mark)
+    keep_marked(table.held, table.n[RESERVED], blocks, mark)
+    keep_marked(table.down, 1, blocks, mark)
+    kept = 0
+    for b in range(blocks):
+        if (mark[b // BITS] >> (b % BITS)) & 1:
+            table.first[kept] = table.first[b]
+            kept += 1
+    table.first[kept] = table.first[blocks]
+    table.n[BLOCKS] = kept

@@ -1,0 +1,141 @@
+"""List scheduling over named nodes: append, compress, backfill (see ``rebat.kernels.named``).
+
+``size`` and ``duration`` are the queue's; reservation ``k`` is that of the queue's position ``k``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.kernels.blocks import BITS, BLOCKS, RESERVED, SLICES, merge_blocks, words_of
+from rebat.kernels.counts import NEVER, step_at
+from rebat.kernels.jit import kernel
+from rebat.kernels.named import clear, first_fit, fits_now, reserve, withdraw
+
+
+@kernel
+def place(table: Any, size: Any, duration: Any, last: int) -> None:
+    """Give positions up to ``last - 1`` that have no place yet their first fit, in queue order."""
+    for k in range(table.n[RESERVED], last):
+        table.n[RESERVED] = k + 1
+        reserve(table, k, size[k], duration[k], first_fit(table, size[k], duration[k]))
+
+
+@kernel
+def may_begin_earlier(table: Any, k: int, size: int, duration: int, before: int) -> bool:
+    """Whether the numbers of free nodes allow reservation ``k`` to begin before ``before``.
+
+    From its present start on its own nodes suffice.
+    """
+    n, reserved = table.n[SLICES], table.start[k]
+    i = 0
+    while i < n and table.t[i] < before:
+        if table.f[i] < size:
+            i += 1
+            continue
+        end = min(table.t[i] + duration, reserved)
+        j = i + 1
+        while j < n and table.t[j] < end and table.f[j] >= size:
+            j += 1
+        if j == n or table.t[j] >= end:
+            return True
+        i = j + 1
+    return False
+
+
+@kernel
+def may_move_down(table: Any, k: int) -> bool:
+    """Whether a node lower than the highest of reservation ``k`` is free over its whole window."""
+    fit, held = table.fit[0], table.held[k]
+    top = words_of(table.n[BLOCKS]) - 1
+    while top > 0 and not held[top]:
+        top -= 1
+    for w in range(top):
+        fit[w] = -1
+    below = held[top]
+    for shift in (1, 2, 4, 8, 16, 32):
+        below |= below >> shift
+    fit[top] = below
+    n = table.n[SLICES]
+    i = step_at(table.t, n, table.start[k])
+    while i < n and table.t[i] < table.end[k]:
+        some = False
+        for w in range(top + 1):
+            fit[w] &= table.free[i, w]
+            some |= fit[w] != 0
+        if not some:
+            return False
+        i += 1
+    return True
+
+
+@kernel
+def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
+    """Take each reservation out and put it back at its first fit, the others standing.
+
+    No job moves later. ``opened`` is the latest end of what was freed since every job was last
+    looked at: a window that begins after that date offers nothing new.
+
+    Returns
+    -------
+    moved : int
+        The latest end of a reservation given up in this pass, which counts as freed for the next
+        (jobs ahead in the queue did not see it).
+    """
+    merge_blocks(table)
+    moved = table.t[0]
+    for k in range(table.n[RESERVED]):
+        start, end = table.start[k], table.end[k]
+        horizon = max(opened, moved)
+        if may_begin_earlier(table, k, size[k], duration[k], min(start, horizon)) or (
+            start < horizon and start < NEVER and may_move_down(table, k)
+        ):
+            if move(table, k, size[k], duration[k]) and start < NEVER:
+                moved = max(moved, end)
+    return moved
+
+
+@kernel
+def move(table: Any, k: int, size: int, duration: int) -> bool:
+    """Put reservation ``k`` at its first fit; tells whether it changed its start or its nodes."""
+    start, words = table.start[k], words_of(table.n[BLOCKS])
+    withdraw(table, k)
+    was = table.held[k, :words].copy()
+    reserve(table, k, size, duration, first_fit(table, size, duration))
+    if table.start[k] != start or words_of(table.n[BLOCKS]) != words:
+        return True
+    for w in range(words):
+        if table.held[k, w] != was[w]:
+            return True
+    return False
+
+
+@kernel
+def backfill(table: Any, size: Any, duration: Any, queued: int, depth: int) -> None:
+    """All anew with ``depth`` reservations (0 greedy, 1 EASY).
+
+    In queue order each job starts now if it can; the first ``depth`` that cannot are reserved;
+    the others wait without a reservation (``start`` NEVER).
+    """
+    clear(table)
+    merge_blocks(table)
+    now, reserved = table.t[0], 0
+    for k in range(queued):
+        table.n[RESERVED] = k + 1
+        if reserved < depth:
+            fit = first_fit(table, size[k], duration[k])
+            if now < fit < NEVER:
+                reserved += 1
+        else:
+            fit = now if fits_now(table, size[k], duration[k]) else NEVER
+        reserve(table, k, size[k], duration[k], fit)
+
+
+@kernel
+def backfill_new(table: Any, size: Any, duration: Any, queued: int) -> None:
+    """Start now those without a place that can; the others wait, and what is reserved stands."""
+    now = table.t[0]
+    for k in range(table.n[RESERVED], queued):
+        table.n[RESERVED] = k + 1
+        fit = now if fits_now(table, size[k], duration[k]) else NEVER
+        reserve(table, k, size[k], duration[k], fit)

@@ -1,0 +1,214 @@
+"""Placement ``named``: the plan reserves named machines, the lowest-numbered free over a window.
+
+One table is kept (see ``rebat.kernels.blocks``): the time slices with the nodes free in each, and
+the reservations, one for each position of the queue from its head on.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from rebat.core.attempts import Running
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+from rebat.kernels import named, named_lists
+from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, Table, nodes_of, words_of
+from rebat.policies.planning.queue import SortedQueue
+
+
+class NamedPlan:
+    """The plan of a list scheduler over named nodes.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Nodes of the machine, all up and free.
+    """
+
+    def __init__(self, n_nodes: int) -> None:
+        self._now_us = 0
+        self._n_nodes = n_nodes
+        self._table = _empty_table(slices=64, blocks=min(n_nodes, 64), reservations=64)
+        self._start_from_one_block()
+        self._holds: dict[str, tuple[NodeSet, int]] = {}
+        self._heap: list[tuple[int, str]] = []
+        self._overdue: list[str] = []
+        self._opened_us = 0
+
+    def _start_from_one_block(self) -> None:
+        table = self._table
+        table.n[:] = 1, 1, 0
+        table.first[:2] = 0, self._n_nodes
+        table.f[0], table.free[0, 0] = self._n_nodes, 1
+
+    # ---- facts
+
+    def advance(self, now_us: int) -> None:
+        """Move to a date; the attempts that were due at the last one have been started."""
+        named.drop_begun(self._table, self._now_us)
+        if now_us > self._now_us:
+            self._now_us = now_us
+            named.forget(self._table, now_us)
+        while self._heap and self._heap[0][0] <= now_us:
+            end, attempt_id = heapq.heappop(self._heap)
+            if attempt_id in self._holds and self._holds[attempt_id][1] == end:
+                self._overdue.append(attempt_id)
+
+    def started(
+        self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
+    ) -> None:
+        """An attempt now runs where it was reserved, until ``end_us`` at the latest."""
+        assert nodes is not None
+        self._hold(attempt_id, nodes, end_us)
+
+    def _hold(self, attempt_id: str, nodes: NodeSet, end_us: int) -> None:
+        self._holds[attempt_id] = nodes, end_us
+        heapq.heappush(self._heap, (end_us, attempt_id))
+
+    def ended(self, running: Running) -> None:
+        """An attempt freed its nodes."""
+        nodes, end = self._holds.pop(running.attempt.id)
+        self._make_room(0, nodes)
+        named.give_nodes(self._table, nodes.intervals, self._now_us, end)
+        self._opened_us = max(self._opened_us, end)
+
+    def failed(self, nodes: list[int]) -> None:
+        """Nodes went down: they are unusable until their repair, and nothing stays reserved."""
+        named.clear(self._table)
+        dead = NodeSet.of(nodes)
+        self._make_room(0, dead)
+        named.fail(self._table, dead.intervals)
+
+    def rejuvenated(self, nodes: list[int]) -> None:
+        """Nodes are up again; those that an attempt still holds are free when it ends."""
+        alive = NodeSet.of(nodes)
+        self._make_room(0, alive)
+        named.repair(self._table, alive.intervals)
+        for held, end in self._holds.values():
+            if _meet(held, alive):
+                self._take(held, end)
+        self._opened_us = FOREVER_US
+
+    def _take(self, nodes: NodeSet, end_us: int) -> None:
+        self._make_room(0, nodes)
+        named.take_nodes(self._table, nodes.intervals, self._now_us, end_us)
+
+    # ---- plans
+
+    def append(self, queue: SortedQueue, first: int, last: int) -> None:
+        """Give these positions of the queue their first fit, the other reservations standing."""
+        self._settle(last)
+        named_lists.place(self._table, queue.size, queue.duration, last)
+        self._tell(queue)
+
+    def rebuild(self, queue: SortedQueue) -> None:
+        """Clear all reservations and place the whole queue anew, in order."""
+        named.clear(self._table)
+        self.append(queue, 0, len(queue))
+        self._opened_us = self._now_us
+
+    def compress(self, queue: SortedQueue, last: int) -> None:
+        """Each of the first ``last`` attempts in turn out and back in, the others standing."""
+        self._settle(last)
+        self._opened_us = named_lists.compress(
+            self._table, queue.size, queue.duration, self._opened_us
+        )
+        self.append(queue, last, last)
+
+    def backfill(self, queue: SortedQueue, depth: int) -> None:
+        """Rebuild with at most ``depth`` reservations for attempts that cannot start now."""
+        self._settle(len(queue))
+        named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth)
+        self._tell(queue)
+
+    def backfill_new(self, queue: SortedQueue) -> None:
+        """Start what is new in the queue and can start now; what is reserved stands."""
+        self._settle(len(queue))
+        named_lists.backfill_new(self._table, queue.size, queue.duration, len(queue))
+        self._tell(queue)
+
+    def nodes_at(self, position: int) -> NodeSet | None:
+        """The nodes reserved for a queue position, as it was when last planned."""
+        table = self._table
+        if position >= table.n[RESERVED] or table.start[position] >= FOREVER_US:
+            return None
+        out = np.empty((int(table.n[BLOCKS]), 2), dtype=np.int64)
+        return NodeSet(out[: nodes_of(table, table.held[position], out)].copy())
+
+    def _tell(self, queue: SortedQueue) -> None:
+        n = int(self._table.n[RESERVED])
+        queue.start[:n] = self._table.start[:n]
+
+    def _settle(self, last: int) -> None:
+        """Let attempts that outlive their planned end hold their nodes a tick more.
+
+        A reservation whose date has come without its being started cannot stand then.
+        """
+        overdue = [one for one in self._overdue if one in self._holds]
+        self._overdue.clear()
+        late = self._now_us + (1 if overdue else 0)
+        n = int(self._table.n[RESERVED])
+        if (self._table.start[:n] < late).any():
+            named.clear(self._table)
+        for attempt_id in overdue:
+            nodes, _ = self._holds[attempt_id]
+            self._take(nodes, self._now_us + 1)
+            self._hold(attempt_id, nodes, self._now_us + 1)
+        self._make_room(last)
+
+    # ---- room
+
+    def _make_room(self, queued: int, nodes: NodeSet | None = None) -> None:
+        """Make the arrays large enough to place so many attempts and to cut out these nodes."""
+        table = self._table
+        cuts = 0 if nodes is None else 2 * len(nodes.intervals)
+        need = (
+            int(table.n[SLICES]) + 2 * queued + 2,
+            min(int(table.n[BLOCKS]) + queued + cuts, self._n_nodes),
+            max(int(table.n[RESERVED]), queued),
+        )
+        have = len(table.t), len(table.first) - 1, len(table.start)
+        if any(want > has for want, has in zip(need, have, strict=True)):
+            larger = (
+                has if want <= has else 2 * want for want, has in zip(need, have, strict=True)
+            )
+            self._table = _grown(table, *larger)
+
+
+def _empty_table(slices: int, blocks: int, reservations: int) -> Table:
+    words = words_of(blocks)
+
+    def array(*shape: int) -> Any:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Table(
+        n=array(3),
+        first=array(blocks + 1),
+        t=array(slices),
+        f=array(slices),
+        free=array(slices, words),
+        start=array(reservations),
+        end=array(reservations),
+        held=array(reservations, words),
+        down=array(1, words),
+        fit=array(1, words),
+        mark=array(1, words),
+    )
+
+
+def _grown(table: Table, slices: int, blocks: int, reservations: int) -> Table:
+    larger = _empty_table(slices, blocks, reservations)
+    for old, new in zip(table, larger, strict=True):
+        new[tuple(slice(0, length) for length in old.shape)] = old
+    return larger
+
+
+def _meet(one: NodeSet, other: NodeSet) -> bool:
+    """Whether two node sets have a node in common."""
+    a, b = one.intervals, other.intervals
+    at = np.searchsorted(a[:, 1], b[:, 0])
+    inside = at < len(a)
+    return bool((a[at[inside], 0] <= b[inside, 1]).any())

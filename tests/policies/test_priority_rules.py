@@ -1,0 +1,61 @@
+"""Priority rules: the order they give, on arrays and one job at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rebat.core.errors import InputError
+from rebat.policies.priority_rules import PRIORITY_RULES, job_key, ranks
+
+TIMES, SIZES = [30, 10, 20, 10], [1, 8, 5, 6]
+ORDERS = {
+    "LPT": [0, 2, 1, 3],
+    "SPT": [1, 3, 2, 0],
+    "HPA": [1, 3, 2, 0],
+    "LPA": [0, 2, 3, 1],
+    "LA": [2, 1, 3, 0],
+    "SA": [0, 3, 1, 2],
+    "LJF": [1, 3, 0, 2],  # large means 6 and more of 10 processors; small ones by index
+}
+
+
+@pytest.mark.parametrize("rule", ORDERS)
+def test_orders(rule):
+    rank = ranks(rule, TIMES, SIZES, n_procs=10)
+    assert np.argsort(rank).tolist() == ORDERS[rule]
+
+
+def test_every_rule_has_an_expected_order():
+    assert {*ORDERS, "RANDOM"} == set(PRIORITY_RULES)
+
+
+@pytest.mark.parametrize("rule", PRIORITY_RULES)
+def test_one_job_at_a_time_gives_the_same_order(rule):
+    rng = np.random.default_rng(4)
+    times, sizes = rng.integers(1, 9, 60), rng.integers(1, 9, 60)
+    keys = [
+        job_key(rule, int(times[job]), int(sizes[job]), job, n_procs=8, seed=3) for job in range(60)
+    ]
+    order = sorted(range(60), key=keys.__getitem__)
+    assert np.argsort(ranks(rule, times, sizes, n_procs=8, seed=3)).tolist() == order
+
+
+def test_random_places_depend_on_seed_and_job_only():
+    ones = np.ones(1000, np.int64)
+    first = ranks("RANDOM", ones, ones, n_procs=4, seed=1)
+    assert first.tolist() == ranks("RANDOM", 2 * ones, ones, n_procs=9, seed=1).tolist()
+    assert first.tolist() != ranks("RANDOM", ones, ones, n_procs=4, seed=2).tolist()
+    early = ranks("RANDOM", ones[:9], ones[:9], n_procs=4, seed=1)
+    assert np.argsort(first[:9]).tolist() == np.argsort(early).tolist()
+    assert abs(np.corrcoef(first, np.arange(1000))[0, 1]) < 0.1
+
+
+def test_unknown_rules_list_the_choices():
+    with pytest.raises(InputError, match=r"unknown priority rule 'FIFO' .expected one of: HPA, LA"):
+        ranks("FIFO", [1], [1], n_procs=1)
+
+
+def test_areas_beyond_64_bits():
+    with pytest.raises(InputError, match="64 bits"):
+        ranks("LA", [1 << 50], [1 << 20], n_procs=1 << 20)
