@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.kernels.blocks import BITS, BLOCKS, RESERVED, SLICES, merge_blocks, words_of
+from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, merge_blocks, words_of
 from rebat.kernels.counts import NEVER, step_at
 from rebat.kernels.jit import kernel
 from rebat.kernels.named import clear, first_fit, fits_now, reserve, withdraw
@@ -87,11 +87,11 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     for k in range(table.n[RESERVED]):
         start, end = table.start[k], table.end[k]
         horizon = max(opened, moved)
-        if may_begin_earlier(table, k, size[k], duration[k], min(start, horizon)) or (
-            start < horizon and start < NEVER and may_move_down(table, k)
-        ):
-            if move(table, k, size[k], duration[k]) and start < NEVER:
-                moved = max(moved, end)
+        may_move = may_begin_earlier(table, k, size[k], duration[k], min(start, horizon)) or (
+            start < min(horizon, NEVER) and may_move_down(table, k)
+        )
+        if may_move and move(table, k, size[k], duration[k]) and start < NEVER:
+            moved = max(moved, end)
     return moved
 
 
@@ -128,14 +128,4 @@ def backfill(table: Any, size: Any, duration: Any, queued: int, depth: int) -> N
                 reserved += 1
         else:
             fit = now if fits_now(table, size[k], duration[k]) else NEVER
-        reserve(table, k, size[k], duration[k], fit)
-
-
-@kernel
-def backfill_new(table: Any, size: Any, duration: Any, queued: int) -> None:
-    """Start now those without a place that can; the others wait, and what is reserved stands."""
-    now = table.t[0]
-    for k in range(table.n[RESERVED], queued):
-        table.n[RESERVED] = k + 1
-        fit = now if fits_now(table, size[k], duration[k]) else NEVER
         reserve(table, k, size[k], duration[k], fit)

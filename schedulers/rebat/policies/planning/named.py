@@ -101,6 +101,10 @@ class NamedPlan:
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
         """Give these positions of the queue their first fit, the other reservations standing."""
         self._settle(last)
+        self._place(queue, last)
+
+    def _place(self, queue: SortedQueue, last: int) -> None:
+        """Give every position up to ``last`` that has no place its first fit."""
         named_lists.place(self._table, queue.size, queue.duration, last)
         self._tell(queue)
 
@@ -116,18 +120,12 @@ class NamedPlan:
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us
         )
-        self.append(queue, last, last)
+        self._place(queue, last)
 
     def backfill(self, queue: SortedQueue, depth: int) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now."""
         self._settle(len(queue))
         named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth)
-        self._tell(queue)
-
-    def backfill_new(self, queue: SortedQueue) -> None:
-        """Start what is new in the queue and can start now; what is reserved stands."""
-        self._settle(len(queue))
-        named_lists.backfill_new(self._table, queue.size, queue.duration, len(queue))
         self._tell(queue)
 
     def nodes_at(self, position: int) -> NodeSet | None:
@@ -164,18 +162,19 @@ class NamedPlan:
     def _make_room(self, queued: int, nodes: NodeSet | None = None) -> None:
         """Make the arrays large enough to place so many attempts and to cut out these nodes."""
         table = self._table
+        n_slices, n_blocks, n_reserved = table.n.tolist()
         cuts = 0 if nodes is None else 2 * len(nodes.intervals)
-        need = (
-            int(table.n[SLICES]) + 2 * queued + 2,
-            min(int(table.n[BLOCKS]) + queued + cuts, self._n_nodes),
-            max(int(table.n[RESERVED]), queued),
-        )
-        have = len(table.t), len(table.first) - 1, len(table.start)
-        if any(want > has for want, has in zip(need, have, strict=True)):
-            larger = (
-                has if want <= has else 2 * want for want, has in zip(need, have, strict=True)
+        slices = n_slices + 2 * queued + 2
+        blocks = min(n_blocks + queued + cuts, self._n_nodes)
+        reservations = max(n_reserved, queued)
+        room = len(table.t), len(table.first) - 1, len(table.start)
+        if slices > room[0] or blocks > room[1] or reservations > room[2]:
+            self._table = _grown(
+                table,
+                max(room[0], 2 * slices),
+                max(room[1], min(2 * blocks, self._n_nodes)),
+                max(room[2], 2 * reservations),
             )
-            self._table = _grown(table, *larger)
 
 
 def _empty_table(slices: int, blocks: int, reservations: int) -> Table:

@@ -1,0 +1,189 @@
+"""The session alone: messages in, decisions out; no engine, no policy but what the story needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebat.core import decisions as d
+from rebat.core import events as e
+from rebat.core.attempts import Cause
+from rebat.core.errors import InputError, PolicyError
+from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
+from rebat.core.units import to_us
+from rebat.policies.base import Interrupt, Reject, Requeue, Start
+from rebat.policies.presets import preset
+from rebat.session.session import Session
+
+PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
+
+
+def begun(policy, *, dynamic: bool = True, strict: bool = True, n_nodes: int = 4) -> Session:
+    """A session that has heard SIMULATION_BEGINS."""
+    session = Session(policy, SessionOptions(strict=strict))
+    config = {"dynamic-jobs-enabled": dynamic}
+    session.handle(
+        e.Message(0, (e.SimulationBegan(
+            at_us=0, n_nodes=n_nodes, config=config, profiles=PROFILES, workloads={},
+        ),))
+    )  # fmt: skip
+    return session
+
+
+def submitted(name: str, res: int = 2, walltime: float = 30, at: int = 0, **fields) -> e.Event:
+    job = {"id": f"w0!{name}", "res": res, "walltime": walltime, "profile": "d", **fields}
+    return e.JobSubmitted(at_us=at, job_id=f"w0!{name}", job=job)
+
+
+def say(session: Session, at_s: float, *events: e.Event) -> tuple[d.Decision, ...]:
+    return session.handle(e.Message(to_us(at_s), events)).decisions
+
+
+def kinds(decisions) -> list[str]:
+    return [type(decision).__name__ for decision in decisions]
+
+
+def completed(name: str, at_s: float, nodes: str, state="COMPLETED_SUCCESSFULLY") -> e.Event:
+    return e.JobCompleted(
+        at_us=to_us(at_s), job_id=f"w0!{name}", state=state, return_code=0,
+        nodes=NodeSet.parse(nodes),
+    )  # fmt: skip
+
+
+def failed(at_s: float, nodes: str) -> e.Event:
+    return e.NodesFailed(at_us=to_us(at_s), nodes=NodeSet.parse(nodes))
+
+
+def killed(at_s: float, *names: str, really: bool = True) -> e.Event:
+    ids = tuple(f"w0!{name}" for name in names)
+    return e.JobsKilled(
+        at_us=to_us(at_s), job_ids=ids, progress=dict.fromkeys(ids, {}) if really else {}
+    )
+
+
+class Proposes(Requeue):
+    """Proposes what it is told, once."""
+
+    def __init__(self, *proposals, interrupts=()) -> None:
+        self.proposals, self.interrupts = list(proposals), list(interrupts)
+
+    def plan(self, view, changes):
+        now, self.proposals = self.proposals, []
+        return now
+
+    def recover(self, view, failure):
+        return self.interrupts
+
+
+def test_a_failure_kills_what_runs_there_and_resubmits_it_when_the_kill_is_told() -> None:
+    session = begun(preset("baseline").make())
+    assert kinds(say(session, 0, submitted("1"))) == ["ExecuteJob"]
+    kill = say(session, 5, failed(5, "1"))
+    assert kinds(kill) == ["KillJobs"]
+    assert kill[0].job_ids == ("w0!1",)
+    again = say(session, 5, completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1"))
+    assert kinds(again) == ["RegisterProfile", "RegisterJob", "ExecuteJob"]
+    assert again[1].job_id == again[2].job_id == "w0!1#1"
+    assert again[2].nodes == NodeSet.parse("0 2")
+
+
+def test_nothing_starts_while_a_kill_is_pending() -> None:
+    session = begun(preset("baseline").make())
+    say(session, 0, submitted("1", 3))
+    assert kinds(say(session, 5, failed(5, "0"), submitted("2", 1, at=to_us(5)))) == ["KillJobs"]
+
+
+def test_an_attempt_that_ended_at_the_instant_of_its_kill_is_not_resubmitted() -> None:
+    session = begun(preset("baseline").make())
+    say(session, 0, submitted("1"))
+    say(session, 20, failed(20, "1"))
+    after = say(session, 20, completed("1", 20, "0-1"), killed(20, "1", really=False))
+    assert kinds(after) == []
+    assert [record.cause for record in session.ledger.attempts] == [Cause.COMPLETED]
+
+
+def test_a_completion_in_the_message_of_the_failure_is_not_killed() -> None:
+    """Batsim aborts on the kill of a job whose completion it has told."""
+    session = begun(preset("baseline").make())
+    say(session, 0, submitted("1"))
+    assert kinds(say(session, 20, failed(20, "1"), completed("1", 20, "0-1"))) == []
+
+
+def test_registration_is_finished_once_everything_ended() -> None:
+    session = begun(preset("baseline").make())
+    say(session, 0, submitted("1"))
+    assert kinds(say(session, 0, e.NoMoreStaticJobs(at_us=0))) == []
+    assert kinds(say(session, 20, completed("1", 20, "0-1"))) == ["FinishRegistration"]
+
+
+def test_without_dynamic_jobs_a_failure_names_the_missing_flag() -> None:
+    session = begun(preset("baseline").make(), dynamic=False)
+    say(session, 0, submitted("1"))
+    with pytest.raises(InputError, match="--enable-dynamic-jobs"):
+        say(session, 5, failed(5, "1"))
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reason"),
+    [
+        (Start("w0!9"), "not in the queue"),
+        (Start("w0!1", NodeSet.parse("0")), "asks for 2 nodes, not 1"),
+        (Start("w0!1", NodeSet.parse("3-4")), "node 4 is not up and free"),
+        (Start("w0!2"), "needs 5 nodes, 4 are free"),
+        (Reject("w0!9", "why not"), "not in the queue"),
+    ],
+)
+def test_unsafe_proposals_are_refused_with_a_reason(proposal, reason) -> None:
+    jobs = (submitted("1"), submitted("2", 5))
+    session = begun(Proposes(proposal), strict=False)
+    assert say(session, 0, *jobs) == ()
+    ((date, _, told),) = session.ledger.refusals
+    assert (date, reason in told) == (0, True)
+    with pytest.raises(PolicyError, match=reason):
+        say(begun(Proposes(proposal)), 0, *jobs)
+
+
+def test_two_attempts_never_get_the_same_node() -> None:
+    both = Proposes(Start("w0!1", NodeSet.parse("0-1")), Start("w0!2", NodeSet.parse("1-2")))
+    session = begun(both, strict=False)
+    assert kinds(say(session, 0, submitted("1"), submitted("2"))) == ["ExecuteJob"]
+    assert "node 1" in session.ledger.refusals[0][2]
+
+
+def test_an_interrupt_of_what_does_not_run_is_refused() -> None:
+    from rebat.models.checkpoint import Remaining
+
+    policy = Proposes(interrupts=[Interrupt("w0!7", Cause.STOLEN, 2, Remaining(0, 0, 0))])
+    session = begun(policy, strict=False)
+    assert say(session, 1, failed(1, "0")) == ()
+    assert "not running" in session.ledger.refusals[0][2]
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (submitted("1", res=0), "res is 0"),
+        (submitted("1", res="many"), "res is 'many'"),
+        (submitted("1", walltime=-7), "walltime is -7"),
+        (completed("8", 0, "0"), "without having been started"),
+    ],
+)
+def test_nonsense_from_the_peer_names_the_job(event, told) -> None:
+    with pytest.raises(InputError, match=told) as error:
+        say(begun(preset("baseline").make()), 0, event)
+    assert "job w0!" in str(error.value)
+
+
+def test_time_never_goes_back() -> None:
+    session = begun(preset("baseline").make())
+    say(session, 5)
+    with pytest.raises(InputError, match="after one of 5"):
+        say(session, 4)
+
+
+def test_the_view_is_read_only() -> None:
+    session = begun(preset("baseline").make())
+    with pytest.raises(TypeError):
+        session.queue["w0!1"] = None
+    with pytest.raises(TypeError):
+        session.running["w0!1"] = None
