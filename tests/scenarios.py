@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -12,11 +13,25 @@ from rebat.campaign.single import RunResult, simulate
 from rebat.core.attempts import Cause
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
+from rebat.policies.base import Policy
 from rebat.policies.presets import preset
 from rebat.session.ledger import Ledger
+
+
+class Custom(NamedTuple):
+    """A policy that is in no table, for ``simulate``."""
+
+    policy: Policy
+    session: SessionOptions = SessionOptions()
+    name: str = "custom"
+
+    def make(self) -> Policy:
+        """The policy itself: it can run once."""
+        return self.policy
 
 
 def machine(n_nodes: int, *jobs: tuple, profiles: dict | None = None) -> Workload:

@@ -14,6 +14,7 @@ ALLOWED = {
     "core": set(),
     "kernels": {"core"},
     "models": {"core", "kernels"},
+    "platforms": {"core", "models"},
     "policies": {"core", "kernels", "models"},
     "session": {"core", "kernels", "models", "policies"},
     "protocol": {"core"},
@@ -22,8 +23,9 @@ ALLOWED = {
     "workloads": {"core", "models"},
     "metrics": {"core", "models", "session"},
     "figures": {"core", "metrics", "session"},
-    "report": {"core", "engine", "metrics", "session", "figures"},
+    "report": {"core", "engine", "models", "metrics", "session", "figures"},
     "campaign": None,  # wires things up
+    "adapters": None,
     "cli": None,
 }
 

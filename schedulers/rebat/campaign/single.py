@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 import rebat
 from rebat.core.files import write_text
 from rebat.core.jobs import Workload
+from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
 from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EngineJob
@@ -18,10 +19,20 @@ from rebat.metrics.jobs import JobRow
 from rebat.metrics.platform import down_intervals
 from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.presets import Preset
+from rebat.policies.base import Policy
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
+
+
+class Runnable(Protocol):
+    """Anything with a policy to make: a preset, or one's own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def session(self) -> SessionOptions: ...
+    def make(self) -> Policy: ...
 
 
 class RunResult(msgspec.Struct):
@@ -36,7 +47,7 @@ class RunResult(msgspec.Struct):
 
 def simulate(
     workload: Workload,
-    preset: Preset,
+    preset: Runnable,
     *,
     n_nodes: int | None = None,
     machine_events: Sequence[MachineEvent] = (),

@@ -15,6 +15,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rebat.cli.run:run", "Simulate policies on a workload, embedded; compare them."),
     "workload": ("rebat.cli.workload:workload", "Import, generate and describe workloads."),
     "failures": ("rebat.cli.failures:failures", "Generate and describe node failures."),
+    "serve": ("rebat.cli.serve:serve", "Decide for a real Batsim 4 over ZeroMQ."),
+    "simulate": (
+        "rebat.cli.simulate:simulate",
+        "Stand in for Batsim: run any Batsim scheduler on the embedded engine.",
+    ),
+    "pybatsim-path": (
+        "rebat.cli.pybatsim_path:pybatsim_path",
+        "Print the file that pybatsim loads.",
+    ),
     "policies": ("rebat.cli.policies:policies", "List the schedulers, with their sources."),
 }
 """Command -> (where it is, one line of help): enough for --help without importing any."""

@@ -71,7 +71,11 @@ _SUBMIT, _MACHINE, _END, _CALL, _DECISION = range(5)
 
 
 class EngineOptions(msgspec.Struct, frozen=True):
-    """Batsim's command-line switches of the same names, and the nodes' speed (flop/s)."""
+    """Batsim's command-line switches of the same names, and the nodes' speed (flop/s).
+
+    ``list_resources``: name every host in the first message, as Batsim does (schedulers of other
+    people need it; for a large machine that message is long).
+    """
 
     dynamic_jobs: bool = True
     acknowledge_dynamic_jobs: bool = False
@@ -79,6 +83,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
     forward_profiles: bool = False
     sched_config: str = ""
     workload_path: str = ""
+    list_resources: bool = False
     speed_flops: float = 1e9
 
 
@@ -265,6 +270,7 @@ class Engine:
             config=config,
             profiles={name: dict(profiles) for name, profiles in self.profiles.items()},
             workloads={"w0": options.workload_path},
+            resources=_hosts(self.n_nodes) if options.list_resources else [],
         )
 
     def _abort(self, rule: Rule, detail: str) -> Abort:
@@ -453,6 +459,20 @@ class Engine:
         ContinueRegistration: _continue_registration,
         SetMetadata: _set_metadata,
     }
+
+
+def _hosts(n_nodes: int) -> list[dict[str, Any]]:
+    """Compute resources as Batsim lists them."""
+    return [
+        {
+            "id": node,
+            "name": f"host{node}",
+            "state": "idle",
+            "properties": {"role": ""},
+            "zone_properties": {},
+        }
+        for node in range(n_nodes)
+    ]
 
 
 def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:

@@ -51,18 +51,37 @@ def copy_slice(table: Any, source: int, target: int, words: int) -> None:
 
 
 @kernel
+def same(table: Any, i: int, j: int) -> bool:
+    """Whether the same nodes are free in two slices."""
+    if table.f[i] != table.f[j]:
+        return False
+    for w in range(words_of(table.n[BLOCKS])):  # noqa: SIM110
+        if table.free[i, w] != table.free[j, w]:
+            return False
+    return True
+
+
+@kernel
 def drop_if_same(table: Any, date: int) -> None:
     """Join the slice that begins at ``date`` to the one before when both have the same nodes."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, date)
-    if i == 0 or table.t[i] != date or table.f[i] != table.f[i - 1]:
-        return
-    for w in range(words):
-        if table.free[i, w] != table.free[i - 1, w]:
-            return
-    for k in range(i, n - 1):
-        copy_slice(table, k + 1, k, words)
-    table.n[SLICES] = n - 1
+    if i > 0 and table.t[i] == date and same(table, i, i - 1):
+        for k in range(i, n - 1):
+            copy_slice(table, k + 1, k, words)
+        table.n[SLICES] = n - 1
+
+
+@kernel
+def join_all(table: Any) -> None:
+    """Join every slice to the one before that has the same nodes."""
+    kept, words = 0, words_of(table.n[BLOCKS])
+    for k in range(1, table.n[SLICES]):
+        if not same(table, k, kept):
+            kept += 1
+            if kept < k:
+                copy_slice(table, k, kept, words)
+    table.n[SLICES] = kept + 1
 
 
 @kernel
@@ -78,39 +97,57 @@ def forget(table: Any, now: int) -> None:
 
 
 @kernel
-def until(table: Any, end: int) -> int:
-    """One past the last slice that begins before ``end``, which is a slice's bound."""
-    return split_slice(table, end) if end < NEVER else table.n[SLICES]
+def window(table: Any, start: int, end: int) -> tuple[int, int]:
+    """Make both dates bounds of slices; gives the first slice and one past the last."""
+    i = split_slice(table, start)
+    return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
+
+
+@kernel
+def join(table: Any, start: int, end: int) -> None:
+    """Join what these dates need not part any more."""
+    drop_if_same(table, end)
+    drop_if_same(table, start)
+
+
+@kernel
+def remove(table: Any, row: Any, i: int, j: int) -> None:
+    """The row's blocks are not free in slices ``[i, j)``, whether they were before or not."""
+    for w in range(words_of(table.n[BLOCKS])):
+        whole = weight(table.first, w, row[w])
+        for k in range(i, j):
+            lost = table.free[k, w] & row[w]
+            table.free[k, w] ^= lost
+            table.f[k] -= whole if lost == row[w] else weight(table.first, w, lost)
+
+
+@kernel
+def add(table: Any, row: Any, i: int, j: int) -> None:
+    """The row's blocks are free in slices ``[i, j)``, those that are up."""
+    for w in range(words_of(table.n[BLOCKS])):
+        whole = weight(table.first, w, row[w])
+        for k in range(i, j):
+            won = row[w] & ~table.free[k, w] & ~table.down[0, w]
+            table.free[k, w] |= won
+            table.f[k] += whole if won == row[w] else weight(table.first, w, won)
 
 
 @kernel
 def take(table: Any, row: Any, start: int, end: int) -> None:
-    """The row's blocks are not free over ``[start, end)``, whether they were before or not."""
-    if end <= start:
-        return
-    i = split_slice(table, start)
-    for k in range(i, until(table, end)):
-        for w in range(words_of(table.n[BLOCKS])):
-            lost = table.free[k, w] & row[w]
-            table.free[k, w] ^= lost
-            table.f[k] -= weight(table.first, w, lost)
-    drop_if_same(table, end)
-    drop_if_same(table, start)
+    """The row's blocks are in use over ``[start, end)``."""
+    if start < end:
+        i, j = window(table, start, end)
+        remove(table, row, i, j)
+        join(table, start, end)
 
 
 @kernel
 def give(table: Any, row: Any, start: int, end: int) -> None:
-    """The row's blocks are free over ``[start, end)`` again, those that are up."""
-    if end <= start:
-        return
-    i = split_slice(table, start)
-    for k in range(i, until(table, end)):
-        for w in range(words_of(table.n[BLOCKS])):
-            won = row[w] & ~table.free[k, w] & ~table.down[0, w]
-            table.free[k, w] |= won
-            table.f[k] += weight(table.first, w, won)
-    drop_if_same(table, end)
-    drop_if_same(table, start)
+    """The row's blocks are not in use any more over ``[start, end)``."""
+    if start < end:
+        i, j = window(table, start, end)
+        add(table, row, i, j)
+        join(table, start, end)
 
 
 # ---- facts
@@ -151,55 +188,75 @@ def repair(table: Any, intervals: Any) -> None:
 
 
 @kernel
-def last_obstacle(table: Any, size: int, i: int, j: int) -> int:
-    """The last slice of ``i`` to ``j - 1`` from which to ``j - 1`` fewer than ``size`` nodes stay free.
-
-    -1 if there is none; then ``fit`` holds the nodes free in all these slices. A window that begins
-    at or before the obstacle and reaches ``j`` cannot fit: that spares looking at most windows.
-    """
-    for k in range(j - 1, i - 1, -1):
-        if table.f[k] < size:
-            return k
-    words, fit = words_of(table.n[BLOCKS]), table.fit[0]
-    for w in range(words):
-        fit[w] = table.free[j - 1, w]
-    left = table.f[j - 1]
-    for k in range(j - 2, i - 1, -1):
-        for w in range(words):
-            lost = fit[w] & ~table.free[k, w]
-            if lost:
-                left -= weight(table.first, w, lost)
-                fit[w] ^= lost
-        if left < size:
-            return k
-    return -1
+def free_in(table: Any, k: int) -> int:
+    """Let ``fit`` be what is free in slice ``k``; gives the number of nodes."""
+    for w in range(words_of(table.n[BLOCKS])):
+        table.fit[0, w] = table.free[k, w]
+    return table.f[k]
 
 
 @kernel
-def first_fit(table: Any, size: int, duration: int) -> int:
-    """Earliest beginning of a slice at which the job fits; NEVER if none. ``fit`` as above."""
-    n = table.n[SLICES]
-    i = j = 0
+def excess(table: Any, k: int) -> int:
+    """How many nodes of ``fit`` are not free in slice ``k``."""
+    nodes = 0
+    for w in range(words_of(table.n[BLOCKS])):
+        nodes += weight(table.first, w, table.fit[0, w] & ~table.free[k, w])
+    return nodes
+
+
+@kernel
+def narrow(table: Any, k: int) -> None:
+    """Leave in ``fit`` what is free in slice ``k`` too."""
+    for w in range(words_of(table.n[BLOCKS])):
+        table.fit[0, w] &= table.free[k, w]
+
+
+@kernel
+def first_fit(table: Any, size: int, duration: int, since: int) -> int:
+    """Earliest beginning of a slice from ``since`` on at which the job fits; NEVER if none.
+
+    ``fit`` is left with the nodes that are free in the whole window. While the search goes on it
+    holds those that are free in all of the slices ``[i, j)``, always enough; when slice ``j`` makes
+    them too few, the window can only begin later: after the last slice that clashes with it.
+    """
+    n, left = table.n[SLICES], 0
+    i = j = step_at(table.t, n, since)
     while i < n:
-        if table.f[i] < size:
-            i += 1
-            continue
-        while j < n and table.t[j] < table.t[i] + duration:
-            j += 1
-        obstacle = last_obstacle(table, size, i, j)
-        if obstacle < 0:
+        if i < j and (j == n or table.t[j] >= table.t[i] + duration):
             return table.t[i]
-        i = obstacle + 1
+        if table.f[j] < size:
+            i = j = j + 1
+            continue
+        if i < j:
+            left -= excess(table, j)
+            if left >= size:
+                narrow(table, j)
+                j += 1
+                continue
+        left = free_in(table, j)
+        k = j - 1
+        while k >= i:
+            fewer = left - excess(table, k)
+            if fewer < size:
+                break
+            left = fewer
+            narrow(table, k)
+            k -= 1
+        i = k + 1
+        j += 1
     return NEVER
 
 
 @kernel
 def fits_now(table: Any, size: int, duration: int) -> bool:
     """Whether the job can start at once; then ``fit`` holds the nodes it may have."""
-    if table.f[0] < size:
-        return False
-    j = step_at(table.t, table.n[SLICES], table.t[0] + duration - 1) + 1
-    return last_obstacle(table, size, 0, j) < 0
+    left = free_in(table, 0)
+    k = 1
+    while left >= size and k < table.n[SLICES] and table.t[k] < table.t[0] + duration:
+        left -= excess(table, k)
+        narrow(table, k)
+        k += 1
+    return left >= size
 
 
 # ---- reservations
@@ -225,7 +282,7 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
 
 @kernel
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
-    """Reservation ``k`` gets the lowest nodes of ``fit`` from ``start`` on, unless that is NEVER."""
+    """Reservation ``k`` gets the lowest nodes of ``fit`` from ``start`` on; none if NEVER."""
     table.start[k] = table.end[k] = start
     if start < NEVER:
         table.end[k] = start + duration
@@ -236,18 +293,20 @@ def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
 
 
 @kernel
-def withdraw(table: Any, k: int) -> None:
-    """The nodes of reservation ``k`` are free again."""
-    if table.start[k] < NEVER:
-        give(table, table.held[k], max(table.start[k], table.t[0]), table.end[k])
+def lift(table: Any, k: int) -> None:
+    """The nodes of reservation ``k`` are free again; the bounds of its slices stay."""
+    if table.end[k] > table.t[0] and table.start[k] < NEVER:
+        i, j = window(table, max(table.start[k], table.t[0]), table.end[k])
+        add(table, table.held[k], i, j)
 
 
 @kernel
 def clear(table: Any) -> None:
     """Withdraw all reservations."""
     for k in range(table.n[RESERVED]):
-        withdraw(table, k)
+        lift(table, k)
     table.n[RESERVED] = 0
+    join_all(table)
 
 
 @kernel

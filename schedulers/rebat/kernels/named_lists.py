@@ -10,15 +10,24 @@ from typing import Any
 from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, merge_blocks, words_of
 from rebat.kernels.counts import NEVER, step_at
 from rebat.kernels.jit import kernel
-from rebat.kernels.named import clear, first_fit, fits_now, reserve, withdraw
+from rebat.kernels.named import clear, first_fit, fits_now, join, lift, reserve
 
 
 @kernel
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Give positions up to ``last - 1`` that have no place yet their first fit, in queue order."""
-    for k in range(table.n[RESERVED], last):
+    """Give positions up to ``last - 1`` that have no place yet their first fit, in queue order.
+
+    Meanwhile nothing is freed, so none begins before another that is no larger and no longer.
+    """
+    first = table.n[RESERVED]
+    for k in range(first, last):
+        since = table.t[0]
+        for i in range(first, k):
+            if size[i] <= size[k] and duration[i] <= duration[k] and table.start[i] > since:
+                since = table.start[i]
+        fit = first_fit(table, size[k], duration[k], since) if since < NEVER else NEVER
         table.n[RESERVED] = k + 1
-        reserve(table, k, size[k], duration[k], first_fit(table, size[k], duration[k]))
+        reserve(table, k, size[k], duration[k], fit)
 
 
 @kernel
@@ -98,16 +107,15 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
 @kernel
 def move(table: Any, k: int, size: int, duration: int) -> bool:
     """Put reservation ``k`` at its first fit; tells whether it changed its start or its nodes."""
-    start, words = table.start[k], words_of(table.n[BLOCKS])
-    withdraw(table, k)
+    start, end, words = table.start[k], table.end[k], words_of(table.n[BLOCKS])
+    lift(table, k)
     was = table.held[k, :words].copy()
-    reserve(table, k, size, duration, first_fit(table, size, duration))
-    if table.start[k] != start or words_of(table.n[BLOCKS]) != words:
+    reserve(table, k, size, duration, first_fit(table, size, duration, table.t[0]))
+    # Most go back to where they were: the bounds are joined only now.
+    if table.start[k] != start:
+        join(table, start, end)
         return True
-    for w in range(words):
-        if table.held[k, w] != was[w]:
-            return True
-    return False
+    return words_of(table.n[BLOCKS]) != words or (table.held[k, :words] != was).any()
 
 
 @kernel
@@ -123,7 +131,7 @@ def backfill(table: Any, size: Any, duration: Any, queued: int, depth: int) -> N
     for k in range(queued):
         table.n[RESERVED] = k + 1
         if reserved < depth:
-            fit = first_fit(table, size[k], duration[k])
+            fit = first_fit(table, size[k], duration[k], now)
             if now < fit < NEVER:
                 reserved += 1
         else:

@@ -17,7 +17,7 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.core.options import Semantics
+from rebat.core.options import Semantics, YoungDaly
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 
 Rounding = Literal["ceil", "floor"]
@@ -235,3 +235,14 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     if period == 0:
         raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
     return Checkpointing(period, cost, recovery, first_period, first_recovery)
+
+
+def derived_checkpointing(
+    n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
+) -> Checkpointing | None:
+    """The checkpointing of an original job of this size, where only the model is known."""
+    if young_daly is None:
+        return None
+    period_s = young_daly_period_s(n_nodes, machine_nodes, young_daly.mtbf_s, young_daly.cost_s)
+    period = to_us(min(period_s, MAX_SECONDS))
+    return Checkpointing(period, to_us(young_daly.cost_s), to_us(young_daly.recovery_s), period)

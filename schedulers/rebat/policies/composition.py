@@ -1,18 +1,11 @@
-"""What a scheduler is put together from, and what a scheduler by name is.
-
-A preset says what it is and how to build it; the session options go with it because the
-node-stealing paper and its authors' program differ in both.
-"""
+"""What a scheduler is put together from: a planning and a recovery."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
-import msgspec
-
-from rebat.core.options import SessionOptions
-from rebat.policies.base import Changes, Failure, Interrupt, Policy, Reject, Start, View
+from rebat.policies.base import Changes, Failure, Interrupt, Reject, Start, View
 
 
 class Planning(Protocol):
@@ -40,13 +33,3 @@ class Scheduler:
     def recover(self, view: View, failure: Failure) -> Iterable[Interrupt]:
         """What to interrupt when nodes fail."""
         return self._recovery.recover(view, failure)
-
-
-class Preset(msgspec.Struct, frozen=True):
-    """A named scheduler: ``make`` gives a fresh policy, to be run in a session so set up."""
-
-    name: str
-    summary: str
-    source: str
-    make: Callable[[], Policy]
-    session: SessionOptions = SessionOptions()

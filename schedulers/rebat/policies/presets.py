@@ -1,34 +1,36 @@
-"""Schedulers by name: each a point in the product of the axes."""
+"""Schedulers by name: each a point in the product of the axes (see ``axes``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import msgspec
 
-from rebat.core.errors import unknown_name
-from rebat.policies.base import Policy, Requeue
-from rebat.policies.composition import Planning, Preset, Scheduler
-from rebat.policies.planning.list_scheduling import ALL, ListScheduling
-from rebat.policies.queue_order import QUEUE_ORDERS
-from rebat.policies.recovery.stealing import NodeStealing
-from rebat.policies.recovery.victims import CRITERIA, VICTIMS
-
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.options import SessionOptions
+from rebat.policies.axes import Axes, changed, policy_of, session_options_of
+from rebat.policies.base import Policy
 
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
-
-DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL}
-"""Reservation depths by name."""
-
-
-def _planned(depth: str, order: str = "fcfs", maintenance: str = "compression") -> Planning:
-    return ListScheduling(QUEUE_ORDERS[order], DEPTHS[depth], maintenance)
+_BATSCHED = "Batsched 1.4"
+RJMS_DELAY_S = 5.0
+"""What Batsched adds to every walltime when it plans (its option rjms_delay)."""
 
 
-def _requeue(depth: str) -> Callable[[], Policy]:
-    return lambda: Scheduler(_planned(depth), Requeue())
+class Preset(msgspec.Struct, frozen=True):
+    """A named scheduler: what it is, where it comes from, and its point in the product."""
 
+    name: str
+    summary: str
+    source: str
+    axes: Axes
 
-def _stealing(depth: str, victim: str, criterion: str) -> Callable[[], Policy]:
-    return lambda: Scheduler(_planned(depth), NodeStealing(VICTIMS[victim], CRITERIA[criterion]))
+    def make(self) -> Policy:
+        """A fresh policy."""
+        return policy_of(self.axes)
+
+    @property
+    def session(self) -> SessionOptions:
+        """The options of the session that it runs in."""
+        return session_options_of(self.axes)
 
 
 _ROWS = [
@@ -36,37 +38,55 @@ _ROWS = [
         "baseline",
         "conservative backfilling; a failed job goes first in the queue",
         f"{_STEALING_PAPER}, section 4.1",
-        _requeue("conservative"),
+        Axes(),
     ),
     Preset(
         "sfsj",
         "baseline, and steals a node from the smallest job when none is free (H111)",
         f"{_STEALING_PAPER}, section 4.2",
-        _stealing("conservative", "fewest-nodes", "fewer-nodes"),
+        Axes(recovery="stealing"),
     ),
     Preset(
         "easy",
         "EASY backfilling; a failed job goes first in the queue",
         "Mu'alem and Feitelson 2001",
-        _requeue("easy"),
+        Axes(depth="easy"),
     ),
     Preset(
         "easy-sfsj",
         "EASY backfilling with SFSJ's node stealing (no paper tried it)",
         f"{_STEALING_PAPER}, section 9 (future work)",
-        _stealing("easy", "fewest-nodes", "fewer-nodes"),
+        Axes(depth="easy", recovery="stealing"),
     ),
     Preset(
         "greedy",
         "list scheduling without reservations: whatever fits starts",
         "Benoit et al. 2020, R-LIST-0",
-        _requeue("greedy"),
+        Axes(depth="greedy"),
     ),
     Preset(
         "greedy-sfsj",
         "list scheduling without reservations, with SFSJ's node stealing",
         f"{_STEALING_PAPER}, section 9 (future work)",
-        _stealing("greedy", "fewest-nodes", "fewer-nodes"),
+        Axes(depth="greedy", recovery="stealing"),
+    ),
+    Preset(
+        "batsched-conservative",
+        "conservative backfilling on named machines, walltimes 5 s longer",
+        f"{_BATSCHED}, conservative_bf",
+        Axes(placement="named", margin=RJMS_DELAY_S, walltimes="required"),
+    ),
+    Preset(
+        "batsched-easy",
+        "EASY backfilling on named machines, walltimes 5 s longer",
+        f"{_BATSCHED}, easy_bf",
+        Axes(depth="easy", placement="named", margin=RJMS_DELAY_S, walltimes="required"),
+    ),
+    Preset(
+        "batsched-fcfs",
+        "first come, first served, without backfilling",
+        f"{_BATSCHED}, fcfs",
+        Axes(planning="batsched-fcfs"),
     ),
 ]
 
@@ -74,10 +94,26 @@ PRESETS: dict[str, Preset] = {row.name: row for row in _ROWS}
 ALIASES = {"conservative": "baseline", "h111": "sfsj"}
 
 
-def preset(name: str) -> Preset:
-    """The preset of a name or alias, in any case; unknown names list the choices."""
-    key = name.strip().lower()
-    key = ALIASES.get(key, key)
-    if key not in PRESETS:
+def preset(spec: str) -> Preset:
+    """The scheduler of a name or alias, in any case, with changed axes if it names some.
+
+    >>> preset("baseline:depth=easy,recovery=stealing").axes == preset("easy-sfsj").axes
+    True
+
+    Raises
+    ------
+    InputError
+        For an unknown name, axis or choice; the message lists what there is.
+    """
+    name, _, changes = spec.strip().lower().partition(":")
+    name = ALIASES.get(name, name)
+    if name not in PRESETS:
         raise unknown_name("policy", name, [*PRESETS, *ALIASES])
-    return PRESETS[key]
+    found = PRESETS[name]
+    if not changes:
+        return found
+    pairs = [change.partition("=") for change in changes.split(",")]
+    if not all(axis and value for axis, _, value in pairs):
+        raise InputError(f"policy {spec!r}", expected="name:axis=choice,axis=choice")
+    axes = changed(found.axes, {axis: value for axis, _, value in pairs})
+    return Preset(f"{name}:{changes}", f"{found.summary}; but {changes}", found.source, axes)

@@ -48,6 +48,7 @@ from rebat.kernels.pool import NodePool
 from rebat.models.checkpoint import (
     Checkpointing,
     checkpointing_of,
+    derived_checkpointing,
     remaining_after,
     resumed,
     resumed_length_us,
@@ -188,6 +189,10 @@ class Session:
             checkpointing = checkpointing_of(self._profiles.get(workload, {}).get(profile, {}))
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
+        if checkpointing is None:
+            checkpointing = derived_checkpointing(
+                attempt.n_nodes, self.n_nodes, self._options.young_daly
+            )
         self._enqueue(attempt, _Work(attempt, workload, profile, checkpointing))
         self._changes.arrived.append(attempt)
 

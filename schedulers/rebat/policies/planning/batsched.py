@@ -12,14 +12,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rebat.core.units import US_PER_S
 from rebat.policies.base import Changes, Reject, Start, View
 from rebat.policies.composition import Planning
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
-
-RJMS_DELAY_US = 5 * US_PER_S
-"""Batsched's ``rjms_delay`` by default: it plans with every walltime so much longer."""
 
 
 class NeedsWalltime:

@@ -15,7 +15,7 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import named, named_lists
-from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, Table, nodes_of, words_of
+from rebat.kernels.blocks import BLOCKS, RESERVED, Table, nodes_of, words_of
 from rebat.policies.planning.queue import SortedQueue
 
 

@@ -1,0 +1,16 @@
+# rebat as an image: the scheduler process of docker-compose.yml, and the embedded engine.
+FROM python:3.12-slim
+
+WORKDIR /opt/rebat
+COPY pyproject.toml README.md LICENSE ./
+COPY schedulers ./schedulers
+RUN pip install --no-cache-dir .
+
+# The toy example: a check of the image, and the kernels are compiled once, here.
+COPY workloads/toy.json failure_events/toy.events ./
+RUN rebat run toy.json -p baseline -p sfsj --failures toy.events --out /tmp/toy && rm -r /tmp/toy
+
+WORKDIR /project
+EXPOSE 28000
+ENTRYPOINT ["rebat"]
+CMD ["--help"]

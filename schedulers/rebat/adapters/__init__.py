@@ -1,0 +1,1 @@
+"""rebat's schedulers inside other people's frameworks."""

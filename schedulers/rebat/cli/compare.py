@@ -1,0 +1,113 @@
+"""``rebat compare``: two job tables of one workload, job by job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rebat.cli.types import FOLDER
+from rebat.core.units import format_duration, to_s
+
+if TYPE_CHECKING:
+    from rebat.report.batsim_files import JobRecord
+    from rebat.report.compare import Comparison, Divergence
+
+RUNS = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("a", type=RUNS)
+@click.argument("b", type=RUNS)
+@click.option("--tolerance", type=click.FloatRange(min=0), default=1e-3, show_default=True, help="Times are the same up to so many seconds.")  # fmt: skip
+@click.option("--allocations", is_flag=True, help="Compare also which nodes each job got.")
+@click.option("--out", type=FOLDER, help="Write differences.csv and a figure to this folder.")
+def compare(a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None) -> None:
+    """Compare the runs A and B: two jobs.csv of Batsim or rebat, or folders that hold one.
+
+    Exit status 0: same jobs, states and times; 1: they differ; 2: unreadable input.
+
+    \b
+    Example, rebat's engine against the real Batsim:
+      rebat compare results/batsim/out_jobs.csv results/embedded/sfsj --out results/compare
+    """
+    from rebat.core.files import atomic_folder
+    from rebat.report.batsim_files import read_jobs
+    from rebat.report.compare import compare
+
+    in_a, in_b = read_jobs(a), read_jobs(b)
+    result = compare(in_a, in_b, tolerance)
+    click.echo(f"A: {in_a.path}, {len(in_a.records)} rows")
+    click.echo(f"B: {in_b.path}, {len(in_b.records)} rows")
+    for line in _lines(result, allocations):
+        click.echo(line)
+    if out is not None:
+        from rebat.report.differences import write_comparison
+
+        with atomic_folder(out, mark="differences.csv") as folder:
+            write_comparison(result, folder, ("A", "B"))
+        click.echo(f"differences in {out}")
+    if not result.same(allocations):
+        raise SystemExit(1)
+
+
+def _lines(result: Comparison, allocations: bool) -> list[str]:
+    counts = (
+        f"{len(result.pairs)} jobs in both, {len(result.only_a)} only in A, "
+        f"{len(result.only_b)} only in B"
+    )
+    lines = [counts, *_spread_lines(result)]
+    if result.other_states:
+        lines.append(f"other final state: {result.other_states} jobs")
+    if allocations:
+        lines.append(f"other nodes: {result.other_nodes} jobs")
+    if result.first is not None:
+        lines += _first_lines(result.first)
+    return lines + _metric_lines(result)
+
+
+def _spread_lines(result: Comparison) -> list[str]:
+    lines = [f"{'':<10}{'equal':>8}{'differ':>8}{'largest (s)':>16}{'mean (s)':>16}"]
+    for name, spread in result.spreads.items():
+        counts = f"{name:<10}{spread.equal:>8}{spread.differing:>8}"
+        lines.append(f"{counts}{spread.max_s:>16.6f}{spread.mean_s:>16.6f}")
+    return lines
+
+
+def _first_lines(first: Divergence) -> list[str]:
+    at_s = to_s(first.at_us)
+    return [
+        f"first difference at {at_s:.6f} s ({format_duration(at_s)}): job {first.key}",
+        f"  in A {_fate(first.a)}; running then: {_running(first.running_a)}",
+        f"  in B {_fate(first.b)}; running then: {_running(first.running_b)}",
+    ]
+
+
+def _fate(record: JobRecord | None) -> str:
+    if record is None:
+        return "it is not there"
+    if record.start_us is None or record.end_us is None:
+        return "it never starts"
+    return f"it runs from {to_s(record.start_us):.6f} to {to_s(record.end_us):.6f}"
+
+
+def _running(records: Sequence[JobRecord], most: int = 8) -> str:
+    nodes = sum(len(record.nodes) for record in records)
+    some = ", ".join(record.job_id for record in records[:most])
+    more = f" and {len(records) - most} more" if len(records) > most else ""
+    return f"{len(records)} jobs on {nodes} nodes" + (f" ({some}{more})" if records else "")
+
+
+def _metric_lines(result: Comparison) -> list[str]:
+    from rebat.report.comparison import ratio, text_of
+
+    lines = [f"{'':<20}{'A':>12}{'B':>12}{'B/A':>10}"]
+    for line in result.metrics:
+        a, b = (text_of(line.kind, line.values[name]) for name in ("A", "B"))
+        value = ratio(line, "B", "A")
+        lines.append(
+            f"{line.metric:<20}{a:>12}{b:>12}{'-' if value is None else f'{value:.4f}':>10}"
+        )
+    return lines

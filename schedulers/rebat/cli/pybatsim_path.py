@@ -1,0 +1,20 @@
+"""``rebat pybatsim-path``: where pybatsim finds rebat."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+def pybatsim_path() -> None:
+    """Print the file that pybatsim 3 loads.
+
+    \b
+    Example:
+      pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'
+    """
+    from pathlib import Path
+
+    import rebat
+
+    click.echo(Path(rebat.__file__).parent / "adapters" / "rebatScheduler.py")

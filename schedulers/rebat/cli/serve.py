@@ -1,0 +1,102 @@
+"""``rebat serve``: the scheduler process of a real Batsim 4 (or of ``rebat simulate``)."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rebat.cli.types import DURATION, FILE
+from rebat.core.units import format_duration
+
+if TYPE_CHECKING:
+    from rebat.session.session import Session
+
+
+@click.command()
+@click.option("-p", "--policy", default="baseline", show_default=True, help="Scheduler by name, see 'rebat policies'.")  # fmt: skip
+@click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Where to bind; tcp://0.0.0.0:28000 opens it to the network.")  # fmt: skip
+@click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --options'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
+@click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when Batsim is silent for so long.")  # fmt: skip
+@click.option("--record", type=FILE, help="Write the conversation to this file, a message a line.")  # fmt: skip
+def serve(policy: str, endpoint: str, options_json: str, timeout: float, record: Path | None) -> None:
+    """Decide for a Batsim 4 that connects here.
+
+    \b
+    Example, in two shells:
+      rebat serve --policy sfsj
+      batsim -p platform.xml -w workload.json --events failures.events -e out/run \\
+          --enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse
+
+    Checkpoints are read from the workload's profiles; where those have none, the options mtbf,
+    checkpoint_cost and recovery_cost say how each job checkpoints. Ends when the simulation ends.
+    """
+    from rebat.campaign.conversation import Conversation, session_for
+    from rebat.policies.options import configure, parse_options
+    from rebat.transport.recording import Recorder
+    from rebat.transport.zmq_link import serve as serve_zmq
+
+    given = parse_options(options_json, "--options")
+    configure(policy, given)  # say now what is wrong, not when Batsim is up
+
+    def make(sched_config: str) -> Session:
+        return session_for(policy, given | parse_options(sched_config, "Batsim's --sched-cfg"))
+
+    conversation = Conversation(make)
+    spans: list[float] = []
+
+    def answer(data: bytes) -> bytes:
+        start = time.perf_counter()
+        reply = conversation.answer(data)
+        spans.append(time.perf_counter() - start)
+        if conversation.messages == 1:
+            _warn_of_missing_flags(conversation.session)
+        return reply
+
+    def bound(address: str) -> None:
+        click.echo(f"rebat: {policy} waits at {address} for\n  {_launch_command(address)}", err=True)
+
+    with Recorder(record) if record else nullcontext() as recorder:
+        serve_zmq(
+            endpoint, answer, conversation.finished,
+            timeout_s=timeout, record=recorder, on_bound=bound,
+        )  # fmt: skip
+    _report(conversation.session, spans)
+
+
+def _launch_command(address: str) -> str:
+    where = address.replace("0.0.0.0", "localhost")
+    return (
+        "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
+        "--enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse "
+        f"-s {where}"
+    )
+
+
+def _warn_of_missing_flags(session: Session | None) -> None:
+    began = session.began if session else None
+    if began is not None and not began.config.get("dynamic-jobs-enabled"):
+        click.echo(
+            "rebat: warning: Batsim runs without --enable-dynamic-jobs: jobs that a failure hits "
+            "cannot be resubmitted",
+            err=True,
+        )
+
+
+def _report(session: Session | None, spans: list[float]) -> None:
+    if session is None:
+        return
+    ledger = session.ledger
+    cuts = statistics.quantiles(spans, n=100) if len(spans) > 1 else spans * 99
+    click.echo(
+        f"rebat: {len(spans)} messages, {len(ledger.attempts)} attempts ended; decision time "
+        f"p50 {cuts[49] * 1e6:.0f} us, p99 {cuts[98] * 1e6:.0f} us, "
+        f"all {format_duration(sum(spans))}",
+        err=True,
+    )
+    for _, attempt, reason in ledger.refusals[:5]:
+        click.echo(f"rebat: refused: {attempt} {reason}", err=True)

@@ -1,0 +1,75 @@
+"""``rebat validate``: is a Batsim output one that can have happened?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rebat.cli.types import DURATION, FILE, NODES
+
+if TYPE_CHECKING:
+    from rebat.report.validate import Finding
+
+
+@click.command()
+@click.argument("jobs", type=click.Path(path_type=Path))
+@click.option("--events", type=FILE, help="Machine events of the run (Batsim's --events): no job may run on a dead node.")  # fmt: skip
+@click.option("--workload", type=FILE, help="Workload of the run: every job must have its row.")
+@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's, if given).")  # fmt: skip
+@click.option("--slack", type=DURATION, default=None, help="How long a job may outlive its node or its walltime; for platforms with latency (default: not at all).")  # fmt: skip
+@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to print of each kind.")  # fmt: skip
+def validate(
+    jobs: Path, events: Path | None, workload: Path | None, nodes: int | None,
+    slack: float | None, show: int,
+) -> None:  # fmt: skip
+    """Check JOBS, a jobs.csv of Batsim or rebat, or the folder of a run.
+
+    Looks for two jobs on one node, jobs on dead nodes or outside the machine, wrong sizes, jobs
+    longer than their walltime, times that contradict each other, lost and doubled jobs. Exit
+    status 0: nothing found, 1: something found, 2: unreadable input.
+
+    \b
+    Example:
+      rebat validate out/sfsj --events f0.events --workload november.json.gz
+    """
+    from rebat.core.units import to_us
+    from rebat.models.failures.events import read_events
+    from rebat.report.batsim_files import read_jobs
+    from rebat.report.validate import Reference, validate
+    from rebat.workloads.load import load_workload
+
+    table = read_jobs(jobs)
+    known = load_workload(workload) if workload else None
+    reference = Reference(
+        n_nodes=nodes or (known.n_nodes if known else None),
+        events=read_events(events) if events else (),
+        workload=known,
+        slack_us=to_us(slack or 0),
+    )
+    findings = validate(table, reference)
+    for line in _lines(findings, show):
+        click.echo(line)
+    click.echo(f"{table.path}: {len(table.records)} rows, {len(findings)} findings")
+    if findings:
+        raise SystemExit(1)
+
+
+def _lines(findings: Sequence[Finding], show: int) -> list[str]:
+    from rebat.report.validate import KINDS
+
+    lines = []
+    for kind, meaning in KINDS.items():
+        own = [finding for finding in findings if finding.kind == kind]
+        if own:
+            lines.append(f"{meaning}: {len(own)}")
+            lines += [f"  {_place(finding)}{finding.text}" for finding in own[:show]]
+        if len(own) > show:
+            lines.append(f"  ... and {len(own) - show} more")
+    return lines
+
+
+def _place(finding: Finding) -> str:
+    return f"line {finding.line}: " if finding.line else ""

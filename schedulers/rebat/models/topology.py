@@ -1,0 +1,134 @@
+"""Tori: node numbers, coordinates and hop distances.
+
+This module is the one place that says how nodes of a torus are numbered. The numbering is that of
+SimGrid's TORUS clusters (the routing of ``TorusZone`` in SimGrid 3.2x to 3.34): the **first**
+dimension varies fastest, so that node ``i`` has the coordinates ``i % s0``, ``(i // s0) % s1`` and
+so on. Every dimension wraps around. Routes go through the dimensions one after another, each the
+shorter way, so their length is the hop distance below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+
+Ints = npt.NDArray[np.int64]
+
+MAX_NODES = 10_000_000
+"""No machine is larger; more is taken for a mistake."""
+
+
+class Torus(msgspec.Struct, frozen=True):
+    """A torus of any number of dimensions; ``sizes`` are its extents, the fastest first.
+
+    >>> Torus((8, 12, 16, 16, 2)).n_nodes
+    49152
+    """
+
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.sizes or min(self.sizes) < 1 or math.prod(self.sizes) > MAX_NODES:
+            raise InputError(
+                f"no torus: {'x'.join(map(str, self.sizes)) or 'no dimension'}",
+                expected=f"dimensions of at least 1, at most {MAX_NODES} nodes",
+            )
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes it has."""
+        return math.prod(self.sizes)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How much a step along each dimension adds to the node number."""
+        return tuple(math.prod(self.sizes[:axis]) for axis in range(len(self.sizes)))
+
+    @property
+    def diameter(self) -> int:
+        """The largest hop distance between two nodes."""
+        return sum(size // 2 for size in self.sizes)
+
+    def coordinates(self, node: int) -> tuple[int, ...]:
+        """Where a node lies.
+
+        >>> Torus((3, 2, 2)).coordinates(7)
+        (1, 0, 1)
+        """
+        self._check(node)
+        pairs = zip(self.strides, self.sizes, strict=True)
+        return tuple(node // stride % size for stride, size in pairs)
+
+    def node(self, coordinates: Sequence[int]) -> int:
+        """The node at coordinates, which wrap around: ``-1`` is the last of a dimension.
+
+        >>> Torus((3, 2, 2)).node((1, 0, 1)), Torus((3, 2, 2)).node((-1, 0, 0))
+        (7, 2)
+        """
+        if len(coordinates) != len(self.sizes):
+            raise InputError(f"{len(coordinates)} coordinates", expected=f"{len(self.sizes)}")
+        axes = zip(coordinates, self.sizes, self.strides, strict=True)
+        return sum(value % size * stride for value, size, stride in axes)
+
+    def coordinate_table(self) -> Ints:
+        """The coordinates of all nodes: shape (nodes, dimensions)."""
+        nodes = np.arange(self.n_nodes, dtype=np.int64)[:, None]
+        table: Ints = nodes // np.array(self.strides) % np.array(self.sizes)
+        return table
+
+    def hops(self, one: int, other: int) -> int:
+        """Hop distance of two nodes: per dimension the shorter way round, summed."""
+        pairs = zip(self.coordinates(one), self.coordinates(other), self.sizes, strict=True)
+        return sum(min(abs(a - b), size - abs(a - b)) for a, b, size in pairs)
+
+    def hops_from(self, node: int) -> Ints:
+        """Hop distance from one node to every node: shape (nodes,)."""
+        away = np.abs(self.coordinate_table() - np.array(self.coordinates(node)))
+        shorter: Ints = np.minimum(away, np.array(self.sizes) - away).sum(axis=1)
+        return shorter
+
+    def neighbours(self, node: int) -> list[int]:
+        """The nodes one hop away, ascending."""
+        here = self.coordinates(node)
+        found = {
+            self.node((*here[:axis], here[axis] + step, *here[axis + 1 :]))
+            for axis in range(len(here))
+            for step in (-1, 1)
+        }
+        return sorted(found - {node})
+
+    def _check(self, node: int) -> None:
+        if not 0 <= node < self.n_nodes:
+            raise InputError(
+                f"node {node} is not on the torus", expected=f"0 to {self.n_nodes - 1}"
+            )
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self.sizes))
+
+
+def parse_sizes(text: str, where: str | None = None) -> Torus:
+    """A torus from its extents as SimGrid writes them: '8,12,16,16,2'."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and len(part) <= 8 for part in parts):
+        raise InputError(f"dimensions {text[:60]!r}", where, "whole numbers, like 8,12,16,16,2")
+    try:
+        return Torus(tuple(int(part) for part in parts))
+    except InputError as error:
+        raise (error.at(where) if where else error) from None
+
+
+MIRA = Torus((8, 12, 16, 16, 2))
+"""Blue Gene/Q of ALCF: 48 racks of 1,024 nodes, a 5D torus of 49,152."""
+
+INTREPID = Torus((40, 32, 32))
+"""Blue Gene/P of ALCF: 40 racks of 1,024 nodes, a 3D torus of 40,960."""
+
+TORI: dict[str, Torus] = {"mira": MIRA, "intrepid": INTREPID}
+"""Machines by name. Vardas et al. 2022 (section 3) use an 8x8x8x8 torus without a name."""

@@ -1,0 +1,1 @@
+"""Platforms: named machines, and SimGrid's XML for them, written and read."""

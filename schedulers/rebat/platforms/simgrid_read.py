@@ -1,0 +1,154 @@
+"""What a SimGrid platform file describes, as far as a batch scheduler cares.
+
+The XML is read by defusedxml: no entity is expanded and nothing is fetched, whatever the file says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import ParseError, fromstring
+
+from rebat.core.errors import InputError
+from rebat.core.files import read_text
+from rebat.models.topology import MAX_NODES, Torus, parse_sizes
+from rebat.platforms.quantities import parse_quantity
+
+MASTER = "master_host"
+"""Batsim's default name of the host that it runs on itself."""
+
+_RADICAL = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?\Z")
+
+
+class PlatformFacts(msgspec.Struct, frozen=True):
+    """A platform in a few numbers.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Compute hosts, the master apart.
+    torus : Torus or None
+        The shape, when the compute hosts are one TORUS cluster.
+    latency_s : float
+        The largest latency of a link; 0 where every message of Batsim takes no time.
+    in_order : bool
+        Whether Batsim's numbering of the hosts (by name) follows their order in the file, hence a
+        torus's own numbering.
+    """
+
+    n_nodes: int
+    torus: Torus | None
+    latency_s: float
+    in_order: bool
+
+
+class _Group(msgspec.Struct):
+    """The hosts that one element stands for."""
+
+    element: Any
+    names: list[str]
+
+
+def read_platform(path: Path) -> PlatformFacts:
+    """Read a platform file, plain or .gz.
+
+    Raises
+    ------
+    InputError
+        For XML that is broken or defines entities, for a file without compute hosts, and for a
+        torus whose dimensions do not give the number of its hosts.
+    """
+    root = _parse(Path(path))
+    try:
+        return _facts(root)
+    except InputError as error:
+        raise error.at(str(path)) from None
+
+
+def _parse(path: Path) -> Any:
+    try:
+        root = fromstring(read_text(path), forbid_dtd=False, forbid_external=True)
+    except ParseError as error:
+        raise InputError(f"broken XML: {error}", str(path), "a SimGrid platform") from None
+    except DefusedXmlException as error:
+        what = f"refused XML: {type(error).__name__}"
+        raise InputError(what, str(path), "a SimGrid platform without entities") from None
+    if root.tag != "platform":
+        raise InputError(f"root element <{root.tag}>", str(path), "<platform>")
+    return root
+
+
+def _facts(root: Any) -> PlatformFacts:
+    groups = [group for group in _groups(root) if not _is_master(group)]
+    names = [name for group in groups for name in group.names]
+    n_nodes = len(names)
+    if not 1 <= n_nodes <= MAX_NODES:
+        raise InputError(f"{n_nodes} compute hosts", expected=f"1 to {MAX_NODES}")
+    tori = [torus for torus in map(_torus, groups) if torus is not None]
+    return PlatformFacts(
+        n_nodes=n_nodes,
+        torus=tori[0] if len(groups) == len(tori) == 1 else None,
+        latency_s=max(_latencies(root), default=0.0),
+        in_order=names == sorted(names),
+    )
+
+
+def _groups(root: Any) -> Iterator[_Group]:
+    for element in root.iter():
+        if element.tag in ("host", "peer"):
+            yield _Group(element, [_attribute(element, "id")])
+        elif element.tag in ("cluster", "cabinet"):
+            yield _Group(element, _cluster_names(element))
+
+
+def _cluster_names(element: Any) -> list[str]:
+    prefix, suffix = _attribute(element, "prefix"), _attribute(element, "suffix")
+    spans = _spans(element)
+    numbers = (number for first, last in spans for number in range(first, last + 1))
+    return [f"{prefix}{number}{suffix}" for number in numbers]
+
+
+def _is_master(group: _Group) -> bool:
+    roles = [p.get("value", "") for p in group.element.iter("prop") if p.get("id") == "role"]
+    return group.names == [MASTER] or any("master" in role.split(",") for role in roles)
+
+
+def _attribute(element: Any, name: str) -> str:
+    value = element.get(name)
+    if value is None:
+        raise InputError("missing", f"<{element.tag}> {name}", "an attribute of that name")
+    return str(value)
+
+
+def _spans(element: Any) -> list[tuple[int, int]]:
+    text = _attribute(element, "radical")
+    matches = [_RADICAL.match(part) for part in text.split(",")]
+    spans = [(int(m[1]), int(m[2] or m[1])) for m in matches if m]
+    wrong = len(spans) < len(matches) or any(last < first for first, last in spans)
+    if wrong or sum(last - first + 1 for first, last in spans) > MAX_NODES:
+        raise InputError(f"radical {text[:60]!r}", f"<{element.tag}>", "host numbers, like 0-127")
+    return spans
+
+
+def _torus(group: _Group) -> Torus | None:
+    element = group.element
+    if element.get("topology", "FLAT").upper() != "TORUS":
+        return None
+    where = f"cluster {element.get('id')!r}"
+    torus = parse_sizes(_attribute(element, "topo_parameters"), where)
+    if torus.n_nodes != len(group.names):
+        what = f"a torus of {torus} has {torus.n_nodes} nodes, the radical names {len(group.names)}"
+        raise InputError(what, where, "as many hosts as the dimensions give")
+    return torus
+
+
+def _latencies(root: Any) -> Iterator[float]:
+    for element in root.iter():
+        for name in ("lat", "latency", "bb_lat", "loopback_lat"):
+            if element.get(name):
+                yield parse_quantity("latency", element.get(name), f"<{element.tag}> {name}")

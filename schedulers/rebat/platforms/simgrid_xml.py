@@ -1,0 +1,95 @@
+"""SimGrid platform files that Batsim 4 loads: a machine, and a host for Batsim itself.
+
+A Full zone holds two clusters: the machine (a torus, or a plain cluster) and one host with the
+role of Batsim's master. A zoneRoute joins them. A torus has no router, so its gateway is a host.
+
+Batsim numbers hosts by the alphabetical order of their names (``n0 n1 n10 n100 ...``), not by
+their rank in the cluster. The names here all have the same length, so that both are the same:
+the host of node 42 of Mira is ``n100042``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from rebat.core.files import write_text
+from rebat.platforms.quantities import parse_quantity
+from rebat.platforms.specs import PlatformSpec
+
+
+class Hardware(msgspec.Struct, frozen=True):
+    """What nodes and links can do, in SimGrid's notation. Round numbers, not measured ones.
+
+    ``speed`` turns flops of parallel profiles into time and is of no account for delays. Batsim's
+    own messages use the network, too: with a latency every decision costs simulated time.
+    """
+
+    speed: str = "1Gf"
+    bandwidth: str = "2GBps"
+    latency: str = "1us"
+
+    def __post_init__(self) -> None:
+        for kind in self.__struct_fields__:
+            parse_quantity(kind, getattr(self, kind), f"platform {kind}")
+
+
+ZERO_LATENCY = Hardware(bandwidth="1000000GBps", latency="0us")
+"""For exact times: Batsim's messages take no time (a byte takes 1e-15 s, below its resolution)."""
+
+_FILE = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<!-- {name}: {n_nodes} nodes{shape}; written by rebat platform generate -->
+<platform version="4.1">
+  <zone id="root" routing="Full">
+    <cluster id="nodes" prefix="n" suffix="" radical="{first}-{last}" {common}{topology}/>
+    <cluster id="master" prefix="master_host" suffix="" radical="0-0" {common}>
+      <prop id="role" value="master"/>
+    </cluster>
+    <link id="uplink" bandwidth="{bandwidth}" latency="{latency}"/>
+    <zoneRoute src="nodes" dst="master" gw_src="{gateway}" gw_dst="master_hostmaster_router">
+      <link_ctn id="uplink"/>
+    </zoneRoute>
+  </zone>
+</platform>
+"""
+_COMMON = 'speed="{0}" bw="{1}" lat="{2}" loopback_bw="{1}" loopback_lat="0us"'
+
+
+def platform_xml(spec: PlatformSpec, hardware: Hardware | None = None) -> str:
+    """The text of the platform file."""
+    hardware = hardware or Hardware()
+    first = first_radical(spec.n_nodes)
+    topology = shape = ""
+    gateway = "nnodes_router"
+    if spec.torus is not None:
+        sizes = ",".join(map(str, spec.torus.sizes))
+        topology = f' topology="TORUS" topo_parameters="{sizes}"'
+        shape, gateway = f", torus {spec.torus}", f"n{first}"
+    return _FILE.format(
+        name=spec.name,
+        n_nodes=spec.n_nodes,
+        shape=shape,
+        first=first,
+        last=first + spec.n_nodes - 1,
+        common=_COMMON.format(hardware.speed, hardware.bandwidth, hardware.latency),
+        topology=topology,
+        gateway=gateway,
+        bandwidth=hardware.bandwidth,
+        latency=hardware.latency,
+    )
+
+
+def first_radical(n_nodes: int) -> int:
+    """The number of the first host: a power of ten, so that all have the same number of digits.
+
+    >>> first_radical(4), first_radical(49152)
+    (10, 100000)
+    """
+    return int(10 ** len(str(n_nodes - 1)))
+
+
+def write_platform(spec: PlatformSpec, path: Path, hardware: Hardware | None = None) -> None:
+    """Write the platform file, whole or not at all."""
+    write_text(Path(path), platform_xml(spec, hardware))

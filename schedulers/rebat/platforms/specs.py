@@ -1,0 +1,56 @@
+"""Which machine: 'mira', 'intrepid', 'torus:8,8,8,8' or 'flat:128'."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.models.topology import MAX_NODES, TORI, Torus, parse_sizes
+
+EXPECTED = f"{', '.join(TORI)}, torus:SIZES like torus:8,8,8,8, or flat:NODES like flat:128"
+
+
+class PlatformSpec(msgspec.Struct, frozen=True):
+    """A homogeneous machine; ``name`` also names its file, ``torus`` is None for a flat one."""
+
+    name: str
+    n_nodes: int
+    torus: Torus | None = None
+
+
+def parse_spec(text: str) -> PlatformSpec:
+    """The machine that a text asks for.
+
+    >>> parse_spec("torus:8,8,8,8").name, parse_spec("flat:128").n_nodes
+    ('torus-8x8x8x8', 128)
+
+    Raises
+    ------
+    InputError
+        For an unknown name, and sizes that make no machine.
+    """
+    kind, _, sizes = text.strip().lower().partition(":")
+    if kind in TORI and not sizes:
+        return PlatformSpec(kind, TORI[kind].n_nodes, TORI[kind])
+    if kind == "torus" and sizes:
+        torus = _torus(sizes, text)
+        return PlatformSpec(f"torus-{torus}", torus.n_nodes, torus)
+    if kind == "flat" and sizes:
+        n_nodes = _count(sizes, text)
+        return PlatformSpec(f"flat-{n_nodes}", n_nodes)
+    raise InputError(f"unknown platform {text!r}", expected=EXPECTED)
+
+
+def _torus(sizes: str, text: str) -> Torus:
+    torus = parse_sizes(sizes, f"platform {text!r}")
+    if min(torus.sizes) < 2:
+        # SimGrid would make two links of one name for two dimensions of size 1
+        raise InputError("a dimension of size 1", f"platform {text!r}", "at least 2: leave it out")
+    return torus
+
+
+def _count(sizes: str, text: str) -> int:
+    n_nodes = int(sizes) if sizes.isdecimal() and len(sizes) <= 8 else 0
+    if not 1 <= n_nodes <= MAX_NODES:
+        raise InputError(f"{sizes!r} nodes", f"platform {text!r}", f"1 to {MAX_NODES}")
+    return n_nodes

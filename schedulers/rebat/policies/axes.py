@@ -1,0 +1,173 @@
+"""The product of which every scheduler is a point: one table of choices per axis.
+
+Adding a choice is a function or class and a row in one of the tables; every combination is then
+there, under ``name:axis=choice,...`` on the command line and as JSON options over the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.options import SessionOptions
+from rebat.core.units import to_us
+from rebat.policies.base import Policy, Requeue
+from rebat.policies.composition import Planning, Recovery, Scheduler
+from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
+from rebat.policies.planning.counted import CountedPlan
+from rebat.policies.planning.list_scheduling import (
+    ALL,
+    MAINTENANCE,
+    AvailabilityPlan,
+    ListScheduling,
+)
+from rebat.policies.planning.named import NamedPlan
+from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.recovery.stealing import NodeStealing
+from rebat.policies.recovery.victims import CRITERIA, VICTIMS
+
+DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
+"""Reservation depths by name; any whole number will do too."""
+
+PLACEMENTS: dict[str, Callable[[int], AvailabilityPlan]] = {
+    "any": CountedPlan,
+    "named": NamedPlan,
+}
+"""What a plan reserves: numbers of nodes, or nodes by name."""
+
+SEMANTICS = ("paper", "authors")
+
+
+class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A point in the product: a choice per axis, by name.
+
+    Attributes
+    ----------
+    planning : str
+        A key of PLANNINGS: how starts are decided.
+    order : str
+        A key of QUEUE_ORDERS.
+    depth : str or int
+        Reservations for attempts that cannot start now: a key of DEPTHS, or a number.
+    maintenance : str
+        A key of MAINTENANCE.
+    placement : str
+        A key of PLACEMENTS.
+    margin : float
+        Seconds added to every walltime in the plan.
+    walltimes : str
+        'optional', or 'required': jobs without one are rejected.
+    recovery : str
+        A key of RECOVERIES.
+    victim, criterion : str
+        Keys of VICTIMS and CRITERIA, for the recovery 'stealing'.
+    semantics : str
+        'paper' or 'authors', where the node-stealing paper and its program differ.
+    """
+
+    planning: str = "list"
+    order: str = "fcfs"
+    depth: str | int = "conservative"
+    maintenance: str = "compression"
+    placement: str = "any"
+    margin: float = 0.0
+    walltimes: str = "optional"
+    recovery: str = "requeue"
+    victim: str = "fewest-nodes"
+    criterion: str = "fewer-nodes"
+    semantics: str = "paper"
+
+
+def _list_planning(axes: Axes) -> Planning:
+    planning: Planning = ListScheduling(
+        QUEUE_ORDERS[axes.order],
+        depth_of(axes),
+        axes.maintenance,
+        to_us(axes.margin),
+        PLACEMENTS[axes.placement],
+    )
+    return NeedsWalltime(planning) if axes.walltimes == "required" else planning
+
+
+PLANNINGS: dict[str, Callable[[Axes], Planning]] = {
+    "list": _list_planning,
+    "batsched-fcfs": lambda axes: Fcfs(),
+}
+"""How starts are decided: list scheduling with reservations, or Batsched's plain FCFS."""
+
+RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
+    "requeue": lambda axes: Requeue(),
+    "stealing": lambda axes: NodeStealing(
+        VICTIMS[axes.victim],
+        CRITERIA[axes.criterion],
+        "authors" if axes.semantics == "authors" else "paper",
+    ),
+}
+"""What to do when nodes fail under running jobs."""
+
+CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
+    "planning": PLANNINGS,
+    "order": QUEUE_ORDERS,
+    "maintenance": MAINTENANCE,
+    "placement": PLACEMENTS,
+    "walltimes": ("optional", "required"),
+    "recovery": RECOVERIES,
+    "victim": VICTIMS,
+    "criterion": CRITERIA,
+    "semantics": SEMANTICS,
+}
+"""The choices of each axis that is a name."""
+
+
+def depth_of(axes: Axes) -> int:
+    """The reservation depth as a number (ALL: every attempt)."""
+    depth = axes.depth
+    if isinstance(depth, str):
+        depth = DEPTHS[depth] if depth in DEPTHS else int(depth)
+    return depth
+
+
+def check(axes: Axes) -> Axes:
+    """The same axes, when every choice exists.
+
+    Raises
+    ------
+    InputError
+        For a choice that does not exist; it lists those that do.
+    """
+    for axis, choices in CHOICES.items():
+        if getattr(axes, axis) not in choices:
+            raise unknown_name(axis, getattr(axes, axis), choices)
+    depth = str(axes.depth)
+    if depth not in DEPTHS and not (depth.isdecimal() and int(depth) < 10**6):
+        raise InputError(f"depth {depth!r}", expected=f"a number, or {', '.join(DEPTHS)}")
+    if not 0 <= axes.margin <= 1e6:
+        raise InputError(f"margin {axes.margin!r}", expected="seconds, 0 or more")
+    return axes
+
+
+def changed(axes: Axes, changes: Mapping[str, Any]) -> Axes:
+    """Axes with some choices replaced, checked; texts are taken for numbers where needed."""
+    try:
+        known = msgspec.to_builtins(axes) | dict(changes)
+        return check(msgspec.convert(known, Axes, strict=False))
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"policy options: {error}", expected=f"axes {', '.join(Axes.__struct_fields__)}"
+        ) from None
+
+
+def policy_of(axes: Axes) -> Policy:
+    """A fresh policy at this point of the product."""
+    return Scheduler(PLANNINGS[axes.planning](axes), RECOVERIES[axes.recovery](axes))
+
+
+def session_options_of(axes: Axes) -> SessionOptions:
+    """The session that this point of the product runs in."""
+    authors = axes.semantics == "authors"
+    return SessionOptions(
+        semantics="authors" if authors else "paper", plan_while_killing=authors
+    )

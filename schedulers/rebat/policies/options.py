@@ -1,0 +1,76 @@
+"""Policy options as JSON: which scheduler, its axes, and how jobs checkpoint.
+
+They come from ``--options``, from Batsim's ``--sched-cfg`` (which wins) or from pybatsim's ``-o``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.options import SessionOptions, YoungDaly
+from rebat.core.units import parse_duration
+from rebat.policies.axes import Axes, changed, session_options_of
+from rebat.policies.presets import preset
+
+_CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
+"""Options of checkpointing and their defaults, in seconds (section 5.2 of Du et al. 2024)."""
+
+
+def parse_options(text: str, where: str) -> dict[str, Any]:
+    """A JSON object of options; an empty text has none.
+
+    Raises
+    ------
+    InputError
+        For what is no JSON object; ``where`` says which option it came from.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InputError(f"not JSON: {error}", where, 'like {"policy": "sfsj"}') from None
+    if not isinstance(value, dict):
+        raise InputError(f"not a JSON object: {text[:60]!r}", where, 'like {"policy": "sfsj"}')
+    return value
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """A scheduler ready to be made: its name, its axes, and its session's options."""
+
+    name: str
+    axes: Axes
+    session: SessionOptions
+
+
+def configure(policy: str, options: Mapping[str, Any]) -> Configured:
+    """The scheduler that a name and options ask for; the option ``policy`` wins over the name.
+
+    Raises
+    ------
+    InputError
+        For an unknown scheduler, option or choice.
+    """
+    rest = dict(options)
+    name = str(rest.pop("policy", policy))
+    checkpoint = {key: rest.pop(key, default) for key, default in _CHECKPOINT.items()}
+    axes = changed(preset(name).axes, rest)
+    session = session_options_of(axes)
+    if checkpoint["mtbf"] is not None:
+        seconds = {key: _seconds(key, value) for key, value in checkpoint.items()}
+        young_daly = YoungDaly(
+            seconds["mtbf"], seconds["checkpoint_cost"], seconds["recovery_cost"]
+        )
+        session = msgspec.structs.replace(session, young_daly=young_daly)
+    return Configured(name, axes, session)
+
+
+def _seconds(key: str, value: Any) -> float:
+    seconds = parse_duration(value) if isinstance(value, str | int | float) else 0.0
+    if seconds <= 0:
+        raise InputError(f"option {key} is {value!r}", expected="a duration above 0")
+    return seconds

@@ -1,0 +1,66 @@
+"""Conversations as JSON lines: one message a line, whole on the disk before the next is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.files import open_text
+
+TO_SCHEDULER, TO_SIMULATOR = "batsim->sched", "sched->batsim"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One message: its number, its direction and its bytes as text."""
+
+    seq: int
+    dir: str
+    raw: str
+
+
+class Recorder:
+    """Appends messages to a file; what was said before a crash is there whole.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._seq = 0
+        try:
+            self._file: IO[bytes] = path.open("wb")
+        except OSError as error:
+            raise InputError(f"cannot write: {error.strerror}", str(path)) from None
+
+    def __call__(self, direction: str, data: bytes) -> None:
+        """Write one message down."""
+        line = Line(self._seq, direction, data.decode(errors="replace"))
+        self._file.write(msgspec.json.encode(line) + b"\n")
+        self._file.flush()
+        self._seq += 1
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def read_recording(path: Path) -> Iterator[Line]:
+    """The messages of a recording in order; raises InputError with file and line."""
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Line)
+    with open_text(path) as lines:
+        for number, text in enumerate(lines, start=1):
+            try:
+                yield decoder.decode(text)
+            except msgspec.MsgspecError as error:
+                raise InputError(f"not a recorded message: {error}", f"{path}:{number}") from None

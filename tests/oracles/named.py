@@ -1,0 +1,191 @@
+"""Slow, obvious availability by names: a set of nodes at every date, every date tried.
+
+``Plan`` answers to the same calls as ``NamedPlan``. ``ConservativeBf`` and ``EasyBf`` are
+Batsched's update rules to the letter, on the same sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rebat.core.attempts import Attempt, Running
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+from rebat.policies.base import Reject, Start
+
+Nodes = frozenset[int]
+
+
+@dataclass
+class Use:
+    """Nodes in use over ``[start, end)``."""
+
+    start: int
+    end: int
+    nodes: Nodes
+
+
+NOWHERE = Use(FOREVER_US, FOREVER_US, frozenset())
+
+
+def free_at(n_nodes: int, uses: list[Use], date: int) -> Nodes:
+    """The nodes free at a date."""
+    busy = [use.nodes for use in uses if use.start <= date < use.end]
+    return frozenset(range(n_nodes)).difference(*busy)
+
+
+def first_fit(n_nodes: int, uses: list[Use], now: int, size: int, duration: int) -> Use:
+    """Earliest date, then lowest nodes, such that they are free for the whole duration."""
+    dates = sorted({now, *(use.end for use in uses if now < use.end < FOREVER_US)})
+    for date in dates:
+        inside = [date] + [use.start for use in uses if date < use.start < date + duration]
+        free = frozenset.intersection(*(free_at(n_nodes, uses, at) for at in inside))
+        if len(free) >= size:
+            return Use(date, date + duration, frozenset(sorted(free)[:size]))
+    return NOWHERE
+
+
+class Plan:
+    """What ``NamedPlan`` does, without any of its short cuts."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self.n_nodes, self.now = n_nodes, 0
+        self.down: set[int] = set()
+        self.running: dict[str, Use] = {}
+        self.places: list[Use] = []
+
+    def advance(self, now_us: int) -> None:
+        self.places = [place for place in self.places if place.start > self.now]
+        self.now = now_us
+
+    def started(self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet) -> None:
+        assert len(nodes) == n_nodes
+        self.running[attempt_id] = Use(self.now, end_us, frozenset(nodes))
+
+    def ended(self, running: Running) -> None:
+        del self.running[running.attempt.id]
+
+    def failed(self, nodes: list[int]) -> None:
+        self.down.update(nodes)
+        self.places = []
+
+    def rejuvenated(self, nodes: list[int]) -> None:
+        self.down.difference_update(nodes)
+
+    def uses(self) -> list[Use]:
+        """All that is taken; what outlives its planned end lasts a tick more."""
+        dead = Use(0, FOREVER_US, frozenset(self.down))
+        lasting = [Use(0, max(u.end, self.now + 1), u.nodes) for u in self.running.values()]
+        return [dead, *lasting, *self.places]
+
+    def settle(self) -> None:
+        """No reservation stands whose date has passed, or has come and is still taken."""
+        overdue = any(use.end <= self.now for use in self.running.values())
+        if any(place.start < self.now + overdue for place in self.places):
+            self.places = []
+
+    def place(self, queue, position: int) -> Use:
+        size, duration = int(queue.size[position]), int(queue.duration[position])
+        return first_fit(self.n_nodes, self.uses(), self.now, size, duration)
+
+    def append(self, queue, first: int, last: int) -> None:
+        self.settle()
+        self.fill(queue, last)
+
+    def fill(self, queue, last: int) -> None:
+        for position in range(len(self.places), last):
+            self.places.append(self.place(queue, position))
+        self.tell(queue)
+
+    def rebuild(self, queue) -> None:
+        self.places = []
+        self.append(queue, 0, len(queue))
+
+    def compress(self, queue, last: int) -> None:
+        self.settle()
+        for position in range(len(self.places)):
+            self.places[position] = NOWHERE
+            self.places[position] = self.place(queue, position)
+        self.fill(queue, last)
+
+    def backfill(self, queue, depth: int) -> None:
+        self.places = []
+        for position in range(len(queue)):
+            place = self.place(queue, position)
+            if place.start > self.now and place is not NOWHERE:
+                depth -= 1
+                if depth < 0:
+                    place = NOWHERE
+            self.places.append(place)
+        self.tell(queue)
+
+    def tell(self, queue) -> None:
+        queue.start[: len(self.places)] = [place.start for place in self.places]
+
+    def nodes_at(self, position: int) -> NodeSet | None:
+        nodes = self.places[position].nodes
+        return NodeSet.of(nodes) if nodes else None
+
+
+@dataclass
+class Batsched:
+    """What Batsched's backfilling schedulers share; machines never fail here."""
+
+    margin: int
+    n_nodes: int = 0
+    now: int = 0
+    uses: dict[str, Use] = field(default_factory=dict)
+    queue: list[Attempt] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
+
+    def plan(self, view, changes):
+        self.n_nodes, self.now, self.starts = view.n_nodes, view.now_us, []
+        for running in changes.ended:
+            del self.uses[running.attempt.id]
+        refused = [a for a in changes.arrived if a.n_nodes > view.n_nodes or not a.has_walltime]
+        new = [attempt for attempt in changes.arrived if attempt not in refused]
+        self.update(new, bool(changes.ended))
+        return [*(Reject(attempt.id, "refused") for attempt in refused), *self.starts]
+
+    def recover(self, view, failure):
+        return ()
+
+    def insert(self, attempt: Attempt) -> bool:
+        """Put an attempt at its first fit and start it if that is now; tells whether it is."""
+        self.uses.pop(attempt.id, None)
+        length = attempt.walltime_us + self.margin
+        uses = list(self.uses.values())
+        use = first_fit(self.n_nodes, uses, self.now, attempt.n_nodes, length)
+        self.uses[attempt.id] = use
+        if use.start == self.now:
+            self.queue.remove(attempt)
+            self.starts.append(Start(attempt.id, NodeSet.of(use.nodes)))
+        return use.start == self.now
+
+
+class ConservativeBf(Batsched):
+    """``conservative_bf``."""
+
+    def update(self, new: list[Attempt], freed: bool) -> None:
+        self.queue += new
+        for attempt in list(self.queue) if freed else new:
+            self.insert(attempt)
+
+
+class EasyBf(Batsched):
+    """``easy_bf``: only the head of the queue holds a reservation."""
+
+    def update(self, new: list[Attempt], freed: bool) -> None:
+        before = self.queue[:1]
+        self.queue += new
+        if self.queue[:1] != before:
+            while self.queue and self.insert(self.queue[0]):
+                pass
+        for attempt in list(self.queue) if freed else new:
+            if attempt not in self.queue:
+                continue  # started already, while it was the head
+            is_head = attempt == self.queue[0]
+            if is_head and not freed:
+                continue
+            if not self.insert(attempt) and not is_head:
+                del self.uses[attempt.id]

@@ -1,0 +1,144 @@
+"""Batsched's presets start every job when, and where, the real Batsim and Batsched did."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rebat.campaign.single import RunResult, simulate
+from rebat.core.jobs import Workload
+from rebat.core.options import SessionOptions
+from rebat.policies.base import Policy, Requeue
+from rebat.policies.composition import Scheduler
+from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
+from rebat.policies.planning.named import NamedPlan
+from rebat.policies.presets import preset
+from rebat.workloads.batsim_json import read_workload
+from tests.oracles.named import ConservativeBf, EasyBf, Plan
+from tests.scenarios import check_run, failures, machine, workloads
+
+VARIANTS = {
+    "batsched-conservative": "conservative_bf",
+    "batsched-easy": "easy_bf",
+    "batsched-fcfs": "fcfs",
+}
+WORKLOADS = ["kth-sp2-2000-int", "kth-sp2-2000", "sdsc-blue-3000", "mira-2018-11"]
+relaxed = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("policy", VARIANTS)
+def test_equals_the_recorded_run(shared: Path, policy: str, name: str) -> None:
+    folder = shared / "golden" / "batsched"
+    with gzip.open(folder / f"{name}.{VARIANTS[policy]}.csv.gz", "rt") as lines:
+        expected = {row["job_id"]: row for row in csv.DictReader(lines)}
+    result = simulate(read_workload(folder / f"{name}.json.gz"), preset(policy))
+    jobs = {job.id.partition("!")[2]: job for job in result.jobs}
+    assert jobs.keys() == expected.keys()
+    starts = [
+        job_id
+        for job_id, row in expected.items()
+        if abs(jobs[job_id].start_us / 1e6 - float(row["starting_time"])) >= 1e-3
+    ]
+    nodes = [
+        job_id
+        for job_id, row in expected.items()
+        if str(jobs[job_id].nodes) != row["allocated_resources"]
+    ]
+    total = len(expected)
+    assert not starts and not nodes, (
+        f"{policy} on {name}: {total - len(starts)} starts and {total - len(nodes)} allocations "
+        f"of {total} equal; first different: {starts[:3]}, {nodes[:3]}"
+    )
+
+
+class Unnamed(msgspec.Struct):
+    """A policy that is in no table, for one run; the session is strict."""
+
+    policy: Policy
+    session: SessionOptions = SessionOptions()
+    name: str = "unnamed"
+
+    def make(self) -> Policy:
+        return self.policy
+
+
+def schedule(result: RunResult) -> dict[str, tuple[int, int, str]]:
+    """Start, end and nodes of every attempt."""
+    return {job.id: (job.start_us, job.end_us, str(job.nodes)) for job in result.jobs}
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules"), [("batsched-conservative", ConservativeBf), ("batsched-easy", EasyBf)]
+)
+@relaxed
+@given(workload=workloads(max_jobs=25))
+def test_follows_batscheds_rules_to_the_letter(policy, rules, workload) -> None:
+    expected = simulate(workload, Unnamed(rules(margin=5_000_000)))
+    assert schedule(simulate(workload, preset(policy))) == schedule(expected)
+
+
+@pytest.mark.parametrize(
+    ("depth", "maintenance"),
+    [(0, "rebuild"), (1, "rebuild"), (3, "rebuild"), *((ALL, name) for name in MAINTENANCE)],
+)
+@relaxed
+@given(
+    workload=workloads(max_jobs=20),
+    events=failures(),
+    margin_us=st.sampled_from([0, 5_000_000]),
+    twice=st.booleans(),
+)
+def test_named_planning_is_safe_under_failures_and_equals_the_oracle(
+    depth, maintenance, workload, events, margin_us, twice
+) -> None:
+    results = []
+    for placement in (NamedPlan, Plan):
+        planning = ListScheduling(
+            depth=depth, maintenance=maintenance, margin_us=margin_us, placement=placement
+        )
+        options = SessionOptions(plan_while_killing=twice)
+        one = Unnamed(Scheduler(planning, Requeue()), options)
+        results.append(simulate(workload, one, machine_events=events))
+    check_run(results[0])
+    assert len(results[0].rows) == len(workload.jobs)
+    assert schedule(results[0]) == schedule(results[1])
+
+
+@pytest.mark.parametrize("policy", VARIANTS)
+@relaxed
+@given(workload=workloads(), events=failures())
+def test_every_job_ends_once_under_failures(policy, workload, events) -> None:
+    result = simulate(workload, preset(policy), machine_events=events)
+    check_run(result)
+    assert len(result.rows) == len(workload.jobs)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rejected"),
+    [
+        ("batsched-conservative", {"1", "3"}),
+        ("batsched-easy", {"1", "3"}),
+        ("batsched-fcfs", {"3"}),
+    ],
+)
+def test_rejects_what_batsched_rejects(policy, rejected) -> None:
+    workload = machine(4, (2, 10), (2, 10), (5, 10))
+    endless, *others = workload.jobs
+    endless = type(endless)(endless.id, endless.n_nodes, 0, None, endless.profile)
+    workload = Workload("test", 4, (endless, *others), workload.profiles)
+    result = simulate(workload, preset(policy))
+    assert {row.job_id for row in result.rows if row.final_state == "REJECTED"} == rejected
+
+
+def test_fcfs_lets_nobody_pass_the_head() -> None:
+    result = simulate(machine(4, (2, 10), (4, 10), (1, 5)), preset("batsched-fcfs"))
+    assert {job.id: job.start_us // 10**6 for job in result.jobs} == {
+        "w0!1": 0, "w0!2": 10, "w0!3": 20,
+    }  # fmt: skip
