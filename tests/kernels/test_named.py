@@ -11,7 +11,7 @@ from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import blocks
-from rebat.policies.planning.named import NamedPlan, _empty_table
+from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
 from tests.oracles.named import Plan
@@ -222,7 +222,7 @@ def nodes_in(table: blocks.Table, row: np.ndarray) -> NodeSet:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(NODE_SETS, min_size=1, max_size=20), st.lists(st.integers(0, N), max_size=150))
 def test_splitting_and_merging_blocks_changes_no_row(node_sets, cuts) -> None:
-    table = _empty_table(slices=1, blocks=N, reservations=len(node_sets))
+    table = blocks.empty_table(slices=1, blocks=N, reservations=len(node_sets))
     table.n[:] = 1, 1, len(node_sets)
     table.first[:2] = 0, N
     for row, nodes in enumerate(node_sets):

@@ -187,3 +187,15 @@ def test_the_view_is_read_only() -> None:
         session.queue["w0!1"] = None
     with pytest.raises(TypeError):
         session.running["w0!1"] = None
+
+
+@pytest.mark.parametrize("placement", ["any", "named"])
+def test_a_job_told_to_end_late_delays_the_reservation_behind_it(placement) -> None:
+    """On a platform with latency a walltime passes a little before the completion is told."""
+    session = begun(preset(f"baseline:placement={placement}").make())
+    say(session, 0, submitted("1", 4, walltime=10), submitted("2", 4))
+    # Between the planned end of job 1 and its completion another job arrives: nothing starts.
+    assert say(session, 10.000005, submitted("3", 1, at=10_000_005)) == ()
+    late = say(session, 10.00002, completed("1", 10.00002, "0-3", "COMPLETED_WALLTIME_REACHED"))
+    assert kinds(late) == ["ExecuteJob"]
+    assert late[0].job_id == "w0!2"

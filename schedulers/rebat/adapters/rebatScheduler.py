@@ -99,8 +99,8 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         for decision in reply.decisions:
             self._play[type(decision)](self, decision)
 
-    def _add(self, kind: Any, **fields: Any) -> None:
-        self._events.append(kind(at_us=to_us(self.bs.time()), **fields))
+    def _add(self, event: Any, **fields: Any) -> None:
+        self._events.append(event(at_us=to_us(self.bs.time()), **fields))
 
     # ---- decisions, by pybatsim's own calls
 

@@ -20,6 +20,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.simulate:simulate",
         "Stand in for Batsim: run any Batsim scheduler on the embedded engine.",
     ),
+    "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
+    "validate": ("rebat.cli.validate:validate", "Check any Batsim output for impossible schedules."),
+    "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
     "pybatsim-path": (
         "rebat.cli.pybatsim_path:pybatsim_path",
         "Print the file that pybatsim loads.",

@@ -11,7 +11,7 @@ from rebat.cli.types import FILE
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.platforms.simgrid_read import PlatformFacts
+    from rebat.platforms.simgrid_xml import PlatformFacts
 
 
 @click.group()
@@ -56,14 +56,14 @@ def generate(spec: str, zero_latency: bool, out: Path, **given: str | None) -> N
 @click.argument("file", type=FILE)
 def describe(file: Path) -> None:
     """Say what a platform FILE holds: nodes, torus, latency, numbering."""
-    from rebat.platforms.simgrid_read import read_platform
+    from rebat.platforms.simgrid_xml import read_platform
 
     for line in _lines(read_platform(file)):
         click.echo(line)
 
 
 def _lines(facts: PlatformFacts) -> list[str]:
-    lines = [f"{facts.n_nodes} compute hosts"]
+    lines = [f"{facts.n_hosts} compute hosts"]
     if facts.torus is not None:
         lines.append(f"torus             {facts.torus}, diameter {facts.torus.diameter} hops")
     exact = ": exact times" if facts.latency_s == 0 else ""

@@ -68,6 +68,36 @@ def words_of(blocks: int) -> int:
     return (blocks + BITS - 1) // BITS
 
 
+def empty_table(slices: int, blocks: int, reservations: int) -> Table:
+    """Zeroed arrays with room for so much."""
+    words = words_of(blocks)
+
+    def array(*shape: int) -> Any:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Table(
+        n=array(3),
+        first=array(blocks + 1),
+        t=array(slices),
+        f=array(slices),
+        free=array(slices, words),
+        start=array(reservations),
+        end=array(reservations),
+        held=array(reservations, words),
+        down=array(1, words),
+        fit=array(1, words),
+        mark=array(1, words),
+    )
+
+
+def grown(table: Table, slices: int, blocks: int, reservations: int) -> Table:
+    """The same in arrays with room for so much, no less than before."""
+    larger = empty_table(slices, blocks, reservations)
+    for old, new in zip(table, larger, strict=True):
+        new[tuple(slice(0, length) for length in old.shape)] = old
+    return larger
+
+
 @kernel
 def number(bit: int) -> int:
     """Which bit of a word this is: the logarithm of a power of two."""

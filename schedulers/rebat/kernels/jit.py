@@ -19,8 +19,7 @@ def is_compiled() -> bool:
     """Whether the planning kernels are in numba's cache already (or need no compiling)."""
     from rebat.kernels import counts
 
-    stats = getattr(counts.compress, "_cache", None)
-    path = getattr(stats, "cache_path", None)
+    path = getattr(getattr(counts.compress, "_cache", None), "cache_path", None)
     if numba.config.DISABLE_JIT or path is None:
         return True
     return any(Path(path).glob("counts.compress-*.nbi"))

@@ -10,7 +10,8 @@ from typing import Any
 from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, merge_blocks, words_of
 from rebat.kernels.counts import NEVER, step_at
 from rebat.kernels.jit import kernel
-from rebat.kernels.named import clear, first_fit, fits_now, join, lift, reserve
+from rebat.kernels.named import clear, first_fit, fits_now, lift, reserve
+from rebat.kernels.slices import join
 
 
 @kernel

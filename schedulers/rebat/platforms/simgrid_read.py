@@ -30,7 +30,7 @@ class PlatformFacts(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    n_nodes : int
+    n_hosts : int
         Compute hosts, the master apart.
     torus : Torus or None
         The shape, when the compute hosts are one TORUS cluster.
@@ -41,7 +41,7 @@ class PlatformFacts(msgspec.Struct, frozen=True):
         torus's own numbering.
     """
 
-    n_nodes: int
+    n_hosts: int
     torus: Torus | None
     latency_s: float
     in_order: bool
@@ -86,12 +86,12 @@ def _parse(path: Path) -> Any:
 def _facts(root: Any) -> PlatformFacts:
     groups = [group for group in _groups(root) if not _is_master(group)]
     names = [name for group in groups for name in group.names]
-    n_nodes = len(names)
-    if not 1 <= n_nodes <= MAX_NODES:
-        raise InputError(f"{n_nodes} compute hosts", expected=f"1 to {MAX_NODES}")
+    n_hosts = len(names)
+    if not 1 <= n_hosts <= MAX_NODES:
+        raise InputError(f"{n_hosts} compute hosts", expected=f"1 to {MAX_NODES}")
     tori = [torus for torus in map(_torus, groups) if torus is not None]
     return PlatformFacts(
-        n_nodes=n_nodes,
+        n_hosts=n_hosts,
         torus=tori[0] if len(groups) == len(tori) == 1 else None,
         latency_s=max(_latencies(root), default=0.0),
         in_order=names == sorted(names),

@@ -1,5 +1,7 @@
 """SimGrid platform files that Batsim 4 loads: a machine, and a host for Batsim itself.
 
+Written here, read by `read_platform` (`rebat.platforms.simgrid_read`).
+
 A Full zone holds two clusters: the machine (a torus, or a plain cluster) and one host with the
 role of Batsim's master. A zoneRoute joins them. A torus has no router, so its gateway is a host.
 
@@ -16,7 +18,13 @@ import msgspec
 
 from rebat.core.files import write_text
 from rebat.platforms.quantities import parse_quantity
+from rebat.platforms.simgrid_read import PlatformFacts, read_platform
 from rebat.platforms.specs import PlatformSpec
+
+__all__ = [
+    "ZERO_LATENCY", "Hardware", "PlatformFacts", "first_radical", "platform_xml",
+    "read_platform", "write_platform",
+]  # fmt: skip
 
 
 class Hardware(msgspec.Struct, frozen=True):

@@ -20,6 +20,9 @@ from rebat.core.units import MAX_SECONDS, to_s, to_us
 
 T = TypeVar("T")
 
+MAX_NODES = 100_000_000
+"""A machine said to be larger than this is taken for a mistake."""
+
 
 class _RawEvent(msgspec.Struct):
     timestamp: float
@@ -48,8 +51,6 @@ def _date_us(value: Any, name: str) -> int:
 
 
 def _field(data: Any, name: str, kind: type[T] | tuple[type, ...]) -> T:
-    if not isinstance(data, dict):
-        raise InputError(f"data is {_short(data)}", expected="an object")
     value = data.get(name)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"field {name!r} is {_short(value)}", expected=_kind_name(kind))
@@ -78,13 +79,20 @@ def _texts(data: Any, name: str) -> tuple[str, ...]:
     return tuple(values)
 
 
+def _object(data: Any) -> dict[str, Any]:
+    if data is not None and not isinstance(data, dict):
+        raise InputError(f"data is {_short(data)}", expected="an object")
+    return data or {}
+
+
 # ---- simulator to scheduler
 
 
 def _began(at: int, data: Any) -> e.Event:
     count = data.get("nb_compute_resources", data.get("nb_resources"))
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError(f"nb_compute_resources is {_short(count)}", expected="a whole number")
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_NODES:
+        expected = f"a whole number, 1 to {MAX_NODES:,}"
+        raise InputError(f"nb_compute_resources is {_short(count)}", expected=expected)
     resources = data.get("compute_resources", [])
     return e.SimulationBegan(
         at_us=at,
@@ -108,7 +116,7 @@ def _profile_table(value: Any) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _submitted(at: int, data: Any) -> e.Event:
-    profile = data.get("profile") if isinstance(data, dict) else None
+    profile = data.get("profile")
     return e.JobSubmitted(
         at_us=at,
         job_id=_field(data, "job_id", str),
@@ -118,7 +126,7 @@ def _submitted(at: int, data: Any) -> e.Event:
 
 
 def _completed(at: int, data: Any) -> e.Event:
-    code = data.get("return_code", 0) if isinstance(data, dict) else 0
+    code = data.get("return_code", 0)
     return e.JobCompleted(
         at_us=at,
         job_id=_field(data, "job_id", str),
@@ -129,7 +137,7 @@ def _completed(at: int, data: Any) -> e.Event:
 
 
 def _killed(at: int, data: Any) -> e.Event:
-    progress = data.get("job_progress", {}) if isinstance(data, dict) else {}
+    progress = data.get("job_progress", {})
     return e.JobsKilled(
         at_us=at,
         job_ids=_texts(data, "job_ids"),
@@ -185,7 +193,7 @@ def decode_message(data: bytes) -> e.Message:
             at = min(_date_us(event.timestamp, "timestamp"), now)
             convert = _FROM_SIMULATOR.get(event.type)
             if convert:
-                events.append(convert(at, event.data if event.data is not None else {}))
+                events.append(convert(at, _object(event.data)))
             else:
                 kept = event.data if isinstance(event.data, dict) else {"data": event.data}
                 events.append(e.Notified(at_us=at, kind=event.type, data=kept))
@@ -309,12 +317,10 @@ def decode_reply(data: bytes) -> d.Reply:
             convert = _FROM_SCHEDULER.get(event.type)
             if convert is None:
                 raise InputError("unknown type", expected=", ".join(_FROM_SCHEDULER))
-            if not isinstance(event.data, dict):
-                raise InputError(f"data is {_short(event.data)}", expected="an object")
             at = _date_us(event.timestamp, "timestamp")
             if at > now:
                 raise InputError(f"timestamp {event.timestamp} is later than now {to_s(now)}")
-            decisions.append(convert(at, event.data))
+            decisions.append(convert(at, _object(event.data)))
         except InputError as error:
             raise error.at(f"event {position} ({event.type[:40]})") from None
     return d.Reply(now, tuple(decisions))

@@ -39,6 +39,9 @@ STATES = (
 
 SUCCESS = STATES[0]
 
+_LONGEST_FIELD = 2**27
+"""Characters; every second node of a large machine takes more than Python's default of 2**17."""
+
 
 class JobRecord(msgspec.Struct, frozen=True):
     """One row: one execution of a job, or a job that was rejected (no start, no end, no nodes).
@@ -123,6 +126,7 @@ def read_jobs(path: Path) -> JobsFile:
         With file and line: missing columns, rows of another length, bad times, states, node sets.
     """
     path = find_jobs_file(Path(path))
+    csv.field_size_limit(_LONGEST_FIELD)
     with open_text(path) as text:
         try:
             return JobsFile(path, list(_records(csv.reader(text, strict=True), str(path))))

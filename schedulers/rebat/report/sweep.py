@@ -80,6 +80,9 @@ def sweep(
 ) -> Iterator[Clash]:
     """Every clash, in the order of time; one per pair of jobs, one per job and dead instant.
 
+    Where two jobs are on one node, the later one is followed from there on: the first clash of a
+    node is always told, what comes of it may not be.
+
     Parameters
     ----------
     rows : sequence of JobRecord

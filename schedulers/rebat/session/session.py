@@ -168,6 +168,8 @@ class Session:
         return Reply(self.now_us, decisions)
 
     def _on_begin(self, event: SimulationBegan) -> None:
+        if self.began is not None:
+            raise InputError("the simulation begins twice")
         self.began = event
         self.n_nodes = event.n_nodes
         self._pool = NodePool(event.n_nodes)
@@ -257,7 +259,16 @@ class Session:
             if interrupt and attempt_id in event.progress:
                 self._resubmit(interrupt)
 
+    def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
+        """Nodes that change must be in the machine, and in the other state before."""
+        if nodes.size and int(nodes.intervals[-1, 1]) >= self.n_nodes:
+            raise InputError(f"nodes {nodes} of a machine of {self.n_nodes} change their state")
+        for node in nodes:
+            if bool(self._pool.down[node]) == down:
+                raise InputError(f"node {node} is {'down' if down else 'up'} already")
+
     def _on_fail(self, event: NodesFailed) -> None:
+        self._check_nodes(event.nodes, down=True)
         self.ledger.node_events.append((event.at_us, False, event.nodes))
         tags = self._pool.fail(event.nodes)
         self._failed_now.extend(event.nodes)
@@ -265,6 +276,7 @@ class Session:
         self._changes.failed_nodes.extend(event.nodes)
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
+        self._check_nodes(event.nodes, down=False)
         self.ledger.node_events.append((event.at_us, True, event.nodes))
         self._pool.repair(event.nodes)
         self._changes.rejuvenated_nodes.extend(event.nodes)

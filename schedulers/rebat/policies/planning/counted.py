@@ -69,21 +69,39 @@ class CountedPlan:
         self._holds: dict[str, tuple[int, int]] = {}
         self._heap: list[tuple[int, str]] = []
         self._opened_us = 0
+        self._overdue: list[str] = []
 
     # ---- facts
 
     def advance(self, now_us: int) -> None:
-        """Move to a date. An attempt that outlives its planned end holds its nodes a tick more."""
+        """Move to a date."""
         if now_us > self._now_us:
             self._now_us = now_us
             self._base.forget(now_us)
             self._plan.forget(now_us)
         while self._heap and self._heap[0][0] <= now_us:
             end, attempt_id = heapq.heappop(self._heap)
-            size, planned = self._holds.get(attempt_id, (0, -1))
-            if planned == end:
-                self._plan.change(now_us, now_us + 1, -size)
-                self._hold(attempt_id, size, now_us + 1)
+            if self._holds.get(attempt_id, (0, -1))[1] == end:
+                self._overdue.append(attempt_id)
+
+    def _settle(self, queue: SortedQueue, last: int) -> None:
+        """Let attempts that outlive their planned end hold their nodes a tick more.
+
+        A reservation whose date has come without its being started cannot stand then, and all are
+        placed anew: merely moved, it could lose its turn to one behind it.
+        """
+        overdue = [one for one in self._overdue if one in self._holds]
+        self._overdue.clear()
+        for attempt_id in overdue:
+            self._hold(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
+        late_us = self._now_us + (1 if overdue else 0)
+        if last and queue.start[:last].min() < late_us:
+            self._plan.copy_from(self._base)
+            self._place(queue, 0, last)
+        elif overdue:
+            for attempt_id in overdue:
+                size, end_us = self._holds[attempt_id]
+                self._plan.change(self._now_us, end_us, -size)
 
     def started(
         self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
@@ -99,7 +117,7 @@ class CountedPlan:
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
         size, end = self._holds.pop(running.attempt.id)
-        self._change(end, size)
+        self._change(max(end, self._now_us), size)
         self._opened_us = max(self._opened_us, end)
 
     def failed(self, nodes: list[int]) -> None:
@@ -119,6 +137,10 @@ class CountedPlan:
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
         """Give these positions of the queue their first fit, the other reservations standing."""
+        self._settle(queue, first)
+        self._place(queue, first, last)
+
+    def _place(self, queue: SortedQueue, first: int, last: int) -> None:
         plan = self._plan
         plan.room_for(last - first)
         plan.n = counts.place(
@@ -127,12 +149,14 @@ class CountedPlan:
 
     def rebuild(self, queue: SortedQueue) -> None:
         """Clear all reservations and place the whole queue anew, in order."""
+        self._settle(queue, 0)
         self._plan.copy_from(self._base)
-        self.append(queue, 0, len(queue))
+        self._place(queue, 0, len(queue))
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
         """Each of the first ``last`` attempts in turn out and back in, the others standing."""
+        self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
         plan.n, self._opened_us = counts.compress(
@@ -142,6 +166,7 @@ class CountedPlan:
 
     def backfill(self, queue: SortedQueue, depth: int) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now."""
+        self._settle(queue, 0)
         plan = self._plan
         plan.copy_from(self._base)
         plan.room_for(len(queue))

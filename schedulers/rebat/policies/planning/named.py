@@ -7,15 +7,14 @@ the reservations, one for each position of the queue from its head on.
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
 
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.kernels import named, named_lists
-from rebat.kernels.blocks import BLOCKS, RESERVED, Table, nodes_of, words_of
+from rebat.kernels import named, named_lists, slices
+from rebat.kernels.blocks import BLOCKS, RESERVED, empty_table, grown, nodes_of
 from rebat.policies.planning.queue import SortedQueue
 
 
@@ -31,7 +30,7 @@ class NamedPlan:
     def __init__(self, n_nodes: int) -> None:
         self._now_us = 0
         self._n_nodes = n_nodes
-        self._table = _empty_table(slices=64, blocks=min(n_nodes, 64), reservations=64)
+        self._table = empty_table(64, min(n_nodes, 64), 64)
         self._start_from_one_block()
         self._holds: dict[str, tuple[NodeSet, int]] = {}
         self._heap: list[tuple[int, str]] = []
@@ -51,7 +50,7 @@ class NamedPlan:
         named.drop_begun(self._table, self._now_us)
         if now_us > self._now_us:
             self._now_us = now_us
-            named.forget(self._table, now_us)
+            slices.forget(self._table, now_us)
         while self._heap and self._heap[0][0] <= now_us:
             end, attempt_id = heapq.heappop(self._heap)
             if attempt_id in self._holds and self._holds[attempt_id][1] == end:
@@ -72,7 +71,7 @@ class NamedPlan:
         """An attempt freed its nodes."""
         nodes, end = self._holds.pop(running.attempt.id)
         self._make_room(0, nodes)
-        named.give_nodes(self._table, nodes.intervals, self._now_us, end)
+        slices.give_nodes(self._table, nodes.intervals, self._now_us, end)
         self._opened_us = max(self._opened_us, end)
 
     def failed(self, nodes: list[int]) -> None:
@@ -80,13 +79,13 @@ class NamedPlan:
         named.clear(self._table)
         dead = NodeSet.of(nodes)
         self._make_room(0, dead)
-        named.fail(self._table, dead.intervals)
+        slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int]) -> None:
         """Nodes are up again; those that an attempt still holds are free when it ends."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
-        named.repair(self._table, alive.intervals)
+        slices.repair(self._table, alive.intervals)
         for held, end in self._holds.values():
             if _meet(held, alive):
                 self._take(held, end)
@@ -94,7 +93,7 @@ class NamedPlan:
 
     def _take(self, nodes: NodeSet, end_us: int) -> None:
         self._make_room(0, nodes)
-        named.take_nodes(self._table, nodes.intervals, self._now_us, end_us)
+        slices.take_nodes(self._table, nodes.intervals, self._now_us, end_us)
 
     # ---- plans
 
@@ -164,45 +163,17 @@ class NamedPlan:
         table = self._table
         n_slices, n_blocks, n_reserved = table.n.tolist()
         cuts = 0 if nodes is None else 2 * len(nodes.intervals)
-        slices = n_slices + 2 * queued + 2
+        n_slices += 2 * queued + 2
         blocks = min(n_blocks + queued + cuts, self._n_nodes)
         reservations = max(n_reserved, queued)
         room = len(table.t), len(table.first) - 1, len(table.start)
-        if slices > room[0] or blocks > room[1] or reservations > room[2]:
-            self._table = _grown(
+        if n_slices > room[0] or blocks > room[1] or reservations > room[2]:
+            self._table = grown(
                 table,
-                max(room[0], 2 * slices),
+                max(room[0], 2 * n_slices),
                 max(room[1], min(2 * blocks, self._n_nodes)),
                 max(room[2], 2 * reservations),
             )
-
-
-def _empty_table(slices: int, blocks: int, reservations: int) -> Table:
-    words = words_of(blocks)
-
-    def array(*shape: int) -> Any:
-        return np.zeros(shape, dtype=np.int64)
-
-    return Table(
-        n=array(3),
-        first=array(blocks + 1),
-        t=array(slices),
-        f=array(slices),
-        free=array(slices, words),
-        start=array(reservations),
-        end=array(reservations),
-        held=array(reservations, words),
-        down=array(1, words),
-        fit=array(1, words),
-        mark=array(1, words),
-    )
-
-
-def _grown(table: Table, slices: int, blocks: int, reservations: int) -> Table:
-    larger = _empty_table(slices, blocks, reservations)
-    for old, new in zip(table, larger, strict=True):
-        new[tuple(slice(0, length) for length in old.shape)] = old
-    return larger
 
 
 def _meet(one: NodeSet, other: NodeSet) -> bool:

@@ -1,0 +1,168 @@
+"""Time slices and the nodes free in each (see ``rebat.kernels.blocks`` for the arrays).
+
+The last slice has no end; the first begins now, or at the last date that was looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.kernels.blocks import BLOCKS, SLICES, mark_nodes, weight, words_of
+from rebat.kernels.counts import NEVER, step_at
+from rebat.kernels.jit import kernel
+
+
+@kernel
+def split_slice(table: Any, date: int) -> int:
+    """Make ``date`` the beginning of a slice; gives its index."""
+    n, words = table.n[SLICES], words_of(table.n[BLOCKS])
+    i = step_at(table.t, n, date)
+    if table.t[i] == date:
+        return i
+    for k in range(n, i + 1, -1):
+        copy_slice(table, k - 1, k, words)
+    copy_slice(table, i, i + 1, words)
+    table.t[i + 1] = date
+    table.n[SLICES] = n + 1
+    return i + 1
+
+
+@kernel
+def copy_slice(table: Any, source: int, target: int, words: int) -> None:
+    """Write one slice over another."""
+    table.t[target] = table.t[source]
+    table.f[target] = table.f[source]
+    for w in range(words):
+        table.free[target, w] = table.free[source, w]
+
+
+@kernel
+def same(table: Any, i: int, j: int) -> bool:
+    """Whether the same nodes are free in two slices."""
+    w, words = 0, words_of(table.n[BLOCKS])
+    while w < words and table.free[i, w] == table.free[j, w]:
+        w += 1
+    return w == words
+
+
+@kernel
+def drop_if_same(table: Any, date: int) -> None:
+    """Join the slice that begins at ``date`` to the one before when both have the same nodes."""
+    n, words = table.n[SLICES], words_of(table.n[BLOCKS])
+    i = step_at(table.t, n, date)
+    if i > 0 and table.t[i] == date and same(table, i, i - 1):
+        for k in range(i, n - 1):
+            copy_slice(table, k + 1, k, words)
+        table.n[SLICES] = n - 1
+
+
+@kernel
+def join_all(table: Any) -> None:
+    """Join every slice to the one before that has the same nodes."""
+    kept, words = 0, words_of(table.n[BLOCKS])
+    for k in range(1, table.n[SLICES]):
+        if not same(table, k, kept):
+            kept += 1
+            if kept < k:
+                copy_slice(table, k, kept, words)
+    table.n[SLICES] = kept + 1
+
+
+@kernel
+def forget(table: Any, now: int) -> None:
+    """Drop the past: the slice that holds ``now`` becomes the first and begins now."""
+    n, words = table.n[SLICES], words_of(table.n[BLOCKS])
+    i = step_at(table.t, n, now)
+    if i > 0:
+        for k in range(i, n):
+            copy_slice(table, k, k - i, words)
+    table.t[0] = now
+    table.n[SLICES] = n - i
+
+
+@kernel
+def window(table: Any, start: int, end: int) -> tuple[int, int]:
+    """Make both dates bounds of slices; gives the first slice and one past the last."""
+    i = split_slice(table, start)
+    return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
+
+
+@kernel
+def join(table: Any, start: int, end: int) -> None:
+    """Join what these dates need not part any more."""
+    drop_if_same(table, end)
+    drop_if_same(table, start)
+
+
+@kernel
+def remove(table: Any, row: Any, i: int, j: int) -> None:
+    """The row's blocks are not free in slices ``[i, j)``, whether they were before or not."""
+    for w in range(words_of(table.n[BLOCKS])):
+        whole = weight(table.first, w, row[w])
+        for k in range(i, j):
+            lost = table.free[k, w] & row[w]
+            table.free[k, w] ^= lost
+            table.f[k] -= whole if lost == row[w] else weight(table.first, w, lost)
+
+
+@kernel
+def add(table: Any, row: Any, i: int, j: int) -> None:
+    """The row's blocks are free in slices ``[i, j)``, those that are up."""
+    for w in range(words_of(table.n[BLOCKS])):
+        whole = weight(table.first, w, row[w])
+        for k in range(i, j):
+            won = row[w] & ~table.free[k, w] & ~table.down[0, w]
+            table.free[k, w] |= won
+            table.f[k] += whole if won == row[w] else weight(table.first, w, won)
+
+
+@kernel
+def take(table: Any, row: Any, start: int, end: int) -> None:
+    """The row's blocks are in use over ``[start, end)``."""
+    if start < end:
+        i, j = window(table, start, end)
+        remove(table, row, i, j)
+        join(table, start, end)
+
+
+@kernel
+def give(table: Any, row: Any, start: int, end: int) -> None:
+    """The row's blocks are not in use any more over ``[start, end)``."""
+    if start < end:
+        i, j = window(table, start, end)
+        add(table, row, i, j)
+        join(table, start, end)
+
+
+# ---- facts
+
+
+@kernel
+def take_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
+    """Nodes are in use over ``[start, end)``."""
+    mark_nodes(table, intervals)
+    take(table, table.mark[0], start, end)
+
+
+@kernel
+def give_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
+    """Nodes are not in use any more over ``[start, end)``."""
+    mark_nodes(table, intervals)
+    give(table, table.mark[0], start, end)
+
+
+@kernel
+def fail(table: Any, intervals: Any) -> None:
+    """Nodes are down: unusable until their repair."""
+    take_nodes(table, intervals, table.t[0], NEVER)
+    for w in range(words_of(table.n[BLOCKS])):
+        table.down[0, w] |= table.mark[0, w]
+
+
+@kernel
+def repair(table: Any, intervals: Any) -> None:
+    """Nodes are up, and free for ever."""
+    mark_nodes(table, intervals)
+    for w in range(words_of(table.n[BLOCKS])):
+        table.down[0, w] &= ~table.mark[0, w]
+    give(table, table.mark[0], table.t[0], NEVER)

@@ -1,0 +1,217 @@
+"""The commands platform, compare and validate: results, exit status, bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import COMMANDS, main
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures import generate_events
+from rebat.models.failures.events import read_events
+from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.generate import synthetic
+from tests.report.tables import TOY, TOY_EVENTS, edited, toy_csv, without
+
+ROOT = Path(__file__).parents[2]
+TABLE = {
+    "platform": "rebat.cli.platform:platform",
+    "compare": "rebat.cli.compare:compare",
+    "validate": "rebat.cli.validate:validate",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch) -> Path:
+    """An empty working folder; the commands under test are known by name."""
+    for name, where in TABLE.items():
+        monkeypatch.setitem(COMMANDS, name, (where, ""))
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(toy_csv())
+    return tmp_path
+
+
+def status(*arguments: str) -> int:
+    """The exit status of a command."""
+    try:
+        main(list(arguments))
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def refused(capsys, told: str, *arguments: str) -> None:
+    assert status(*arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert told in captured.err
+    assert "Traceback" not in captured.err
+
+
+# platform
+
+
+def test_a_platform_is_generated_and_described(capsys) -> None:
+    assert status("platform", "generate", "mira", "--zero-latency", "-o", "m.xml") == 0
+    assert status("platform", "describe", "m.xml") == 0
+    told = capsys.readouterr().out
+    assert "49152 nodes" in told
+    assert "8x12x16x16x2, diameter 27 hops" in told
+    assert "0 s: exact times" in told
+    assert "follows the order" in told
+
+
+def test_the_hardware_is_written(capsys) -> None:
+    options = ["--speed", "10.24Gf", "--bandwidth", "1GBps", "--latency", "5us"]
+    assert status("platform", "generate", "flat:4", *options, "-o", "p.xml") == 0
+    assert 'speed="10.24Gf" bw="1GBps" lat="5us"' in Path("p.xml").read_text()
+
+
+PLATFORMS = {
+    "unknown machine": (["generate", "sequoia", "-o", "p.xml"], "mira, intrepid"),
+    "bad dimensions": (["generate", "torus:8,1", "-o", "p.xml"], "torus:8,1"),
+    "no nodes": (["generate", "flat:0", "-o", "p.xml"], "flat:0"),
+    "bad speed": (["generate", "mira", "--speed", "fast", "-o", "p.xml"], "fast"),
+    "latency and none": (
+        ["generate", "mira", "--zero-latency", "--latency", "1us", "-o", "p.xml"], "--latency",
+    ),
+    "no output": (["generate", "mira"], "--out"),
+    "no file": (["describe", "absent.xml"], "absent.xml"),
+    "not a platform": (["describe", "a.csv"], "broken XML"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_bad_platforms(name: str, capsys) -> None:
+    arguments, told = PLATFORMS[name]
+    refused(capsys, told, "platform", *arguments)
+    assert not Path("p.xml").exists()
+
+
+# compare
+
+
+def test_equal_tables_give_status_0(capsys) -> None:
+    Path("run").mkdir()
+    Path("run/jobs.csv").write_text(toy_csv())
+    assert status("compare", "a.csv", "run", "--allocations") == 0
+    told = capsys.readouterr().out
+    assert "7 jobs in both, 0 only in A, 0 only in B" in told
+    assert "makespan" in told
+    assert "first difference" not in told
+
+
+def test_different_tables_give_status_1_and_say_where(capsys) -> None:
+    late = edited(toy_csv(), "4", starting_time="18", finish_time="28")
+    Path("b.csv").write_text(without(late, "1"))
+    assert status("compare", "a.csv", "b.csv", "--out", "out") == 1
+    told = capsys.readouterr().out
+    assert "6 jobs in both, 1 only in A" in told
+    assert "first difference at 0.000000 s" in told
+    assert "it is not there" in told
+    assert {p.name for p in Path("out").iterdir()} == {"differences.csv", "differences.png"}
+
+
+def test_tolerance_and_allocations_decide(capsys) -> None:
+    Path("b.csv").write_text(edited(toy_csv(), "1", allocated_resources="5"))
+    assert status("compare", "a.csv", "b.csv") == 0
+    assert status("compare", "a.csv", "b.csv", "--allocations") == 1
+    assert "other nodes: 1" in capsys.readouterr().out
+    Path("b.csv").write_text(edited(toy_csv(), "4", starting_time="11.5"))
+    assert status("compare", "a.csv", "b.csv") == 1
+    assert status("compare", "a.csv", "b.csv", "--tolerance", "0.5") == 0
+
+
+def test_an_earlier_comparison_is_replaced_other_folders_are_not(capsys) -> None:
+    assert status("compare", "a.csv", "a.csv", "--out", "out") == 0
+    assert status("compare", "a.csv", "a.csv", "--out", "out") == 0
+    capsys.readouterr()
+    Path("mine").mkdir()
+    Path("mine/thesis.txt").write_text("years of work")
+    assert status("compare", "a.csv", "a.csv", "--out", "mine") == 2
+    assert [p.name for p in Path("mine").iterdir()] == ["thesis.txt"]
+
+
+def test_bad_comparisons(capsys) -> None:
+    Path("b.csv").write_text("hello\n")
+    Path("twice.csv").write_text(toy_csv() + toy_csv().splitlines()[-1] + "\n")
+    refused(capsys, "b.csv:1", "compare", "a.csv", "b.csv")
+    refused(capsys, "absent.csv", "compare", "absent.csv", "a.csv")
+    refused(capsys, "several rows", "compare", "a.csv", "twice.csv")
+    refused(capsys, "--tolerance", "compare", "a.csv", "a.csv", "--tolerance", "-1")
+    refused(capsys, "0 job tables", "compare", "a.csv", ".")
+
+
+# validate
+
+
+def test_a_clean_table_gives_status_0(capsys) -> None:
+    arguments = ["--workload", str(TOY), "--events", str(TOY_EVENTS)]
+    assert status("validate", "a.csv", *arguments) == 0
+    assert capsys.readouterr().out == "a.csv: 7 rows, 0 findings\n"
+
+
+def test_findings_give_status_1_a_few_of_each_kind(capsys) -> None:
+    text = toy_csv()
+    for job in ("1", "2", "3", "4", "5", "2#1", "3#1"):
+        text = edited(text, job, execution_time="99")
+    Path("b.csv").write_text(edited(text, "4", allocated_resources="3-7"))
+    assert status("validate", "b.csv", "--show", "3") == 1
+    told = capsys.readouterr().out.splitlines()
+    assert "not as many nodes as requested: 1" in told
+    assert "columns that contradict each other: 7" in told
+    assert "  ... and 4 more" in told
+    assert told[-1] == "b.csv: 7 rows, 8 findings"
+
+
+def test_the_machine_comes_from_option_or_workload(capsys) -> None:
+    assert status("validate", "a.csv", "--nodes", "7") == 1
+    assert status("validate", "a.csv", "--nodes", "7", "--workload", str(TOY)) == 1
+    assert status("validate", "a.csv", "--workload", str(TOY)) == 0
+    assert "a node that the machine has not: 2" in capsys.readouterr().out
+
+
+def test_bad_validations(capsys) -> None:
+    Path("f.events").write_text('{"type": "machine_unav')
+    refused(capsys, "absent.csv", "validate", "absent.csv")
+    refused(capsys, "f.events:1", "validate", "a.csv", "--events", "f.events")
+    refused(capsys, "absent.json", "validate", "a.csv", "--workload", "absent.json")
+    refused(capsys, "--nodes", "validate", "a.csv", "--nodes", "0")
+    refused(capsys, "--slack", "validate", "a.csv", "--slack", "soon")
+
+
+# the small campaign that docker-compose.yml runs
+
+
+def test_the_small_workload_is_what_its_readme_makes(tmp_path: Path) -> None:
+    made = add_young_daly(synthetic(seed=0, n_jobs=100), n_nodes=128, mtbf_s=1800)
+    write_workload(made, tmp_path / "synthetic-small.json")
+    shipped = ROOT / "workloads/synthetic-small.json"
+    assert (tmp_path / "synthetic-small.json").read_bytes() == shipped.read_bytes()
+    events = generate_events("authors", 1800, 600, 128, horizon_s=43_200)
+    assert read_events(ROOT / "failure_events/synthetic-small.events") == events
+
+
+def test_the_files_that_docker_compose_names_exist() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    named = set(re.findall(r"(?:platforms|workloads|failure_events)/[\w.-]+\.\w+", text))
+    assert len(named) == 3
+    assert all((ROOT / name).is_file() for name in named)
+    assert (ROOT / "results/batsim").is_dir()
+
+
+def test_the_embedded_service_runs_and_is_valid(monkeypatch, tmp_path: Path, capsys) -> None:
+    yaml = pytest.importorskip("yaml")
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    for name in ("platforms", "workloads", "failure_events"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    assert status(*services["embedded"]["command"]) == 0
+    small = ["--workload", "workloads/synthetic-small.json"]
+    small += ["--events", "failure_events/synthetic-small.events"]
+    for policy in ("baseline", "sfsj"):
+        assert status("validate", f"results/embedded/{policy}", *small) == 0
+    summary = json.loads(Path("results/embedded/sfsj/summary.json").read_text())
+    assert summary["metrics"]["steals"] > 0

@@ -1,0 +1,28 @@
+"""Recorded conversations of the real Batsim, replayed to our schedulers in Batsched's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.conversation import replay, session_for
+
+
+@pytest.mark.parametrize(
+    ("recording", "policy"),
+    [
+        ("conservative_bf_250", "batsched-conservative"),
+        ("easy_bf_250", "batsched-easy"),
+    ],
+)
+def test_our_presets_answer_as_batsched_did(shared: Path, recording: str, policy: str) -> None:
+    path = shared / "transcripts" / f"{recording}.jsonl"
+    assert list(replay(path, lambda _: session_for(policy, {}, strict=True))) == []
+
+
+def test_a_different_scheduler_answers_differently(shared: Path) -> None:
+    """The comparison can fail."""
+    path = shared / "transcripts" / "easy_bf_250.jsonl"
+    with pytest.raises(Exception, match=r"started|job"):
+        assert list(replay(path, lambda _: session_for("batsched-fcfs", {}))) == []
