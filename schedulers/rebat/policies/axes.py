@@ -27,7 +27,7 @@ from rebat.policies.planning.list_scheduling import (
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.recovery.stealing import NodeStealing
-from rebat.policies.recovery.victims import CRITERIA, VICTIMS
+from rebat.policies.recovery.victims import CRITERIA, TIMINGS, VICTIMS
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
 """Reservation depths by name; any whole number will do too."""
@@ -62,8 +62,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         'optional', or 'required': jobs without one are rejected.
     recovery : str
         A key of RECOVERIES.
-    victim, criterion : str
-        Keys of VICTIMS and CRITERIA, for the recovery 'stealing'.
+    victim, criterion, timing : str
+        Keys of VICTIMS, CRITERIA and TIMINGS, for the recovery 'stealing'.
     semantics : str
         'paper' or 'authors', where the node-stealing paper and its program differ.
     """
@@ -78,6 +78,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     recovery: str = "requeue"
     victim: str = "fewest-nodes"
     criterion: str = "fewer-nodes"
+    timing: str = "now"
     semantics: str = "paper"
 
 
@@ -103,6 +104,7 @@ RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
     "stealing": lambda axes: NodeStealing(
         VICTIMS[axes.victim],
         CRITERIA[axes.criterion],
+        TIMINGS[axes.timing],
         "authors" if axes.semantics == "authors" else "paper",
     ),
 }
@@ -117,6 +119,7 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "recovery": RECOVERIES,
     "victim": VICTIMS,
     "criterion": CRITERIA,
+    "timing": TIMINGS,
     "semantics": SEMANTICS,
 }
 """The choices of each axis that is a name."""

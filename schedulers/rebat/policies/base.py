@@ -51,12 +51,17 @@ class View(Protocol):
 
 
 class Changes(msgspec.Struct):
-    """What happened since the policy was last asked to plan."""
+    """What happened since the policy was last asked to plan.
+
+    ``held`` are nodes kept free for a job that waits for a stolen one, as if an attempt ran there;
+    when they are given back they are among the ``ended``.
+    """
 
     arrived: list[Attempt] = []
     resubmitted: list[Attempt] = []
     ended: list[Running] = []
     killed: list[Running] = []
+    held: list[Running] = []
     failed_nodes: list[int] = []
     rejuvenated_nodes: list[int] = []
     refused: list[tuple[str, str]] = []
@@ -64,15 +69,20 @@ class Changes(msgspec.Struct):
     def __bool__(self) -> bool:
         return bool(
             self.arrived or self.resubmitted or self.ended or self.killed
-            or self.failed_nodes or self.rejuvenated_nodes or self.refused
+            or self.held or self.failed_nodes or self.rejuvenated_nodes or self.refused
         )  # fmt: skip
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Nodes that failed, and the running attempts that must die with them."""
+    """Nodes that failed, and the running attempts that must die with them.
+
+    ``held_hit`` are the jobs for which nodes were held that failed, each with how many it lost and
+    how many are still held.
+    """
 
     nodes: tuple[int, ...]
     hit: tuple[Running, ...]
+    held_hit: tuple[tuple[str, int, int], ...] = ()
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -90,12 +100,26 @@ class Reject(msgspec.Struct, frozen=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True):
-    """Kill a running attempt and put what remains of it back into the queue."""
+    """Kill a running attempt and put what remains of it back into the queue.
+
+    With ``hold_us`` above 0 the job is parked instead: its surviving nodes are held for it, for so
+    long as far as plans can know, until a ``Resume`` puts it into the queue.
+    """
 
     attempt_id: str
     cause: Cause
     priority: int
     remaining: Remaining
+    hold_us: int = 0
+
+
+class Resume(msgspec.Struct, frozen=True):
+    """Give back the nodes held for a parked job and put it into the queue."""
+
+    job_id: str
+
+
+Action = Interrupt | Resume
 
 
 class Policy(Protocol):
@@ -104,19 +128,26 @@ class Policy(Protocol):
     def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
         """Which queued attempts to start, or to reject, now."""
 
-    def recover(self, view: View, failure: Failure) -> Iterable[Interrupt]:
+    def recover(self, view: View, failure: Failure) -> Iterable[Action]:
         """What to interrupt when nodes fail; attempts hit and not named are requeued whole."""
+
+    def review(self, view: View) -> Iterable[Action]:
+        """Asked at every message: what has come due or fallen through since ``recover``."""
 
 
 class Requeue:
     """Mixed into a policy that has no opinion on failures: what is hit goes first in the queue."""
 
-    def recover(self, view: View, failure: Failure) -> Iterable[Interrupt]:
+    def recover(self, view: View, failure: Failure) -> Iterable[Action]:
         """Leave it to the session: each attempt hit is requeued from its last checkpoint."""
+        return ()
+
+    def review(self, view: View) -> Iterable[Action]:
+        """Nothing is ever pending."""
         return ()
 
 
 __all__ = [
-    "Attempt", "Cause", "Changes", "Failure", "Interrupt", "NodeSet", "Policy", "Priority",
-    "Reject", "Requeue", "Running", "Start", "View",
+    "Action", "Attempt", "Cause", "Changes", "Failure", "Interrupt", "NodeSet", "Policy", "Priority",
+    "Reject", "Requeue", "Resume", "Running", "Start", "View",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from rebat.policies.base import Changes, Failure, Interrupt, Reject, Start, View
+from rebat.policies.base import Action, Changes, Failure, Reject, Start, View
 
 
 class Planning(Protocol):
@@ -17,7 +17,8 @@ class Planning(Protocol):
 class Recovery(Protocol):
     """The recovery half of a policy."""
 
-    def recover(self, view: View, failure: Failure) -> Iterable[Interrupt]: ...
+    def recover(self, view: View, failure: Failure) -> Iterable[Action]: ...
+    def review(self, view: View) -> Iterable[Action]: ...
 
 
 class Scheduler:
@@ -30,6 +31,10 @@ class Scheduler:
         """Which queued attempts to start, or to reject, now."""
         return self._planning.plan(view, changes)
 
-    def recover(self, view: View, failure: Failure) -> Iterable[Interrupt]:
+    def recover(self, view: View, failure: Failure) -> Iterable[Action]:
         """What to interrupt when nodes fail."""
         return self._recovery.recover(view, failure)
+
+    def review(self, view: View) -> Iterable[Action]:
+        """What has come due or fallen through since."""
+        return self._recovery.review(view)

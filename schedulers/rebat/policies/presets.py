@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
@@ -90,7 +92,31 @@ _ROWS = [
     ),
 ]
 
-PRESETS: dict[str, Preset] = {row.name: row for row in _ROWS}
+_TIMINGS = {"now": "at once", "proactive": "after a checkpoint", "next": "at its next checkpoint"}
+_VICTIMS = {"fewest-nodes": "the smallest job", "latest-release": "the latest released job"}
+_CRITERIA = {
+    "fewer-nodes": "if smaller than the failed one",
+    "later-release": "if released later than the failed one",
+    "smaller-flow": "if that lowers the larger flow of the two",
+}
+
+
+def _variants() -> Iterator[Preset]:
+    """H_xyz of section 7.1 but H111: x timing, y victim, z criterion, each in the paper's order."""
+    for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
+        for y, (victim, whom) in enumerate(_VICTIMS.items(), 1):
+            for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):
+                axes = Axes(recovery="stealing", timing=timing, victim=victim, criterion=criterion)
+                if (x, y, z) != (1, 1, 1):
+                    yield Preset(
+                        f"h{x}{y}{z}",
+                        f"baseline, and steals from {whom} {when}, {worth}",
+                        f"{_STEALING_PAPER}, section 7.1",
+                        axes,
+                    )
+
+
+PRESETS: dict[str, Preset] = {row.name: row for row in (*_ROWS, *_variants())}
 ALIASES = {"conservative": "baseline", "h111": "sfsj"}
 
 

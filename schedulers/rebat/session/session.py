@@ -7,7 +7,7 @@ as a whole within its instant) and refuses proposals on which a real Batsim woul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ import msgspec
 
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.decisions import (
+    CallMeLater,
     Decision,
     ExecuteJob,
     FinishRegistration,
@@ -54,7 +55,17 @@ from rebat.models.checkpoint import (
     resumed_length_us,
     since_last_checkpoint,
 )
-from rebat.policies.base import Changes, Failure, Interrupt, Policy, Reject, Start
+from rebat.policies.base import (
+    Action,
+    Changes,
+    Failure,
+    Interrupt,
+    Policy,
+    Reject,
+    Resume,
+    Start,
+)
+from rebat.session.holds import Holds
 from rebat.session.ledger import AttemptRecord, Ledger
 
 _CAUSES = {
@@ -103,6 +114,8 @@ class Session:
         self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
         self._registered: set[str] = set()
         self._dying: dict[str, Interrupt] = {}
+        self._holds = Holds(self._pool)
+        self._killed_running: dict[str, Running] = {}
         self._changes = Changes()
         self._failed_now: list[int] = []
         self._hit_now: list[str] = []
@@ -161,6 +174,8 @@ class Session:
         for event in message.events:
             self._take_in[type(event)](self, event)
         self._recover()
+        if self._holds.parked:
+            self._act(self._policy.review(self))
         if self._changes and (not self._dying or self._options.plan_while_killing):
             self._plan()
         self._finish()
@@ -173,6 +188,7 @@ class Session:
         self.began = event
         self.n_nodes = event.n_nodes
         self._pool = NodePool(event.n_nodes)
+        self._holds = Holds(self._pool)
         self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
         self._registering = bool(event.config.get("dynamic-jobs-enabled"))
 
@@ -235,6 +251,7 @@ class Session:
         if interrupt:
             cause, useful = interrupt.cause, interrupt.remaining.useful_us
             self._changes.killed.append(running)
+            self._killed_running[event.job_id] = running
         else:
             cause = _CAUSES.get(event.state, Cause.JOB_FAILED)
             recovery = work.checkpointing.first_recovery_us if work.checkpointing else 0
@@ -257,7 +274,30 @@ class Session:
             interrupt = self._dying.pop(attempt_id, None)
             # An attempt that ended by itself at the very instant of its kill is not resubmitted.
             if interrupt and attempt_id in event.progress:
-                self._resubmit(interrupt)
+                if interrupt.hold_us > 0:
+                    self._park(interrupt)
+                else:
+                    self._resubmit(interrupt)
+
+    def _park(self, interrupt: Interrupt) -> None:
+        """Hold the surviving nodes, and ask to be called when the wait is over."""
+        running = self._killed_running[interrupt.attempt_id]
+        self._serial += 1
+        until_us = self.now_us + interrupt.hold_us
+        lowest = self._options.semantics == "authors"
+        held = self._holds.park(running, interrupt, self._serial, self.now_us, lowest)
+        if held is not None:
+            self._changes.held.append(held)
+        self._out.append(CallMeLater(at_us=self.now_us, when_us=until_us))
+
+    def _end_hold(self, held: Running | None) -> None:
+        """Tell the planning that nodes are held no more, unless it was never told that they were."""
+        if held is None:
+            return
+        if held in self._changes.held:
+            self._changes.held.remove(held)
+        else:
+            self._changes.ended.append(held)
 
     def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
         """Nodes that change must be in the machine, and in the other state before."""
@@ -272,7 +312,11 @@ class Session:
         self.ledger.node_events.append((event.at_us, False, event.nodes))
         tags = self._pool.fail(event.nodes)
         self._failed_now.extend(event.nodes)
-        self._hit_now.extend(self._by_tag[tag] for tag in tags)
+        self._hit_now.extend(self._by_tag[tag] for tag in tags if tag in self._by_tag)
+        for ended, shrunk in self._holds.shrink(tags):
+            self._end_hold(ended)
+            if shrunk is not None:
+                self._changes.held.append(shrunk)
         self._changes.failed_nodes.extend(event.nodes)
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
@@ -315,15 +359,14 @@ class Session:
             for attempt_id in dict.fromkeys(self._hit_now)
             if attempt_id in self._running and attempt_id not in self._dying
         )
-        failure = Failure(tuple(self._failed_now), hit)
+        failure = Failure(tuple(self._failed_now), hit, self._holds.take_hits())
         self._failed_now, self._hit_now = [], []
         if hit:
             self.ledger.failures_that_hit.append((self.now_us, self.n_free))
-        interrupts = {i.attempt_id: i for i in self._policy.recover(self, failure)}
-        for running in hit:
-            if running.attempt.id not in interrupts:
-                interrupts[running.attempt.id] = self._failed(running)
-        self._interrupt(interrupts)
+        actions = list(self._policy.recover(self, failure))
+        named = {action.attempt_id for action in actions if isinstance(action, Interrupt)}
+        unnamed = [self._failed(r) for r in hit if r.attempt.id not in named]
+        self._act([*actions, *unnamed])
 
     def _failed(self, running: Running) -> Interrupt:
         run_us = self.now_us - running.start_us
@@ -333,20 +376,30 @@ class Session:
         )
         return Interrupt(running.attempt.id, Cause.NODE_FAILURE, Priority.FAILED, remaining)
 
-    def _interrupt(self, interrupts: dict[str, Interrupt]) -> None:
-        """Kill, now; each is resubmitted when its kill is acknowledged."""
+    def _act(self, actions: Iterable[Action]) -> None:
+        """Kill, now, each to be resubmitted when its kill is acknowledged; resume parked jobs."""
         kill = []
-        for attempt_id, interrupt in interrupts.items():
-            if attempt_id not in self._running or attempt_id in self._dying:
-                self._refuse(attempt_id, "cannot be interrupted: it is not running")
-                continue
-            if interrupt.cause == Cause.STOLEN:
-                self.ledger.steals.append(self.now_us)
-            self._dying[attempt_id] = interrupt
-            kill.append(attempt_id)
+        for action in actions:
+            if isinstance(action, Resume):
+                self._resume(action.job_id)
+            elif action.attempt_id not in self._running or action.attempt_id in self._dying:
+                self._refuse(action.attempt_id, "cannot be interrupted: it is not running")
+            else:
+                if action.cause == Cause.STOLEN:
+                    self.ledger.steals.append(self.now_us)
+                self._dying[action.attempt_id] = action
+                kill.append(action.attempt_id)
         if kill:
             self._need_registration(kill[0])
             self._out.append(KillJobs(at_us=self.now_us, job_ids=tuple(kill)))
+
+    def _resume(self, job_id: str) -> None:
+        if job_id not in self._holds.parked:
+            self._refuse(job_id, "cannot be resumed: it is not parked")
+            return
+        interrupt, held = self._holds.resume(job_id)
+        self._end_hold(held)
+        self._resubmit(interrupt)
 
     def _need_registration(self, attempt_id: str) -> None:
         if not self._registering:
@@ -471,7 +524,7 @@ class Session:
         self._changes.refused.append((attempt_id, reason))
 
     def _finish(self) -> None:
-        idle = not (self._queue or self._running or self._dying)
+        idle = not (self._queue or self._running or self._dying or self._holds.parked)
         if self._registering and self._statics_over and idle:
             self._registering = False
             self._out.append(FinishRegistration(at_us=self.now_us))

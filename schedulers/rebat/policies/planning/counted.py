@@ -114,6 +114,10 @@ class CountedPlan:
         self._holds[attempt_id] = size, end_us
         heapq.heappush(self._heap, (end_us, attempt_id))
 
+    def held(self, running: Running) -> None:
+        """Nodes are held for a parked job, as if it ran there; a rebuild is due."""
+        self._hold(running.attempt.id, running.attempt.n_nodes, running.planned_end_us)
+
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
         size, end = self._holds.pop(running.attempt.id)

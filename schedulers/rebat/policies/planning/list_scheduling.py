@@ -65,6 +65,7 @@ class AvailabilityPlan(Protocol):
     def started(
         self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
     ) -> None: ...
+    def held(self, running: Running) -> None: ...
     def ended(self, running: Running) -> None: ...
     def failed(self, nodes: list[int]) -> None: ...
     def rejuvenated(self, nodes: list[int]) -> None: ...
@@ -130,6 +131,9 @@ class ListScheduling:
         for running in (*changes.ended, *changes.killed):
             plan.ended(running)
             kinds.add("end")
+        for running in changes.held:
+            plan.held(running)
+            kinds.add("priority")
         if changes.failed_nodes:
             plan.failed(changes.failed_nodes)
             kinds.add("failure")

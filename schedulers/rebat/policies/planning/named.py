@@ -67,6 +67,12 @@ class NamedPlan:
         self._holds[attempt_id] = nodes, end_us
         heapq.heappush(self._heap, (end_us, attempt_id))
 
+    def held(self, running: Running) -> None:
+        """Nodes are held for a parked job, as if it ran there; a rebuild is due."""
+        named.clear(self._table)
+        self._take(running.nodes, running.planned_end_us)
+        self._hold(running.attempt.id, running.nodes, running.planned_end_us)
+
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
         nodes, end = self._holds.pop(running.attempt.id)

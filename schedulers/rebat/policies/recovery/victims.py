@@ -1,19 +1,27 @@
-"""Whom to steal from, and whether it is worth it: section 7.1 of the node-stealing paper.
+"""Whom to steal from, when, and whether it is worth it: section 7.1 of the node-stealing paper.
 
-A victim rule orders the running attempts (the smallest key is the victim); a criterion compares
-the victim with the failed attempt. Adding one is a function and a table row.
+A victim rule orders the candidates (the smallest key is the victim); a criterion judges the steal
+from that victim; a timing says when the victim is interrupted and what it keeps. Adding one is a
+function and a table row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from rebat.core.attempts import Attempt, Running
 from rebat.core.options import Semantics
+from rebat.core.units import FOREVER_US
+from rebat.models.checkpoint import (
+    RemainingRule,
+    after_next_checkpoint,
+    after_proactive_checkpoint,
+    since_last_checkpoint,
+)
 
 ReleaseOf = Callable[[Attempt], tuple[int, int]]
-VictimKey = Callable[[Running, tuple[int, int]], tuple[int, ...]]
-Criterion = Callable[[Running, Running, ReleaseOf], bool]
 
 
 def release_in_paper(attempt: Attempt) -> tuple[int, int]:
@@ -32,33 +40,109 @@ RELEASE: dict[Semantics, ReleaseOf] = {
 }
 
 
-def fewest_nodes(running: Running, release: tuple[int, int]) -> tuple[int, ...]:
+class Candidate(msgspec.Struct, frozen=True):
+    """A running attempt that may become the victim.
+
+    ``release`` is its release date and a tie-breaker; ``lost_us`` the work it would lose if it were
+    interrupted at once (per node).
+    """
+
+    running: Running
+    release: tuple[int, int]
+    lost_us: int
+
+
+VictimKey = Callable[[Candidate], tuple[int, ...]]
+
+
+def fewest_nodes(candidate: Candidate) -> tuple[int, ...]:
     """V1: fewest nodes; among equals the latest released."""
-    return (running.attempt.n_nodes, -release[0], -release[1])
+    date, order = candidate.release
+    return (candidate.running.attempt.n_nodes, -date, -order)
 
 
-def latest_release(running: Running, release: tuple[int, int]) -> tuple[int, ...]:
+def latest_release(candidate: Candidate) -> tuple[int, ...]:
     """V2: latest released; among equals the fewest nodes."""
-    return (-release[0], running.attempt.n_nodes, -release[1])
+    date, order = candidate.release
+    return (-date, candidate.running.attempt.n_nodes, -order)
+
+
+def least_lost_work(candidate: Candidate) -> tuple[int, ...]:
+    """Beyond the paper: least work since the last checkpoint, times nodes; then as V1."""
+    lost = candidate.lost_us * candidate.running.attempt.n_nodes
+    return (lost, *fewest_nodes(candidate))
 
 
 VICTIMS: dict[str, VictimKey] = {
     "fewest-nodes": fewest_nodes,
     "latest-release": latest_release,
+    "least-lost-work": least_lost_work,
 }
 
 
-def strictly_smaller(victim: Running, failed: Running, release: ReleaseOf) -> bool:
+class Steal(msgspec.Struct, frozen=True):
+    """A steal to be judged; times in microseconds.
+
+    ``kill_us`` is when the victim would be interrupted; ``failed_left_us`` and ``victim_left_us``
+    the walltimes of their resubmissions; ``next_end_us`` the earliest planned end among the other
+    running attempts, ``next_end_besides_us`` the same without the victim.
+    """
+
+    failed: Running
+    victim: Running
+    failed_release_us: int
+    victim_release_us: int
+    kill_us: int
+    failed_left_us: int
+    victim_left_us: int
+    next_end_us: int
+    next_end_besides_us: int
+
+
+Criterion = Callable[[Steal], bool]
+
+
+def strictly_smaller(steal: Steal) -> bool:
     """K1: the victim uses strictly fewer nodes than the failed job."""
-    return victim.attempt.n_nodes < failed.attempt.n_nodes
+    return steal.victim.attempt.n_nodes < steal.failed.attempt.n_nodes
 
 
-def released_later(victim: Running, failed: Running, release: ReleaseOf) -> bool:
+def released_later(steal: Steal) -> bool:
     """K2: the victim was released strictly later than the failed job."""
-    return release(victim.attempt)[0] > release(failed.attempt)[0]
+    return steal.victim_release_us > steal.failed_release_us
+
+
+def smaller_maximum_flow(steal: Steal) -> bool:
+    """K3: by their walltimes, the larger flow of the two jobs is strictly smaller with the steal.
+
+    Without it the failed job waits for the earliest end of another; with it the victim waits for
+    that, or for the failed job's end.
+    """
+    failed_end = steal.next_end_us + steal.failed_left_us
+    victim_end = steal.victim.planned_end_us
+    stolen_failed_end = steal.kill_us + steal.failed_left_us
+    stolen_victim_end = min(steal.next_end_besides_us, stolen_failed_end) + steal.victim_left_us
+
+    def larger_flow(failed_us: int, victim_us: int) -> int:
+        return max(failed_us - steal.failed_release_us, victim_us - steal.victim_release_us)
+
+    return larger_flow(stolen_failed_end, stolen_victim_end) < larger_flow(failed_end, victim_end)
 
 
 CRITERIA: dict[str, Criterion] = {
     "fewer-nodes": strictly_smaller,
     "later-release": released_later,
+    "smaller-flow": smaller_maximum_flow,
 }
+
+TIMINGS: dict[str, RemainingRule] = {
+    "now": since_last_checkpoint,
+    "proactive": after_proactive_checkpoint,
+    "next": after_next_checkpoint,
+}
+"""T1, T2, T3: what the victim keeps, and how long the failed job waits."""
+
+
+def earliest_end(running: list[Running]) -> int:
+    """The earliest planned end; FOREVER_US when nothing runs."""
+    return min((r.planned_end_us for r in running), default=FOREVER_US)
