@@ -131,8 +131,9 @@ def check_ends(ledger: Ledger) -> None:
         records.sort(key=lambda record: record.attempt.number)
         assert [r.attempt.number for r in records] == list(range(len(records))), job_id
         causes = [record.cause for record in records]
-        assert all(cause in (Cause.NODE_FAILURE, Cause.STOLEN) for cause in causes[:-1]), job_id
-        assert causes[-1] not in (Cause.NODE_FAILURE, Cause.STOLEN), job_id
+        again = (Cause.NODE_FAILURE, Cause.STOLEN, Cause.SILENT_ERROR)
+        assert all(cause in again for cause in causes[:-1]), job_id
+        assert causes[-1] not in again, job_id
         for before, after in pairwise(records):
             assert before.end_us <= after.start_us, job_id
 
@@ -149,7 +150,9 @@ def check_sizes(ledger: Ledger) -> None:
 def check_time(result: RunResult) -> None:
     """Useful + checkpoint + recovery + waste + downtime + idle are all the node time."""
     p = result.summary.platform
-    parts = (p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing)
+    parts = (
+        p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing, p.waste_silent,
+    )  # fmt: skip
     assert abs(sum(parts) + p.downtime + p.idle - p.total) <= 1e-6 * max(1.0, p.total)
     assert min(*parts, p.downtime, p.idle) >= 0
     assert all(row.flow >= 0 for row in result.rows if row.flow is not None)

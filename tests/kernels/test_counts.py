@@ -121,8 +121,9 @@ def test_any_history_gives_the_oracles_plan(moves) -> None:
     st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 20)), max_size=6),
     st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 20)), min_size=1, max_size=12),
     st.integers(0, 4),
+    st.booleans(),
 )
-def test_backfilling_to_any_depth_equals_the_oracle(running, queued, depth) -> None:
+def test_backfilling_to_any_depth_equals_the_oracle(running, queued, depth, first) -> None:
     plan, queue, oracle = CountedPlan(NODES), SortedQueue(fcfs), Plan(NODES)
     free = NODES
     for serial, (size, duration) in enumerate(running):
@@ -133,8 +134,8 @@ def test_backfilling_to_any_depth_equals_the_oracle(running, queued, depth) -> N
     for serial, (size, duration) in enumerate(queued):
         queue.add(attempt(serial, size, duration))
         oracle.queue.append([size, duration, FOREVER_US])
-    plan.backfill(queue, depth)
-    oracle.backfill(0, depth)
+    plan.backfill(queue, depth, first)
+    oracle.backfill(0, depth, first)
     assert queue.start[: len(queued)].tolist() == [start for _, _, start in oracle.queue]
 
 

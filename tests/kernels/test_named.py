@@ -111,9 +111,9 @@ class Both:
         self.advance()
         self.ask("rebuild")
 
-    def backfill(self, depth: int) -> None:
+    def backfill(self, depth: int, first: bool) -> None:
         self.advance()
-        self.ask("backfill", depth)
+        self.ask("backfill", depth, first)
         self.rebuild()
 
 
@@ -122,7 +122,7 @@ MOVES = st.one_of(
     st.tuples(st.just("arrive"), st.integers(1, 4), st.integers(1, 6)),
     st.tuples(st.sampled_from(["wait", "overstay"]), st.integers(1, 8)),
     st.tuples(st.sampled_from(["finish", "fail", "repair"]), st.integers(0, 100)),
-    st.tuples(st.just("backfill"), st.integers(0, 3)),
+    st.tuples(st.just("backfill"), st.integers(0, 3), st.booleans()),
     st.tuples(st.just("rebuild")),
 )
 

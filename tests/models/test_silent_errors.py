@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
 from rebat.kernels import resilient
 from rebat.models import silent_errors as model
 
@@ -158,3 +159,51 @@ def test_expected_harmonic_makespans_without_errors_and_with_too_many():
     assert model.expected_harmonic_makespans(10, 0) == (10, 10)
     with pytest.raises(InputError, match="further from 1"):
         model.expected_harmonic_makespans(10, 1e3)
+
+
+class TestInAWorkload:
+    """add_silent_errors writes a scenario into profiles, and nothing else."""
+
+    def workload(self, *profiles: dict) -> Workload:
+        made = {str(i): profile for i, profile in enumerate(profiles)}
+        jobs = tuple(Job(f"j{i}", 2, 0, None, str(i)) for i in range(len(profiles)))
+        return Workload("w", 4, jobs, made)
+
+    def test_only_jobs_that_err_get_another_profile(self):
+        before = self.workload({"type": "delay", "delay": 5}, {"type": "delay", "delay": 6})
+        after = model.add_silent_errors(before, [0, 3])
+        assert after.jobs[0] == before.jobs[0]
+        assert after.profiles[after.jobs[1].profile] == {
+            "type": "delay", "delay": 6, "ret": 1, "silent_errors": 3,
+        }  # fmt: skip
+
+    def test_a_vector_is_the_whole_scenario(self):
+        before = self.workload({"type": "delay", "delay": 5, "ret": 7})
+        after = model.add_silent_errors(before, [0])
+        assert model.errors_left(after.profiles[after.jobs[0].profile]) == 0
+        assert after.profiles[after.jobs[0].profile]["ret"] == 0
+
+    def test_each_attempt_has_one_error_less(self):
+        whole = {"type": "delay", "delay": 5, "ret": 1, "silent_errors": 2}
+        second = model.retried_profile(whole, whole)
+        third = model.retried_profile(whole, second)
+        assert [(p["ret"], p["silent_errors"]) for p in (second, third)] == [(1, 1), (0, 0)]
+
+    def test_a_rate_draws_what_draw_failures_draws(self):
+        workload = self.workload(*({"type": "delay", "delay": t} for t in (5, 50, 500)))
+        after = model.add_silent_errors(workload, 1e-3, seed=4, scenario=2)
+        found = [model.errors_left(after.profiles[job.profile]) for job in after.jobs]
+        drawn = model.draw_failures([5, 50, 500], [2, 2, 2], 1e-3, [2], seed=4, job_set="w")
+        assert found == drawn[0].tolist()
+        assert sum(found) > 0
+
+    @pytest.mark.parametrize("errors", [[1], [1, 1, 1], [1, -1], -0.5, math.nan])
+    def test_bad_scenarios_are_refused(self, errors):
+        workload = self.workload({"type": "delay", "delay": 1}, {"type": "delay", "delay": 2})
+        with pytest.raises(InputError):
+            model.add_silent_errors(workload, errors)
+
+    @pytest.mark.parametrize("left", [-1, 1.5, True, "2"])
+    def test_a_field_that_is_no_count_is_refused(self, left):
+        with pytest.raises(InputError, match="silent_errors"):
+            model.errors_left({"silent_errors": left})

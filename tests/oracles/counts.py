@@ -60,8 +60,11 @@ class Plan:
         for i in range(len(self.queue)):
             self.place(now, i)
 
-    def backfill(self, now: int, depth: int) -> None:
-        """List scheduling with ``depth`` reservations for jobs that cannot start now."""
+    def backfill(self, now: int, depth: int, first: bool = False) -> None:
+        """List scheduling with ``depth`` reservations for jobs that cannot start now.
+
+        With ``first``, Algorithm 1 of RR-9296: reservations are for the first jobs of the queue.
+        """
         for entry in self.queue:
             entry[2] = FOREVER_US
         for i in range(len(self.queue)):
@@ -69,6 +72,6 @@ class Plan:
             start = first_fit(self.n_nodes, self.others(i), now, size, duration)
             if start == now:
                 self.queue[i][2] = now
-            elif depth > 0 and start < FOREVER_US:
-                depth -= 1
+            elif (i < depth if first else depth > 0) and start < FOREVER_US:
+                depth -= not first
                 self.queue[i][2] = start

@@ -6,6 +6,7 @@ Batsched's update rules to the letter, on the same sets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rebat.core.attempts import Attempt, Running
@@ -65,7 +66,7 @@ class Plan:
     def ended(self, running: Running) -> None:
         del self.running[running.attempt.id]
 
-    def failed(self, nodes: list[int]) -> None:
+    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         self.down.update(nodes)
         self.places = []
 
@@ -108,13 +109,13 @@ class Plan:
             self.places[position] = self.place(queue, position)
         self.fill(queue, last)
 
-    def backfill(self, queue, depth: int) -> None:
+    def backfill(self, queue, depth: int, first: bool = False) -> None:
         self.places = []
         for position in range(len(queue)):
             place = self.place(queue, position)
             if place.start > self.now and place is not NOWHERE:
-                depth -= 1
-                if depth < 0:
+                depth -= not first
+                if position >= depth if first else depth < 0:
                     place = NOWHERE
             self.places.append(place)
         self.tell(queue)

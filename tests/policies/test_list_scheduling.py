@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 from rebat.engine.engine import Engine
 from rebat.policies.base import Requeue
-from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.policies.composition import Scheduler
+from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
 from tests.scenarios import failures, flows, machine, run, workloads
 

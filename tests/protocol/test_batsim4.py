@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_unknown_events_and_fields_are_kept_not_feared() -> None:
         (b'{"now": -1, "events": []}', "now"),
         (b'{"now": 1e300, "events": []}', "now"),
         (b'{"now": 1, "events": [{"timestamp": 1, "type": "JOB_SUBMITTED"}]}', "data"),
-        (b'{"now": 1, "events": [{"timestamp": 1, "type": "JOB_SUBMITTED", "data": {}}]}', "job_id"),
+        (b'{"now": 1, "events": [{"timestamp": 1, "type": "JOB_KILLED", "data": {}}]}', "job_ids"),
         (
             b'{"now": 1, "events": [{"timestamp": 1, "type": "JOB_COMPLETED", "data": '
             b'{"job_id": "w0!1", "job_state": "COMPLETED_KILLED", "alloc": "a-b"}}]}',
@@ -98,7 +99,7 @@ def test_what_is_encoded_is_canonical_and_comes_back(nodes: NodeSet, at_us: int)
     intervals = [tuple(map(int, (part.split("-") * 2)[:2])) for part in alloc.split()]
     flat = [edge for interval in intervals for edge in interval]
     assert flat == sorted(flat)
-    assert all(b[0] > a[1] + 1 for a, b in zip(intervals, intervals[1:], strict=False))
+    assert all(b[0] > a[1] + 1 for a, b in pairwise(intervals))
 
 
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 30)), max_size=12))

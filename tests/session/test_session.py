@@ -57,7 +57,7 @@ def failed(at_s: float, nodes: str) -> e.Event:
 def killed(at_s: float, *names: str, really: bool = True) -> e.Event:
     ids = tuple(f"w0!{name}" for name in names)
     return e.JobsKilled(
-        at_us=to_us(at_s), job_ids=ids, progress=dict.fromkeys(ids, {}) if really else {}
+        at_us=to_us(at_s), job_ids=ids, progress={key: {} for key in ids} if really else {}
     )
 
 
@@ -199,3 +199,15 @@ def test_a_job_told_to_end_late_delays_the_reservation_behind_it(placement) -> N
     late = say(session, 10.00002, completed("1", 10.00002, "0-3", "COMPLETED_WALLTIME_REACHED"))
     assert kinds(late) == ["ExecuteJob"]
     assert late[0].job_id == "w0!2"
+
+
+@pytest.mark.parametrize(("passes", "decided"), [("one", []), ("two", ["ExecuteJob"])])
+def test_the_program_plans_while_what_is_killed_still_holds_its_nodes(passes, decided) -> None:
+    """Job 2 asks for the whole machine, so job 3 had to wait; without node 0 it need not."""
+    session = Session(preset("baseline").make(), preset(f"baseline:passes={passes}").session)
+    config = {"dynamic-jobs-enabled": True}
+    say(session, 0, e.SimulationBegan(
+        at_us=0, n_nodes=4, config=config, profiles=PROFILES, workloads={},
+    ))  # fmt: skip
+    say(session, 0, submitted("1", 3), submitted("2", 4), submitted("3", 1, walltime=90))
+    assert kinds(say(session, 5, failed(5, "0"))) == ["KillJobs", *decided]

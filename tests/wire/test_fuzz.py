@@ -28,7 +28,9 @@ TYPES = [
 IDS = st.sampled_from(["w0!1", "w0!2", "w0!3", "w0!1#1", "x", ""])
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 DATA = st.fixed_dictionaries(
@@ -62,9 +64,15 @@ DATA = st.fixed_dictionaries(
     },
 )  # fmt: skip
 EVENT = st.fixed_dictionaries(
-    {"timestamp": st.integers(0, 60) | JUNK, "type": st.sampled_from(TYPES) | JUNK, "data": DATA | JUNK}
+    {
+        "timestamp": st.integers(0, 60) | JUNK,
+        "type": st.sampled_from(TYPES) | JUNK,
+        "data": DATA | JUNK,
+    }
 )
-MESSAGE = st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(EVENT, max_size=4)})
+MESSAGE = st.fixed_dictionaries(
+    {"now": st.integers(0, 60), "events": st.lists(EVENT, max_size=4)}
+)
 TALK = st.lists(MESSAGE, min_size=1, max_size=12)
 
 

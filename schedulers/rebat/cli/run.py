@@ -36,6 +36,8 @@ class Scenario(msgspec.Struct, frozen=True):
     checkpoint_cost: float
     recovery_cost: float
     checkpoint_rounding: str
+    silent_errors: float | None = None
+    silent_error_probability: float | None = None
 
 
 @click.command()
@@ -44,13 +46,15 @@ class Scenario(msgspec.Struct, frozen=True):
 @click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Draw failures with this mean time between failures of the whole machine (with --failures: only for the checkpoint period).")  # fmt: skip
 @click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
 @click.option("--failure-model", "model", default="authors", show_default=True, help="authors (the paper's own scenarios) or poisson.")  # fmt: skip
 @click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Draw failures up to this date.")  # fmt: skip
 @click.option("--checkpoint", type=click.Choice(["none", "young-daly"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2).")  # fmt: skip
 @click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True)
 @click.option("--recovery-cost", type=DURATION, default="5min", show_default=True)
 @click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="ceil", show_default=True, help="How eqs 1 and 2 round the number of checkpoints.")  # fmt: skip
+@click.option("--silent-errors", type=click.FloatRange(min=0), help="Draw silent errors at this rate per node and second: jobs then end COMPLETED_FAILED, and policies with silent_errors=retry run them again.")  # fmt: skip
+@click.option("--silent-error-probability", type=click.FloatRange(min=0, max=1, max_open=True), help="The same, by the probability that a job of the average area errs (q-bar of RR-9296, section 5.1).")  # fmt: skip
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
@@ -77,7 +81,7 @@ def run(
     jobs = load_workload(workload)
     n_nodes = nodes or jobs.n_nodes
     events = machine_events(options, n_nodes)
-    jobs = with_checkpoints(jobs, options, n_nodes)
+    jobs = with_silent_errors(with_checkpoints(jobs, options, n_nodes), options)
     provenance = {
         "workload": {"file": workload.name, "sha256": _sha256(workload), "jobs": len(jobs.jobs)},
         "machine_events": len(events),
@@ -126,6 +130,19 @@ def with_checkpoints(workload: Workload, options: Scenario, n_nodes: int) -> Wor
         recovery_s=options.recovery_cost,
         rounding="floor" if options.checkpoint_rounding == "floor" else "ceil",
     )
+
+
+def with_silent_errors(workload: Workload, options: Scenario) -> Workload:
+    """The workload with the silent errors that the options ask for, drawn from the seed."""
+    from rebat.models.silent_errors import add_silent_errors, error_rate, job_times_s
+
+    rate, probability = options.silent_errors, options.silent_error_probability
+    if rate is not None and probability is not None:
+        raise InputError("give one of --silent-errors and --silent-error-probability")
+    if probability is not None:
+        sizes = [job.n_nodes for job in workload.jobs]
+        rate = error_rate(job_times_s(workload), sizes, probability)
+    return workload if rate is None else add_silent_errors(workload, rate, seed=options.seed)
 
 
 def _run_one(

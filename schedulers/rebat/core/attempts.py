@@ -19,10 +19,11 @@ class Priority(IntEnum):
 
 
 class Cause(StrEnum):
-    """Why an attempt ended."""
+    """Why an attempt ended; SILENT_ERROR: with an error, and the job is run again."""
 
     COMPLETED = "completed"
     JOB_FAILED = "job failed"
+    SILENT_ERROR = "silent error"
     WALLTIME = "walltime"
     NODE_FAILURE = "node failure"
     STOLEN = "stolen"

@@ -9,6 +9,9 @@ import msgspec
 Semantics = Literal["paper", "authors"]
 """Where the node-stealing paper and its authors' program differ: the text, or the program."""
 
+SilentErrors = Literal["accept", "retry"]
+"""What becomes of a job whose attempt ends with an error: it is over, or it is run again."""
+
 
 class YoungDaly(msgspec.Struct, frozen=True):
     """How jobs checkpoint whose profiles do not say it; in seconds, the MTBF the machine's.
@@ -27,10 +30,16 @@ class SessionOptions(msgspec.Struct, frozen=True):
     ``strict``: a refused proposal is an error (a bug in the policy) instead of a ledger entry.
     ``plan_while_killing``: plan also while a kill is pending, the dying attempts still holding
     their nodes: the two passes of the node-stealing authors' program.
+    ``hold_lowest``: for a failed job that waits for a stolen node, hold the lowest free nodes (the
+    program's planning does) instead of those of its own that survive.
     ``young_daly``: checkpointing of jobs whose profiles have no checkpoint fields.
+    ``silent_errors``: 'retry' puts a job that ends with a return code other than 0 back into the
+    queue, whole, until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     """
 
     semantics: Semantics = "paper"
     strict: bool = True
     plan_while_killing: bool = False
+    hold_lowest: bool = False
     young_daly: YoungDaly | None = None
+    silent_errors: SilentErrors = "accept"

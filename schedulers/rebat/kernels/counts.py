@@ -182,22 +182,26 @@ def compress(
 
 @kernel
 def backfill(
-    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, depth: int
-) -> int:
+    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, depth: int,
+    first: bool = False,
+) -> int:  # fmt: skip
     """List scheduling with ``depth`` reservations (0 greedy, 1 EASY) on a profile of running jobs.
 
     In queue order each job starts now if it can; the first ``depth`` that cannot are reserved;
-    the others wait without a reservation (``start`` NEVER).
+    the others wait without a reservation (``start`` NEVER). With ``first`` only the first
+    ``depth`` jobs of the queue are reserved, and use up the reservations also when they start now
+    (Algorithm 1 of RR-9296).
     """
     now = t[0]
     reserved = 0
     for i in range(queued):
         start[i] = NEVER
-        if f[0] < size[i] and reserved >= depth:
+        used = i if first else reserved
+        if f[0] < size[i] and used >= depth:
             continue
         fit = first_fit(t, f, n, size[i], duration[i])
         if fit > now:
-            if reserved >= depth or fit == NEVER:
+            if used >= depth or fit == NEVER:
                 continue
             reserved += 1
         start[i] = fit

@@ -120,18 +120,20 @@ def move(table: Any, k: int, size: int, duration: int) -> bool:
 
 
 @kernel
-def backfill(table: Any, size: Any, duration: Any, queued: int, depth: int) -> None:
+def backfill(
+    table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
+) -> None:
     """All anew with ``depth`` reservations (0 greedy, 1 EASY).
 
     In queue order each job starts now if it can; the first ``depth`` that cannot are reserved;
-    the others wait without a reservation (``start`` NEVER).
+    the others wait without a reservation (``start`` NEVER). ``first``: see `counts.backfill`.
     """
     clear(table)
     merge_blocks(table)
     now, reserved = table.t[0], 0
     for k in range(queued):
         table.n[RESERVED] = k + 1
-        if reserved < depth:
+        if (k if first else reserved) < depth:
             fit = first_fit(table, size[k], duration[k], now)
             if now < fit < NEVER:
                 reserved += 1

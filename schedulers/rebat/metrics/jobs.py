@@ -16,7 +16,8 @@ class JobRow(msgspec.Struct):
 
     ``waiting_time`` is all the time from submission to the end during which the job held no nodes;
     ``flow`` is finish minus submission (None for a rejected job); ``stolen`` counts how often the
-    job was a victim; ``wasted_node_seconds`` is work lost to interruptions, times nodes.
+    job was a victim; ``wasted_node_seconds`` is work lost to interruptions and to
+    silent errors, times nodes.
     """
 
     job_id: str
@@ -66,11 +67,12 @@ def _add(row: JobRow, record: AttemptRecord) -> None:
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Run time of an interrupted attempt that was neither recovery nor kept."""
-    if record.cause not in (Cause.NODE_FAILURE, Cause.STOLEN):
+    """Run time of an attempt without success that was neither recovery nor kept for good."""
+    if record.cause not in (Cause.NODE_FAILURE, Cause.STOLEN, Cause.SILENT_ERROR):
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
-    return max(0, record.end_us - record.start_us - recovery - record.useful_us)
+    kept = 0 if record.void else record.useful_us
+    return max(0, record.end_us - record.start_us - recovery - kept)
 
 
 def finished(rows: Iterable[JobRow]) -> list[JobRow]:

@@ -25,7 +25,9 @@ PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
 class PlatformTime(msgspec.Struct, frozen=True):
     """Node-seconds of a window by use (Figure 3); together they are nodes times length.
 
-    ``idle_share`` is the share of time with at least one node up and free (Tables 5a and 8).
+    ``idle_share`` is the share of time with at least one node up and free (Tables 5a and 8);
+    ``waste_silent`` the time of attempts that ended with an error and were run again, and of the
+    checkpointed progress lost with them.
     """
 
     total: float
@@ -34,6 +36,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
     recovery: float
     waste_failure: float
     waste_stealing: float
+    waste_silent: float
     downtime: float
     idle: float
     idle_share: float
@@ -54,7 +57,8 @@ def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
         Never, unless the ledger contradicts itself.
     """
     first, last = window
-    parts = dict.fromkeys(("useful", "checkpoint", "recovery", "failure", "stealing"), 0)
+    uses = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent")
+    parts = dict.fromkeys(uses, 0)
     for record in ledger.attempts:
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue
@@ -73,6 +77,7 @@ def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
         recovery=parts["recovery"] / US_PER_S,
         waste_failure=parts["failure"] / US_PER_S,
         waste_stealing=parts["stealing"] / US_PER_S,
+        waste_silent=parts["silent"] / US_PER_S,
         downtime=downtime / US_PER_S,
         idle=idle / US_PER_S,
         idle_share=idle_share,
@@ -96,6 +101,8 @@ def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
     into = min(max(lo, recovery_end), kept_end) - recovery_end
     checkpoint = _checkpoint_time(c, into + kept) - _checkpoint_time(c, into)
     parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": kept - checkpoint}
+    if record.void:
+        parts = {"recovery": recovery, "silent": kept}
     parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
     return parts
 
@@ -103,6 +110,7 @@ def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
 _LOST = {
     Cause.NODE_FAILURE: "failure",
     Cause.STOLEN: "stealing",
+    Cause.SILENT_ERROR: "silent",
     Cause.COMPLETED: "useful",
     Cause.WALLTIME: "useful",
     Cause.JOB_FAILED: "useful",

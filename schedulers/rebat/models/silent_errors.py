@@ -10,14 +10,18 @@ Times are integers in any unit and rates are per processor and that unit. In all
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Mapping, Sequence
+from operator import index
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rebat.core.errors import InputError
+from rebat.core.jobs import Workload, duration_us
 from rebat.core.streams import stream
+from rebat.core.units import to_s
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,6 +36,9 @@ PAPER_SCENARIOS = 1000
 
 MOST_FAILURES = 1e9
 """Failures per job, on average, beyond which a scenario cannot be played in reasonable time."""
+
+ERRORS_FIELD = "silent_errors"
+"""The profile field with the number of attempts that will end with an error."""
 
 EXACT_UNIPROCESSORS = 40
 """Largest P whose instance of Proposition 3 has integer times that add up to less than 2**60."""
@@ -174,6 +181,100 @@ def synthetic_jobs(
     shortest, longest = (round(t / unit_s) for t in SYNTHETIC_TIMES_S)
     sizes = draw.integers(*SYNTHETIC_SIZES, size=n, endpoint=True)
     return draw.integers(shortest, longest, size=n, endpoint=True), sizes
+
+
+def errors_left(profile: Mapping[str, Any]) -> int:
+    """How many attempts of a job with this profile will still end with an error.
+
+    The profile's field ``silent_errors`` says it; without the field, a return code ``ret`` other
+    than 0 stands for one error.
+    """
+    default = 1 if profile.get("ret", 0) else 0
+    left = profile.get(ERRORS_FIELD, default)
+    if not isinstance(left, int) or isinstance(left, bool) or left < 0:
+        raise InputError(f"silent_errors is {left!r}", "profile", "a whole number, 0 or more")
+    return left
+
+
+def erring_profile(profile: Mapping[str, Any], errors: int) -> dict[str, Any]:
+    """The profile of a job of which so many attempts will end with an error (``ret`` 1)."""
+    return {**profile, "ret": 1 if errors else 0, ERRORS_FIELD: errors}
+
+
+def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
+    """What to run when an attempt ended with an error: the whole job, with one error less."""
+    return erring_profile(whole, max(0, errors_left(failed) - 1))
+
+
+def add_silent_errors(
+    workload: Workload, errors: float | Sequence[int], *, seed: int = 0, scenario: int = 0
+) -> Workload:
+    """The workload in a failure scenario, written into its profiles and unknown to schedulers.
+
+    A profile of a job that fails f times gets ``"ret": 1`` (Batsim's return code: its first
+    attempt ends COMPLETED_FAILED) and ``"silent_errors": f``, which the session counts down in the
+    profiles that it registers for the attempts that follow.
+
+    Parameters
+    ----------
+    workload : Workload
+    errors : float or sequence of int, shape (n,)
+        The rate lambda, in errors per node and second, to draw a scenario from (Section 3.4); or
+        the scenario itself, failed attempts in the order of the workload's jobs.
+    seed, scenario : int
+        Name the draw.
+
+    Raises
+    ------
+    InputError
+        For a rate or a vector out of range, or profiles whose length is not known.
+
+    Examples
+    --------
+    >>> from rebat.core.jobs import Job
+    >>> jobs = (Job("a", 1, 0, None, "d"), Job("b", 1, 0, None, "d"))
+    >>> one = Workload("two", 2, jobs, {"d": {"type": "delay", "delay": 5}})
+    >>> add_silent_errors(one, [0, 2]).profiles["d.err2"]
+    {'type': 'delay', 'delay': 5, 'ret': 1, 'silent_errors': 2}
+    """
+    if isinstance(errors, int | float):
+        times_s, sizes = job_times_s(workload), [job.n_nodes for job in workload.jobs]
+        table = draw_failures(times_s, sizes, errors, [scenario], seed=seed, job_set=workload.name)
+        failures = table[0].tolist()
+    else:
+        failures = [index(f) for f in errors]
+    if len(failures) != len(workload.jobs):
+        what = f"{len(failures)} numbers of failures"
+        raise InputError(what, expected=f"{len(workload.jobs)}, one per job")
+    if any(f < 0 for f in failures):
+        raise InputError("a negative number of failures", expected="0 or more per job")
+    profiles, names = dict(workload.profiles), dict[tuple[str, int], str]()
+    jobs = []
+    for job, f in zip(workload.jobs, failures, strict=True):
+        profile = workload.profiles[job.profile]
+        if f == errors_left(profile):
+            jobs.append(job)
+            continue
+        name = names.get((job.profile, f))
+        if name is None:
+            name = names[job.profile, f] = _new_name(f"{job.profile}.err{f}", profiles)
+            profiles[name] = erring_profile(profile, f)
+        jobs.append(msgspec.structs.replace(job, profile=name))
+    return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+
+
+def job_times_s(workload: Workload) -> Floats:
+    """Time of one attempt of each job without interruption, in seconds, shape (n,)."""
+    lengths = {
+        name: duration_us(workload.profiles, name) for name in {j.profile for j in workload.jobs}
+    }
+    return np.array([to_s(lengths[job.profile]) for job in workload.jobs], float)
+
+
+def _new_name(wanted: str, taken: Container[str]) -> str:
+    while wanted in taken:
+        wanted += "'"
+    return wanted
 
 
 class HarmonicInstance(NamedTuple):

@@ -25,9 +25,10 @@ from rebat.policies.planning.list_scheduling import (
     ListScheduling,
 )
 from rebat.policies.planning.named import NamedPlan
+from rebat.policies.planning.shelves import Shelves
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.recovery.stealing import NodeStealing
-from rebat.policies.recovery.victims import CRITERIA, TIMINGS, VICTIMS
+from rebat.policies.recovery.victims import CRITERIA, RELEASES, TIMINGS, VICTIMS
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
 """Reservation depths by name; any whole number will do too."""
@@ -52,12 +53,15 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         A key of QUEUE_ORDERS.
     depth : str or int
         Reservations for attempts that cannot start now: a key of DEPTHS, or a number.
+    reserve : str
+        Who uses up the reservations of a limited depth: 'blocked', only attempts that cannot start
+        now, or 'first', the first of the queue (Algorithm 1 of RR-9296 as written).
     maintenance : str
         A key of MAINTENANCE.
     placement : str
         A key of PLACEMENTS.
     margin : float
-        Seconds added to every walltime in the plan.
+        Seconds added to every walltime in the plan; below 0: the slack that walltimes hold.
     walltimes : str
         'optional', or 'required': jobs without one are rejected.
     recovery : str
@@ -66,11 +70,16 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Keys of VICTIMS, CRITERIA and TIMINGS, for the recovery 'stealing'.
     semantics : str
         'paper' or 'authors', where the node-stealing paper and its program differ.
+    silent_errors : str
+        'accept': a job that ends with an error has failed; 'retry': it is run again.
+    seed : int
+        For the order 'random'.
     """
 
     planning: str = "list"
     order: str = "fcfs"
     depth: str | int = "conservative"
+    reserve: str = "blocked"
     maintenance: str = "compression"
     placement: str = "any"
     margin: float = 0.0
@@ -80,6 +89,11 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     criterion: str = "fewer-nodes"
     timing: str = "now"
     semantics: str = "paper"
+    release: str = "auto"
+    passes: str = "auto"
+    held: str = "auto"
+    silent_errors: str = "accept"
+    seed: int = 0
 
 
 def _list_planning(axes: Axes) -> Planning:
@@ -89,15 +103,38 @@ def _list_planning(axes: Axes) -> Planning:
         axes.maintenance,
         to_us(axes.margin),
         PLACEMENTS[axes.placement],
+        axes.reserve == "first",
+        axes.seed,
     )
+    return NeedsWalltime(planning) if axes.walltimes == "required" else planning
+
+
+def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
+    planning = Shelves(QUEUE_ORDERS[axes.order], backfill, to_us(axes.margin), axes.seed)
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
 
 
 PLANNINGS: dict[str, Callable[[Axes], Planning]] = {
     "list": _list_planning,
+    "shelf": lambda axes: _shelf_planning(axes, True),
+    "shelf-nb": lambda axes: _shelf_planning(axes, False),
     "batsched-fcfs": lambda axes: Fcfs(),
 }
-"""How starts are decided: list scheduling with reservations, or Batsched's plain FCFS."""
+"""How starts are decided: list scheduling with reservations, shelves with or without backfilling
+(RR-9296, b = 1 or 0), or Batsched's plain FCFS."""
+
+_AUTO = {
+    "release": {"paper": "original", "authors": "resubmission"},
+    "passes": {"paper": "one", "authors": "two"},
+    "held": {"paper": "surviving", "authors": "lowest"},
+}
+"""What 'auto' means under each semantics."""
+
+
+def _resolved(axes: Axes, axis: str) -> str:
+    choice: str = getattr(axes, axis)
+    return _AUTO[axis][axes.semantics] if choice == "auto" else choice
+
 
 RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
     "requeue": lambda axes: Requeue(),
@@ -105,6 +142,7 @@ RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
         VICTIMS[axes.victim],
         CRITERIA[axes.criterion],
         TIMINGS[axes.timing],
+        RELEASES[_resolved(axes, "release")],
         "authors" if axes.semantics == "authors" else "paper",
     ),
 }
@@ -113,6 +151,7 @@ RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
 CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "planning": PLANNINGS,
     "order": QUEUE_ORDERS,
+    "reserve": ("blocked", "first"),
     "maintenance": MAINTENANCE,
     "placement": PLACEMENTS,
     "walltimes": ("optional", "required"),
@@ -121,6 +160,8 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "criterion": CRITERIA,
     "timing": TIMINGS,
     "semantics": SEMANTICS,
+    **{axis: ("auto", *choices.values()) for axis, choices in _AUTO.items()},
+    "silent_errors": ("accept", "retry"),
 }
 """The choices of each axis that is a name."""
 
@@ -147,8 +188,10 @@ def check(axes: Axes) -> Axes:
     depth = str(axes.depth)
     if depth not in DEPTHS and not (depth.isdecimal() and int(depth) < 10**6):
         raise InputError(f"depth {depth!r}", expected=f"a number, or {', '.join(DEPTHS)}")
-    if not 0 <= axes.margin <= 1e6:
-        raise InputError(f"margin {axes.margin!r}", expected="seconds, 0 or more")
+    if not -1e6 <= axes.margin <= 1e6:
+        raise InputError(f"margin {axes.margin!r}", expected="seconds, up to 1e6 either way")
+    if not 0 <= axes.seed < 2**63:
+        raise InputError(f"seed {axes.seed!r}", expected="a whole number, 0 or more")
     return axes
 
 
@@ -170,7 +213,9 @@ def policy_of(axes: Axes) -> Policy:
 
 def session_options_of(axes: Axes) -> SessionOptions:
     """The session that this point of the product runs in."""
-    authors = axes.semantics == "authors"
     return SessionOptions(
-        semantics="authors" if authors else "paper", plan_while_killing=authors
+        semantics="authors" if axes.semantics == "authors" else "paper",
+        plan_while_killing=_resolved(axes, "passes") == "two",
+        hold_lowest=_resolved(axes, "held") == "lowest",
+        silent_errors="retry" if axes.silent_errors == "retry" else "accept",
     )

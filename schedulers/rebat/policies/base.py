@@ -54,7 +54,8 @@ class Changes(msgspec.Struct):
     """What happened since the policy was last asked to plan.
 
     ``held`` are nodes kept free for a job that waits for a stolen one, as if an attempt ran there;
-    when they are given back they are among the ``ended``.
+    when they are given back they are among the ``ended``. ``failed_under`` names, for each failed
+    node that an attempt still holds, that attempt.
     """
 
     arrived: list[Attempt] = []
@@ -63,6 +64,7 @@ class Changes(msgspec.Struct):
     killed: list[Running] = []
     held: list[Running] = []
     failed_nodes: list[int] = []
+    failed_under: list[str] = []
     rejuvenated_nodes: list[int] = []
     refused: list[tuple[str, str]] = []
 
@@ -148,6 +150,6 @@ class Requeue:
 
 
 __all__ = [
-    "Action", "Attempt", "Cause", "Changes", "Failure", "Interrupt", "NodeSet", "Policy", "Priority",
-    "Reject", "Requeue", "Resume", "Running", "Start", "View",
+    "Action", "Attempt", "Cause", "Changes", "Failure", "Interrupt", "NodeSet", "Policy",
+    "Priority", "Reject", "Requeue", "Resume", "Running", "Start", "View",
 ]  # fmt: skip

@@ -10,9 +10,11 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import SessionOptions
 from rebat.policies.axes import Axes, changed, policy_of, session_options_of
 from rebat.policies.base import Policy
+from rebat.policies.queue_order import QUEUE_ORDERS
 
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
 _BATSCHED = "Batsched 1.4"
+_RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
 RJMS_DELAY_S = 5.0
 """What Batsched adds to every walltime when it plans (its option rjms_delay)."""
 
@@ -90,6 +92,36 @@ _ROWS = [
         f"{_BATSCHED}, fcfs",
         Axes(planning="batsched-fcfs"),
     ),
+    Preset(
+        "r-list-0",
+        "greedy list scheduling in a priority order (LPT); jobs with errors run again",
+        f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
+        Axes(depth="greedy", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-list-1",
+        "the same with one reservation, for the first job of the queue",
+        f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
+        Axes(depth="easy", reserve="first", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-list-q",
+        "the same with a reservation for every job, made anew at each end",
+        f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
+        Axes(depth="all", maintenance="rebuild", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-shelf-b",
+        "shelves in a priority order (LPT), with backfilling; jobs with errors run again",
+        f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
+        Axes(planning="shelf", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-shelf-nb",
+        "the same, a shelf closed by the first job that does not fit",
+        f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
+        Axes(planning="shelf-nb", order="lpt", silent_errors="retry"),
+    ),
 ]
 
 _TIMINGS = {"now": "at once", "proactive": "after a checkpoint", "next": "at its next checkpoint"}
@@ -116,14 +148,34 @@ def _variants() -> Iterator[Preset]:
                     )
 
 
-PRESETS: dict[str, Preset] = {row.name: row for row in (*_ROWS, *_variants())}
+def _as_the_program(row: Preset) -> Preset:
+    """A node-stealing scheduler as the authors' Batsched variant runs it."""
+    axes = msgspec.structs.replace(
+        row.axes,
+        semantics="authors",
+        placement="named",
+        maintenance="authors",
+        margin=RJMS_DELAY_S,
+    )
+    name = "h111" if row.name == "sfsj" else row.name
+    summary = f"{name} as the authors' program does it, on named machines"
+    return Preset(f"authors-{name}", summary, f"program of {_STEALING_PAPER}", axes)
+
+
+_PROGRAM = [_as_the_program(row) for row in (*_ROWS[:2], *_variants())]
+
+PRESETS: dict[str, Preset] = {row.name: row for row in (*_ROWS, *_variants(), *_PROGRAM)}
 ALIASES = {"conservative": "baseline", "h111": "sfsj"}
 
 
 def preset(spec: str) -> Preset:
     """The scheduler of a name or alias, in any case, with changed axes if it names some.
 
+    A choice without its axis is a queue order.
+
     >>> preset("baseline:depth=easy,recovery=stealing").axes == preset("easy-sfsj").axes
+    True
+    >>> preset("r-list-q:la").axes == preset("r-list-q:order=la").axes
     True
 
     Raises
@@ -138,7 +190,10 @@ def preset(spec: str) -> Preset:
     found = PRESETS[name]
     if not changes:
         return found
-    pairs = [change.partition("=") for change in changes.split(",")]
+    pairs = [
+        ("order", "=", change) if change in QUEUE_ORDERS else change.partition("=")
+        for change in changes.split(",")
+    ]
     if not all(axis and value for axis, _, value in pairs):
         raise InputError(f"policy {spec!r}", expected="name:axis=choice,axis=choice")
     axes = changed(found.axes, {axis: value for axis, _, value in pairs})

@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from rebat.core.attempts import Attempt
+from rebat.policies.priority_rules import PRIORITY_RULES, priority_rule
 
 Key = tuple[float, ...]
 QueueOrder = Callable[[Attempt], Key]
+
+LONGEST_US = 2**60
+"""Walltimes are cut here in plans, so that a date plus a walltime never overflows."""
+
+
+def planned_us(attempt: Attempt, margin_us: int = 0) -> int:
+    """How long an attempt lasts as far as the scheduler knows, at least one tick."""
+    return max(1, min(attempt.walltime_us + margin_us, LONGEST_US))
 
 
 def fcfs(attempt: Attempt) -> Key:
@@ -34,9 +45,43 @@ def smallest_first(attempt: Attempt) -> Key:
     return (-attempt.priority, attempt.n_nodes, attempt.serial)
 
 
+class RuleOrder(msgspec.Struct, frozen=True):
+    """A priority rule of Benoit et al. (RR-9296, sections 4.2.1 and 5.1) as a queue order.
+
+    The time of a job is the planned one, ties go by job index: a job that comes back after an
+    error takes the place that it had.
+
+    Attributes
+    ----------
+    rule : str
+        A key of PRIORITY_RULES.
+    n_nodes, margin_us, seed : int
+        See ``bound``.
+    """
+
+    rule: str
+    n_nodes: int = 0
+    margin_us: int = 0
+    seed: int = 0
+
+    def __call__(self, attempt: Attempt) -> Key:
+        """Priority, the rule's key, job index."""
+        time, index = planned_us(attempt, self.margin_us), attempt.job_serial - 1
+        key = priority_rule(self.rule)(time, attempt.n_nodes, index, self.n_nodes, self.seed)
+        return (-attempt.priority, int(key), index, attempt.serial)
+
+
+def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOrder:
+    """The order on this machine: the size for LJF, the plan's margin, the seed for RANDOM."""
+    if isinstance(order, RuleOrder):
+        return RuleOrder(order.rule, n_nodes, margin_us, seed)
+    return order
+
+
 QUEUE_ORDERS: dict[str, QueueOrder] = {
     "fcfs": fcfs,
     "shortest": shortest_first,
     "largest": largest_first,
     "smallest": smallest_first,
+    **{rule.lower(): RuleOrder(rule) for rule in PRIORITY_RULES},
 }

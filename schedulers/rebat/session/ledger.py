@@ -12,7 +12,8 @@ from rebat.models.checkpoint import Checkpointing
 class AttemptRecord(msgspec.Struct):
     """One execution, or a rejected job (``start_us`` -1); times in microseconds.
 
-    ``useful_us`` is the progress kept (regular checkpoints included, recovery apart).
+    ``useful_us`` is the progress kept (regular checkpoints included, recovery apart); ``void``
+    says that it was lost after all, to a silent error in a later attempt.
     """
 
     attempt: Attempt
@@ -24,6 +25,7 @@ class AttemptRecord(msgspec.Struct):
     state: str
     useful_us: int
     nodes: NodeSet | None
+    void: bool = False
 
 
 class Ledger(msgspec.Struct):

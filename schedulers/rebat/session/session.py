@@ -55,6 +55,7 @@ from rebat.models.checkpoint import (
     resumed_length_us,
     since_last_checkpoint,
 )
+from rebat.models.silent_errors import retried_profile
 from rebat.policies.base import (
     Action,
     Changes,
@@ -113,6 +114,7 @@ class Session:
         self._by_tag: dict[int, str] = {}
         self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
         self._registered: set[str] = set()
+        self._kept: dict[str, list[AttemptRecord]] = {}
         self._dying: dict[str, Interrupt] = {}
         self._holds = Holds(self._pool)
         self._killed_running: dict[str, Running] = {}
@@ -256,18 +258,23 @@ class Session:
             cause = _CAUSES.get(event.state, Cause.JOB_FAILED)
             recovery = work.checkpointing.first_recovery_us if work.checkpointing else 0
             useful = max(0, event.at_us - running.start_us - recovery)
+            if cause == Cause.JOB_FAILED and self._options.silent_errors == "retry":
+                cause, useful = Cause.SILENT_ERROR, 0
             self._changes.ended.append(running)
         self._record(work, running, event, cause, useful)
+        if cause == Cause.SILENT_ERROR:
+            self._retry(work)
 
     def _record(
         self, work: _Work, running: Running, event: JobCompleted, cause: Cause, useful: int
     ) -> None:
-        self.ledger.attempts.append(
-            AttemptRecord(
-                running.attempt, work.profile, work.checkpointing, running.start_us,
-                event.at_us, cause, event.state, useful, running.nodes,
-            )
+        record = AttemptRecord(
+            running.attempt, work.profile, work.checkpointing, running.start_us,
+            event.at_us, cause, event.state, useful, running.nodes,
         )  # fmt: skip
+        self.ledger.attempts.append(record)
+        if cause in (Cause.NODE_FAILURE, Cause.STOLEN) and useful:
+            self._kept.setdefault(running.attempt.job_id, []).append(record)
 
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
@@ -284,7 +291,7 @@ class Session:
         running = self._killed_running[interrupt.attempt_id]
         self._serial += 1
         until_us = self.now_us + interrupt.hold_us
-        lowest = self._options.semantics == "authors"
+        lowest = self._options.hold_lowest
         held = self._holds.park(running, interrupt, self._serial, self.now_us, lowest)
         if held is not None:
             self._changes.held.append(held)
@@ -318,6 +325,11 @@ class Session:
             if shrunk is not None:
                 self._changes.held.append(shrunk)
         self._changes.failed_nodes.extend(event.nodes)
+        self._changes.failed_under.extend(
+            self._by_tag[tag]
+            for tag in self._pool.owner[list(event.nodes)].tolist()
+            if tag in self._by_tag
+        )
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)
@@ -411,25 +423,50 @@ class Session:
 
     def _resubmit(self, interrupt: Interrupt) -> None:
         old = self._work[interrupt.attempt_id]
-        remaining = interrupt.remaining
-        self._serial += 1
-        number = old.attempt.number + 1
-        attempt = msgspec.structs.replace(
-            old.attempt,
-            id=f"{old.attempt.job_id}#{number}",
-            serial=self._serial,
-            number=number,
-            walltime_us=self._resumed_walltime_us(old, interrupt),
-            queued_us=self.now_us,
-            priority=interrupt.priority,
+        attempt = self._next_attempt(
+            old.attempt, self._resumed_walltime_us(old, interrupt), interrupt.priority
         )
+        checkpointing = resumed(old.checkpointing, interrupt.remaining)
+        self._submit_again(attempt, old, self._resumed_profile(old, interrupt), checkpointing)
+
+    def _retry(self, failed: _Work) -> None:
+        """Put a job back into the queue, whole, after an error was detected when it ended.
+
+        When the error struck is not known, so no checkpoint can be trusted either: what earlier
+        attempts had kept is lost.
+        """
+        job_id = failed.attempt.job_id
+        self._need_registration(failed.attempt.id)
+        for record in self._kept.pop(job_id, ()):
+            record.void = True
+        first, profiles = self._work[job_id], self._profiles[failed.workload]
+        attempt = self._next_attempt(failed.attempt, first.attempt.walltime_us, Priority.REGULAR)
+        profile = retried_profile(profiles[first.profile], profiles[failed.profile])
+        self._submit_again(attempt, first, profile, first.checkpointing)
+
+    def _next_attempt(self, last: Attempt, walltime_us: int, priority: int) -> Attempt:
+        self._serial += 1
+        return msgspec.structs.replace(
+            last,
+            id=f"{last.job_id}#{last.number + 1}",
+            serial=self._serial,
+            number=last.number + 1,
+            walltime_us=walltime_us,
+            queued_us=self.now_us,
+            priority=priority,
+        )
+
+    def _submit_again(
+        self, attempt: Attempt, old: _Work, profile: dict[str, Any],
+        checkpointing: Checkpointing | None,
+    ) -> None:  # fmt: skip
+        """Register an attempt and its profile, and queue it."""
         profile_name = (
             f"{attempt.id.partition('!')[2]}:{old.profile.partition(':')[2] or old.profile}"
         )
-        profile = self._resumed_profile(old, interrupt)
         self._profiles[old.workload][profile_name] = profile
         self._registered.add(attempt.id)
-        work = _Work(attempt, old.workload, profile_name, resumed(old.checkpointing, remaining))
+        work = _Work(attempt, old.workload, profile_name, checkpointing)
         self._register(work, profile)
         self._enqueue(attempt, work)
         self._changes.resubmitted.append(attempt)
@@ -473,6 +510,7 @@ class Session:
 
     def _plan(self) -> None:
         changes, self._changes = self._changes, Changes()
+        changes.failed_under = [a for a in changes.failed_under if a in self._running]
         for proposal in self._policy.plan(self, changes):
             if isinstance(proposal, Start):
                 self._start(proposal)

@@ -7,6 +7,7 @@ and reservations).
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -124,9 +125,17 @@ class CountedPlan:
         self._change(max(end, self._now_us), size)
         self._opened_us = max(self._opened_us, end)
 
-    def failed(self, nodes: list[int]) -> None:
-        """Nodes went down: they are unusable over the whole plan until their repair."""
+    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
+        """Nodes went down: they are unusable over the whole plan until their repair.
+
+        ``under`` names the attempts that still hold some of them, once for each such node: what is
+        dead already is not taken a second time.
+        """
         self._change(FOREVER_US, -len(nodes))
+        for attempt_id in under:
+            size, end = self._holds[attempt_id]
+            self._holds[attempt_id] = size - 1, end
+            self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int]) -> None:
         """Nodes are up again."""
@@ -168,15 +177,19 @@ class CountedPlan:
             last, self._opened_us,
         )  # fmt: skip
 
-    def backfill(self, queue: SortedQueue, depth: int) -> None:
-        """Rebuild with at most ``depth`` reservations for attempts that cannot start now."""
+    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
+        """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
+
+        ``first``: the first ``depth`` of the queue take them, also those that can start now.
+        """
         self._settle(queue, 0)
         plan = self._plan
         plan.copy_from(self._base)
         plan.room_for(len(queue))
         plan.n = counts.backfill(
-            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, len(queue), depth
-        )
+            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, len(queue), depth,
+            first,
+        )  # fmt: skip
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """The nodes reserved for a queue position: none in particular."""

@@ -6,7 +6,7 @@ plan is maintained, and the placement (the kind of plan underneath).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.policies.base import Changes, Reject, Start, View
 from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.queue import LONGEST_US, SortedQueue
+from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import QueueOrder, fcfs
 
 ALL = -1
@@ -67,12 +67,12 @@ class AvailabilityPlan(Protocol):
     ) -> None: ...
     def held(self, running: Running) -> None: ...
     def ended(self, running: Running) -> None: ...
-    def failed(self, nodes: list[int]) -> None: ...
+    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
     def rejuvenated(self, nodes: list[int]) -> None: ...
     def append(self, queue: SortedQueue, first: int, last: int) -> None: ...
     def rebuild(self, queue: SortedQueue) -> None: ...
     def compress(self, queue: SortedQueue, last: int) -> None: ...
-    def backfill(self, queue: SortedQueue, depth: int) -> None: ...
+    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None: ...
     def nodes_at(self, position: int) -> NodeSet | None: ...
 
 
@@ -90,6 +90,11 @@ class ListScheduling:
         Added to every walltime in the plan.
     placement : callable
         Makes the plan for a number of nodes.
+    first : bool
+        The first ``depth`` attempts of the queue take the reservations, also those that can start
+        now (Algorithm 1 of Benoit et al., RR-9296); plays no part where depth is ALL.
+    seed : int
+        For a queue order that is drawn.
     """
 
     def __init__(
@@ -99,12 +104,14 @@ class ListScheduling:
         maintenance: str = "compression",
         margin_us: int = 0,
         placement: Callable[[int], AvailabilityPlan] = CountedPlan,
+        first: bool = False,
+        seed: int = 0,
     ) -> None:
-        self._queue = SortedQueue(order, margin_us)
+        self._queue = SortedQueue(order, margin_us, seed)
         self._depth = depth
         self._upkeep = MAINTENANCE[maintenance]
-        self._margin_us = margin_us
         self._placement = placement
+        self._first = first
         self._plan: AvailabilityPlan | None = None
 
     def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
@@ -112,6 +119,7 @@ class ListScheduling:
         plan = self._plan
         if plan is None:
             plan = self._plan = self._placement(view.n_nodes)
+            self._queue.on_machine(view.n_nodes)
         plan.advance(view.now_us)
         rejected = [
             Reject(attempt.id, f"asks for {attempt.n_nodes} of {view.n_nodes} nodes")
@@ -122,7 +130,7 @@ class ListScheduling:
         if self._depth == ALL:
             self._maintain(plan, upkeep)
         else:
-            plan.backfill(self._queue, self._depth)
+            plan.backfill(self._queue, self._depth, self._first)
         return [*rejected, *self._start_due(plan, view.now_us)]
 
     def _take_in(self, plan: AvailabilityPlan, view: View, changes: Changes) -> tuple[Upkeep, int]:
@@ -135,7 +143,7 @@ class ListScheduling:
             plan.held(running)
             kinds.add("priority")
         if changes.failed_nodes:
-            plan.failed(changes.failed_nodes)
+            plan.failed(changes.failed_nodes, changes.failed_under)
             kinds.add("failure")
         if changes.rejuvenated_nodes:
             plan.rejuvenated(changes.rejuvenated_nodes)
@@ -164,7 +172,7 @@ class ListScheduling:
     def _start_due(self, plan: AvailabilityPlan, now_us: int) -> list[Start]:
         starts = []
         for position, attempt in self._queue.take_due(now_us):
-            end_us = now_us + min(attempt.walltime_us + self._margin_us, LONGEST_US)
+            end_us = now_us + self._queue.duration_of(attempt)
             nodes = plan.nodes_at(position)
             plan.started(attempt.id, attempt.n_nodes, end_us, nodes)
             starts.append(Start(attempt.id, nodes))

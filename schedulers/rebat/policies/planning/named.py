@@ -7,6 +7,7 @@ the reservations, one for each position of the queue from its head on.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class NamedPlan:
         slices.give_nodes(self._table, nodes.intervals, self._now_us, end)
         self._opened_us = max(self._opened_us, end)
 
-    def failed(self, nodes: list[int]) -> None:
+    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Nodes went down: they are unusable until their repair, and nothing stays reserved."""
         named.clear(self._table)
         dead = NodeSet.of(nodes)
@@ -127,10 +128,13 @@ class NamedPlan:
         )
         self._place(queue, last)
 
-    def backfill(self, queue: SortedQueue, depth: int) -> None:
-        """Rebuild with at most ``depth`` reservations for attempts that cannot start now."""
+    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
+        """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
+
+        ``first``: the first ``depth`` of the queue take them, also those that can start now.
+        """
         self._settle(len(queue))
-        named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth)
+        named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth, first)
         self._tell(queue)
 
     def nodes_at(self, position: int) -> NodeSet | None:

@@ -8,10 +8,7 @@ import numpy as np
 
 from rebat.core.attempts import Attempt
 from rebat.kernels.counts import NEVER, take_due
-from rebat.policies.queue_order import Key, QueueOrder
-
-LONGEST_US = 2**60
-"""Walltimes are cut here in plans, so that a date plus a walltime never overflows."""
+from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 
 
 class SortedQueue:
@@ -19,11 +16,20 @@ class SortedQueue:
 
     ``size``, ``duration`` and ``start`` are int64 arrays of which the first ``len(queue)`` entries
     count; ``start`` is NEVER where an attempt holds no reservation.
+
+    Parameters
+    ----------
+    order : QueueOrder
+    margin_us : int
+        Added to every walltime; below 0 where walltimes are known to hold that much slack.
+    seed : int
+        For an order that is drawn.
     """
 
-    def __init__(self, order: QueueOrder, margin_us: int = 0) -> None:
+    def __init__(self, order: QueueOrder, margin_us: int = 0, seed: int = 0) -> None:
         self._order = order
         self._margin_us = margin_us
+        self._seed = seed
         self._keys: list[Key] = []
         self.attempts: list[Attempt] = []
         self.size, self.duration, self.start, self._positions = (
@@ -49,9 +55,17 @@ class SortedQueue:
             for array in (self.size, self.duration, self.start):
                 array[at + 1 : n + 1] = array[at:n].copy()
         self.size[at] = attempt.n_nodes
-        self.duration[at] = min(attempt.walltime_us + self._margin_us, LONGEST_US)
+        self.duration[at] = self.duration_of(attempt)
         self.start[at] = NEVER
         return at
+
+    def on_machine(self, n_nodes: int) -> None:
+        """Tell the order how large the machine is, before anything is added."""
+        self._order = bound(self._order, n_nodes, self._margin_us, self._seed)
+
+    def duration_of(self, attempt: Attempt) -> int:
+        """How long an attempt lasts in plans, at least one tick."""
+        return planned_us(attempt, self._margin_us)
 
     def take_due(self, now_us: int) -> list[tuple[int, Attempt]]:
         """Remove the attempts whose reserved start has come; with their former positions."""

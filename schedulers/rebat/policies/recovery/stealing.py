@@ -22,12 +22,13 @@ from rebat.models.checkpoint import (
 )
 from rebat.policies.base import Action, Failure, Interrupt, Resume, View
 from rebat.policies.recovery.victims import (
-    RELEASE,
     Candidate,
     Criterion,
+    ReleaseOf,
     Steal,
     VictimKey,
     earliest_end,
+    original_release,
 )
 
 
@@ -52,8 +53,10 @@ class NodeStealing:
         Whether to steal from it.
     timing : RemainingRule
         When to interrupt it, and what it keeps.
+    release : ReleaseOf
+        Release date of an attempt, for the victim rule and the criterion.
     semantics : 'paper' or 'authors'
-        Whose release date a resubmission has, and how long T2 and T3 wait in a recovery.
+        What remains of an interrupted attempt where the two differ.
     """
 
     def __init__(
@@ -61,13 +64,14 @@ class NodeStealing:
         victim: VictimKey,
         criterion: Criterion,
         timing: RemainingRule = since_last_checkpoint,
+        release: ReleaseOf = original_release,
         semantics: Semantics = "paper",
     ) -> None:
         self._key = victim
         self._criterion = criterion
         self._timing = timing
         self._semantics: Semantics = semantics
-        self._release = RELEASE[semantics]
+        self._release = release
         self._pending: dict[str, PendingSteal] = {}
         self._cancelled: frozenset[str] = frozenset()
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import msgspec
 
 from rebat.core.attempts import Attempt, Running
-from rebat.core.options import Semantics
 from rebat.core.units import FOREVER_US
 from rebat.models.checkpoint import (
     RemainingRule,
@@ -24,19 +23,19 @@ from rebat.models.checkpoint import (
 ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
 
-def release_in_paper(attempt: Attempt) -> tuple[int, int]:
-    """Release of the original job; equal dates by order in the workload."""
+def original_release(attempt: Attempt) -> tuple[int, int]:
+    """The paper: release of the original job; equal dates by order in the workload."""
     return attempt.submit_us, attempt.job_serial
 
 
-def release_in_program(attempt: Attempt) -> tuple[int, int]:
-    """In the authors' program a resubmission is released when it is resubmitted."""
+def resubmission_release(attempt: Attempt) -> tuple[int, int]:
+    """The authors' program: a resubmission is released when it is resubmitted."""
     return attempt.queued_us, attempt.serial
 
 
-RELEASE: dict[Semantics, ReleaseOf] = {
-    "paper": release_in_paper,
-    "authors": release_in_program,
+RELEASES: dict[str, ReleaseOf] = {
+    "original": original_release,
+    "resubmission": resubmission_release,
 }
 
 

@@ -1,0 +1,311 @@
+"""A campaign file and the runs it stands for.
+
+The file (TOML) names workloads, then says in one or more ``[[grid]]`` tables which policies meet
+them under which failures; ``campaigns/README.md`` shows it. Every duration is in human units.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from rebat.campaign.spec import CheckpointModel, FailureScenario, RunSpec, Source
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.files import read_text
+from rebat.core.units import parse_duration
+from rebat.models.checkpoint import Rounding
+from rebat.workloads.trace import TraceOptions, trace_options
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+Duration = str | float
+Durations = Duration | list[Duration]
+
+
+class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[grid.failures]``: every MTBF with every downtime and every seed."""
+
+    mtbf: Durations
+    downtime: Durations = "1h"
+    seeds: list[int] = msgspec.field(default_factory=lambda: [0])
+    model: str = "authors"
+    horizon: Duration = 5e6
+
+
+class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[grid.checkpoint]``; its MTBF is the failures' unless it says otherwise."""
+
+    model: Literal["none", "young-daly"] = "young-daly"
+    cost: Duration = "5min"
+    recovery: Duration = "5min"
+    rounding: Rounding = "ceil"
+    mtbf: Duration | None = None
+
+
+class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
+    failures and checkpoints, once per workload."""
+
+    name: str
+    workloads: list[str]
+    policies: list[str]
+    failure_free: list[str] = []
+    failures: FailuresIn | None = None
+    checkpoint: CheckpointIn | None = None
+    nodes: int | None = None
+    window: str = "auto"
+    select: str = "auto"
+
+
+class Campaign(msgspec.Struct, frozen=True):
+    """A campaign file, read and checked; ``path`` is the file."""
+
+    path: Path
+    name: str
+    workloads: dict[str, Source]
+    grids: list[GridIn]
+
+
+_TOP = ("name", "workloads", "grid")
+_GENERATED = ("generator", "seed")
+_TRACE = ("file", *TraceOptions.__struct_fields__)
+_TRACE_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("n_nodes", "cap", "max_jobs"), (int,)),
+    **dict.fromkeys(("first_s", "last_s"), (float, int)),
+    "months": (str, list),
+}
+"""TOML types of trace options; the others are texts."""
+
+
+def read_campaign(path: Path, trace: Path | None = None) -> Campaign:
+    """Read a campaign file and check its form and every name in it.
+
+    Parameters
+    ----------
+    path : Path
+        The TOML file; files that it names are looked for from its folder on.
+    trace : Path, optional
+        Takes the place of the file of every workload that has one.
+
+    Raises
+    ------
+    InputError
+        With the file and the key, before anything runs.
+    """
+    try:
+        document = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", str(path)) from None
+    try:
+        campaign = _campaign(path, document, trace)
+        for spec in expand(campaign):
+            _check_names(spec)
+    except InputError as error:
+        raise error.at(str(path)) from None
+    return campaign
+
+
+def expand(campaign: Campaign) -> list[RunSpec]:
+    """Every run of every grid, in the order of the file.
+
+    Runs of two grids may be the same but for the grid's name; they have one key (`keys`) and are
+    run once.
+    """
+    return [
+        spec
+        for index, grid in enumerate(campaign.grids)
+        for spec in _expand_grid(grid, campaign.workloads, f"grid[{index}]")
+    ]
+
+
+def _campaign(path: Path, document: dict[str, Any], trace: Path | None) -> Campaign:
+    _known_keys(document, _TOP, "")
+    tables = _required(document, "workloads", dict, "a table [workloads.NAME] per workload")
+    workloads = {
+        name: _source(table, f"workloads.{name}", path.parent, trace)
+        for name, table in tables.items()
+    }
+    rows = _required(document, "grid", list, "one or more tables [[grid]]")
+    grids = [_grid(row, f"grid[{index}]", workloads) for index, row in enumerate(rows)]
+    _distinct([grid.name for grid in grids], "grid: name")
+    name = document.get("name", path.stem)
+    if not isinstance(name, str) or not name or "/" in name:
+        raise InputError(f"is {name!r}", "name", "a text without '/'")
+    return Campaign(path, name, workloads, grids)
+
+
+def _source(table: Any, where: str, folder: Path, trace: Path | None) -> Source:
+    if not isinstance(table, dict) or ("generator" in table) == ("file" in table):
+        raise InputError("is no workload", where, "a table with either generator or file")
+    if "generator" in table:
+        _known_keys(table, _GENERATED, where)
+        return _convert(table, Source, where)
+    _known_keys(table, _TRACE, where)
+    options = {key: value for key, value in table.items() if key != "file"}
+    for key, value in options.items():
+        kinds = _TRACE_KINDS.get(key, (str,))
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise InputError(f"is {value!r}", f"{where}.{key}", kinds[0].__name__)
+    file = _convert({"file": table["file"]}, Source, where).file or ""
+    path = trace.absolute() if trace else folder.absolute() / file
+    if not path.is_file():
+        raise InputError(f"no file {path.name!r}", f"{where}.file", f"a file in {path.parent}")
+    return Source(file=str(path), options=options)
+
+
+def _grid(table: Any, where: str, workloads: Mapping[str, Source]) -> GridIn:
+    if not isinstance(table, dict):
+        raise InputError("is no table", where, "[[grid]]")
+    _known_keys(table, GridIn.__struct_fields__, where)
+    for key, kind in (("failures", FailuresIn), ("checkpoint", CheckpointIn)):
+        if isinstance(table.get(key), dict):
+            _known_keys(table[key], kind.__struct_fields__, f"{where}.{key}")
+    grid = _convert(table, GridIn, where)
+    for key in ("workloads", "policies", "failure_free"):
+        _distinct(getattr(grid, key), f"{where}.{key}")
+    for name in grid.workloads:
+        if name not in workloads:
+            raise unknown_name("workload", name, workloads).at(f"{where}.workloads")
+    if not grid.workloads or not (grid.policies or grid.failure_free):
+        raise InputError("has nothing to run", where, "workloads and policies")
+    if grid.nodes is not None and grid.nodes < 1:
+        raise InputError(f"is {grid.nodes}", f"{where}.nodes", "at least 1")
+    return grid
+
+
+def _expand_grid(
+    grid: GridIn, workloads: Mapping[str, Source], where: str
+) -> Iterator[RunSpec]:  # fmt: skip
+    scenarios = _scenarios(grid.failures, f"{where}.failures")
+    for workload in grid.workloads:
+        base = RunSpec(
+            grid=grid.name, workload=workload, policy="", source=workloads[workload],
+            nodes=grid.nodes, window=grid.window, select=grid.select,
+        )  # fmt: skip
+        for policy in grid.failure_free:
+            yield msgspec.structs.replace(base, policy=policy)
+        for scenario, policy in itertools.product(scenarios, grid.policies):
+            checkpoint = _checkpoint(grid.checkpoint, scenario, f"{where}.checkpoint")
+            yield msgspec.structs.replace(
+                base, policy=policy, failures=scenario, checkpoint=checkpoint
+            )
+
+
+def _scenarios(failures: FailuresIn | None, where: str) -> list[FailureScenario | None]:
+    if failures is None:
+        return [None]
+    _distinct(failures.seeds, f"{where}.seeds")
+    if not failures.seeds or min(failures.seeds) < 0:
+        raise InputError(f"is {failures.seeds}", f"{where}.seeds", "whole numbers, 0 or more")
+    horizon_s = _seconds(failures.horizon, f"{where}.horizon")
+    return [
+        FailureScenario(failures.model, mtbf_s, downtime_s, seed, horizon_s)
+        for mtbf_s in _seconds_each(failures.mtbf, f"{where}.mtbf")
+        for downtime_s in _seconds_each(failures.downtime, f"{where}.downtime")
+        for seed in failures.seeds
+    ]
+
+
+def _checkpoint(
+    checkpoint: CheckpointIn | None, scenario: FailureScenario | None, where: str
+) -> CheckpointModel | None:
+    if checkpoint is None or checkpoint.model == "none":
+        return None
+    if checkpoint.mtbf is None and scenario is None:
+        raise InputError("the Young/Daly period needs an MTBF", where, "mtbf, or failures")
+    mtbf = checkpoint.mtbf if checkpoint.mtbf is not None else scenario and scenario.mtbf_s
+    return CheckpointModel(
+        _seconds(mtbf or 0.0, f"{where}.mtbf"),
+        _seconds(checkpoint.cost, f"{where}.cost"),
+        _seconds(checkpoint.recovery, f"{where}.recovery"),
+        checkpoint.rounding,
+    )
+
+
+def _check_names(spec: RunSpec) -> None:
+    """Everything that is looked up by name or parsed later must be there now."""
+    from rebat.metrics.summary import parse_selection, parse_window
+    from rebat.models.failures import failure_model
+    from rebat.policies.presets import preset
+    from rebat.workloads.generate import GENERATORS
+
+    place = f"grid {spec.grid!r}"
+    generator = spec.source.generator
+    if generator is not None and generator not in GENERATORS:
+        raise unknown_name("generator", generator, GENERATORS).at(f"workloads.{spec.workload}")
+    for where, check in (
+        (f"{place}: policies", lambda: preset(spec.policy)),
+        (f"{place}: window", lambda: parse_window(spec.window)),
+        (f"{place}: select", lambda: parse_selection(spec.select)),
+        (f"{place}: failures.model", lambda: spec.failures and failure_model(spec.failures.model)),
+        (f"workloads.{spec.workload}", lambda: _check_import(spec.source)),
+    ):
+        try:
+            check()
+        except InputError as error:
+            raise error.at(where) from None
+
+
+def _check_import(source: Source) -> None:
+    """A file's ending must be known, and its options fit it."""
+    from rebat.workloads.load import READERS
+
+    if source.file is None:
+        return
+    ending = Path(Path(source.file).name.removesuffix(".gz")).suffix.lower()
+    if ending not in READERS:
+        raise unknown_name("kind of workload", ending, READERS)
+    if ending == ".json" and source.options:
+        raise InputError(f"{', '.join(source.options)}: for .swf and .csv traces only")
+    trace_options(dict(source.options))
+
+
+def _seconds_each(values: Durations, where: str) -> list[float]:
+    seconds = [_seconds(v, where) for v in (values if isinstance(values, list) else [values])]
+    if not seconds:
+        raise InputError("is empty", where, "one or more durations")
+    _distinct(seconds, where)
+    return seconds
+
+
+def _seconds(value: Duration, where: str) -> float:
+    try:
+        seconds = parse_duration(value)
+    except InputError as error:
+        raise error.at(where) from None
+    if seconds <= 0:
+        raise InputError(f"is {value!r}", where, "a duration above 0")
+    return seconds
+
+
+def _known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            error = unknown_name("key", key, known)
+            raise error.at(where) if where else error
+
+
+def _required(table: Mapping[str, Any], key: str, kind: type, expected: str) -> Any:
+    value = table.get(key)
+    if not isinstance(value, kind) or not value:
+        raise InputError("is missing" if value is None else "is wrong or empty", key, expected)
+    return value
+
+
+def _convert(table: Mapping[str, Any], kind: type[_T], where: str) -> _T:
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:  # "what - at `$.place`"
+        what, _, place = str(error).partition(" - at ")
+        inner = place.strip("`").removeprefix("$").removeprefix(".")
+        raise InputError(what, f"{where}.{inner}" if inner else where) from None
+
+
+def _distinct(values: Sequence[Any], where: str) -> None:
+    twice = [value for value in dict.fromkeys(values) if list(values).count(value) > 1]
+    if twice:
+        raise InputError(f"has {twice[0]!r} twice", where)

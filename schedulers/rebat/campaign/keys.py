@@ -1,0 +1,103 @@
+"""A run's key: the hash of all that determines its result, and of nothing else.
+
+Names of grids, of workloads and of files, and aliases of policies, do not count; the content of
+the input does. ``RESULTS_FORMAT`` stands for the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.campaign.spec import RunSpec, Source
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
+from rebat.metrics.summary import parse_selection, parse_window
+from rebat.policies.presets import preset
+from rebat.workloads.generate import GENERATORS
+
+RESULTS_FORMAT = 1
+"""Raise it with every change that makes a run's result another: of its form, or of its numbers."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A run with its key, what the key was made of, and the hash of its workload's content."""
+
+    spec: RunSpec
+    key: str
+    identity: dict[str, Any]
+    content: str
+
+
+def keyed(specs: Iterable[RunSpec]) -> list[Run]:
+    """The runs with their keys; every input is read once.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read.
+    """
+    contents: dict[str, str] = {}
+    runs = []
+    for spec in specs:
+        name = canonical(msgspec.to_builtins(spec.source))
+        if name not in contents:
+            contents[name] = content_hash(spec.source)
+        runs.append(_run(spec, contents[name]))
+    return runs
+
+
+def content_hash(source: Source) -> str:
+    """sha256 of a file as it is, or of the jobs that a generator makes."""
+    if source.file is None:
+        return hashlib.sha256(_jobs_bytes(generated(source))).hexdigest()
+    try:
+        return hashlib.sha256(Path(source.file).read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror}", source.file) from None
+
+
+def generated(source: Source) -> Workload:
+    """The workload of a generator."""
+    return GENERATORS[source.generator or ""](source.seed)
+
+
+def identity(spec: RunSpec, content: str) -> dict[str, Any]:
+    """All that determines a run's result, as plain JSON values without names or paths."""
+    workload: dict[str, Any] = {"sha256": content}
+    if spec.source.file is not None:
+        workload["options"] = spec.source.options
+        workload["reader"] = Path(Path(spec.source.file).name.removesuffix(".gz")).suffix.lower()
+    value: dict[str, Any] = msgspec.to_builtins(
+        {
+            "format": RESULTS_FORMAT,
+            "workload": workload,
+            "policy": preset(spec.policy).axes,
+            "nodes": spec.nodes,
+            "failures": spec.failures,
+            "checkpoint": spec.checkpoint,
+            "window": parse_window(spec.window),
+            "select": parse_selection(spec.select),
+        }
+    )
+    return value
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling per value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _run(spec: RunSpec, content: str) -> Run:
+    what = identity(spec, content)
+    key = hashlib.sha256(canonical(what).encode()).hexdigest()
+    return Run(spec=spec, key=key, identity=what, content=content)
+
+
+def _jobs_bytes(workload: Workload) -> bytes:
+    return msgspec.json.encode([workload.n_nodes, workload.jobs, workload.profiles])

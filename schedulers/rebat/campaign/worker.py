@@ -1,0 +1,127 @@
+"""What a worker does: simulate one run and write its result, or why there is none."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from rebat.campaign.keys import Run, canonical, content_hash, generated
+from rebat.campaign.single import RunResult, simulate, write_run
+from rebat.campaign.spec import CheckpointModel, RunSpec, Source
+from rebat.campaign.store import Result, Store
+from rebat.core.errors import InputError, RebatError
+from rebat.core.jobs import Workload
+from rebat.metrics.summary import Measures, as_json, parse_selection, parse_window
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures import generate_events
+from rebat.policies.presets import preset
+from rebat.workloads.load import load_workload
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What a worker gets: a run, where its result goes, and whether to keep its files."""
+
+    run: Run
+    results: Path
+    keep: bool
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a worker says of a run whose result it has written."""
+
+    key: str
+    error: str | None
+    seconds: float
+
+
+def perform(task: Task) -> Outcome:
+    """Simulate one run and write its result, or why there is none; runs in a worker."""
+    began = time.perf_counter()
+    run, store = task.run, Store(task.results)
+    try:
+        result = simulate_spec(run.spec, run.content)
+        if task.keep:
+            write_run(store.run_folder(run.key), result, {"run": run.identity})
+        done = Result(
+            key=run.key, status="ok", identity=run.identity, metrics=as_json(result.summary)
+        )
+    except Exception as error:
+        done = _failed(run, _line(error, run.spec))
+    store.write(done)
+    return Outcome(run.key, done.error, time.perf_counter() - began)
+
+
+def lost(task: Task, reason: str) -> Outcome:
+    """Record a run whose worker died."""
+    Store(task.results).write(_failed(task.run, reason))
+    return Outcome(task.run.key, reason, 0.0)
+
+
+def simulate_spec(spec: RunSpec, content: str) -> RunResult:
+    """Run one point of the grid.
+
+    Raises
+    ------
+    InputError
+        For inputs that cannot be run, or whose content is another than when the campaign began.
+    BatsimAbort
+        For what a real Batsim would have died on.
+    """
+    source = canonical(msgspec.to_builtins(spec.source))
+    n_nodes = spec.nodes or _loaded(source, content).n_nodes
+    drawn = spec.failures
+    events = [] if drawn is None else generate_events(
+        drawn.model, drawn.mtbf_s, drawn.downtime_s, n_nodes,
+        horizon_s=drawn.horizon_s, seed=drawn.seed,
+    )  # fmt: skip
+    return simulate(
+        _prepared(source, content, n_nodes, spec.checkpoint),
+        preset(spec.policy),
+        n_nodes=n_nodes,
+        machine_events=events,
+        measures=Measures(parse_window(spec.window), parse_selection(spec.select)),
+    )
+
+
+@lru_cache(maxsize=8)
+def _loaded(source: str, content: str) -> Workload:
+    """A workload, read once per process; ``content`` is what it must hash to."""
+    where = msgspec.json.decode(source, type=Source)
+    if where.file is None:
+        return generated(where)
+    if content_hash(where) != content:
+        raise InputError("changed while the campaign ran", Path(where.file).name)
+    return load_workload(Path(where.file), **where.options)
+
+
+@lru_cache(maxsize=16)
+def _prepared(
+    source: str, content: str, n_nodes: int, checkpoint: CheckpointModel | None
+) -> Workload:
+    """A workload with its checkpoints, made once per process."""
+    workload = _loaded(source, content)
+    if checkpoint is None:
+        return workload
+    return add_young_daly(
+        workload,
+        n_nodes=n_nodes,
+        mtbf_s=checkpoint.mtbf_s,
+        cost_s=checkpoint.cost_s,
+        recovery_s=checkpoint.recovery_s,
+        rounding=checkpoint.rounding,
+    )
+
+
+def _failed(run: Run, error: str) -> Result:
+    return Result(key=run.key, status="failed", identity=run.identity, error=error)
+
+
+def _line(error: Exception, spec: RunSpec) -> str:
+    """An error in one line that is the same wherever the campaign runs."""
+    text = str(error) if isinstance(error, RebatError) else f"{type(error).__name__}: {error}"
+    if spec.source.file:
+        text = text.replace(spec.source.file, Path(spec.source.file).name)
+    return " ".join(text.split())

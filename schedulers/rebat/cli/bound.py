@@ -1,0 +1,172 @@
+"""``rebat bound``: how good a makespan can be, and how bad a proved heuristic's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from rebat.cli.types import FILE, NODES
+from rebat.core.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rebat.core.jobs import Workload
+
+
+class Instance(NamedTuple):
+    """Jobs and failure scenarios: times in `unit`, arrays as in ``models.silent_errors``."""
+
+    name: str
+    unit: str
+    n_procs: int
+    times: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    failures: NDArray[np.int64]
+    released_together: bool
+
+
+@click.command()
+@click.argument("workload", type=FILE)
+@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")
+@click.option("--failures-of", type=click.Path(path_type=Path), help="Take the failed attempts of each job from this run: a jobs.csv, or its folder (default: those written in the workload).")  # fmt: skip
+def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
+    """Lower bounds on the makespan of WORKLOAD, and the ratios proved for R-LIST and R-SHELF.
+
+    WORKLOAD is any workload that 'rebat run' takes, or a job set of 'rebat makespan'. The bounds
+    are equations 5 and 6 of RR-9296: the longest chain of attempts of one job, and the total area
+    over the nodes. As the proofs of propositions 1 and 2 use nothing else, ratio times bound is a
+    guarantee.
+
+    \b
+    Example, how far from the optimum a run may be:
+      rebat bound jobs.json --failures-of out/r-list-0
+    """
+    instance = read_instance(workload, nodes, failures_of)
+    for line in _lines(instance):
+        click.echo(line)
+
+
+def read_instance(path: Path, nodes: int | None, failures_of: Path | None) -> Instance:
+    """The jobs and scenarios of a job set or workload file."""
+    from rebat.campaign.makespan import read_job_set
+    from rebat.workloads.load import load_workload
+
+    if not _is_job_set(path):
+        return _of_workload(load_workload(path), nodes, failures_of)
+    if nodes is not None or failures_of is not None:
+        raise InputError("--nodes and --failures-of are for workloads", str(path))
+    jobs = read_job_set(path)
+    return Instance(jobs.id, "units", jobs.n_procs, jobs.times, jobs.sizes, jobs.failures, True)
+
+
+def _is_job_set(path: Path) -> bool:
+    import msgspec
+
+    from rebat.core.files import read_text
+
+    if not path.name.removesuffix(".gz").endswith(".json"):
+        return False
+    try:
+        return "P" in msgspec.json.decode(read_text(path), type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return False  # the workload reader says what is wrong with it
+
+
+def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
+    """Whole microseconds; what is rejected or killed at its walltime counts as far as it runs."""
+    import numpy as np
+
+    from rebat.core.jobs import duration_us
+    from rebat.models.silent_errors import errors_left
+
+    n_procs = nodes or jobs.n_nodes
+    kept = [job for job in jobs.jobs if job.n_nodes <= n_procs]
+    if not kept:
+        raise InputError("no job that fits the machine", jobs.name)
+    runs = [duration_us(jobs.profiles, job.profile) for job in kept]
+    ends = [job.walltime_us is None or t < job.walltime_us for job, t in zip(kept, runs, strict=True)]
+    if failures_of is None:
+        profiles = (jobs.profiles[job.profile] for job in kept)
+        failures = [errors_left(p) if end else 0 for p, end in zip(profiles, ends, strict=True)]
+    else:
+        counts = failed_attempts(failures_of)
+        failures = [counts.get(job.id, 0) for job in kept]
+    return Instance(
+        name=jobs.name,
+        unit="s",
+        n_procs=n_procs,
+        times=np.minimum(runs, [job.walltime_us or t for job, t in zip(kept, runs, strict=True)]),
+        sizes=np.array([job.n_nodes for job in kept], np.int64),
+        failures=np.array([failures], np.int64),
+        released_together=len({job.submit_us for job in kept}) == 1,
+    )
+
+
+def failed_attempts(run: Path) -> dict[str, int]:
+    """Executions of each job in a run that came to their end before its last one."""
+    from rebat.report.batsim_files import SUCCESS, read_jobs
+
+    counts: dict[str, int] = {}
+    for record in read_jobs(run).records:
+        if record.state in (SUCCESS, "COMPLETED_FAILED"):
+            job_id = record.job_id.partition("#")[0]
+            counts[job_id] = counts.get(job_id, -1) + 1
+    return counts
+
+
+def _lines(instance: Instance) -> list[str]:
+    from rebat.models.silent_errors import longest_chain, lower_bounds, total_area
+
+    times, sizes, failures, n_procs = (
+        instance.times, instance.sizes, instance.failures, instance.n_procs,
+    )  # fmt: skip
+    scale = 1e-6 if instance.unit == "s" else 1.0
+    columns = zip(
+        failures.sum(axis=1).tolist(),
+        (longest_chain(times, failures) * scale).tolist(),
+        (area * scale / n_procs for area in total_area(times, sizes, failures)),
+        (low * scale for low in lower_bounds(times, sizes, failures, n_procs)),
+        strict=True,
+    )
+    titles = ("scenario", "failures", "(5) t_max(f)", "(6) A(f)/P", "L(f)", "R-LIST-0", "LJF")
+    lines = [
+        f"{instance.name}: {len(times)} jobs on {n_procs} nodes; times in {instance.unit}",
+        _row(titles),
+    ]
+    greedy, reserving = 2 - 1 / n_procs, 3 - 4 / (n_procs + 1)
+    for scenario, (count, chain, area, low) in enumerate(columns):
+        guarantees = [low * ratio if instance.released_together else None
+                      for ratio in (greedy, reserving)]  # fmt: skip
+        lines.append(_row((scenario, count, chain, area, low, *guarantees)))
+    return lines + _guarantees(greedy, reserving, instance.released_together)
+
+
+def _row(cells: tuple[Any, ...]) -> str:
+    texts = [
+        "-" if cell is None else f"{cell:.6f}" if isinstance(cell, float) else str(cell)
+        for cell in cells
+    ]
+    return "".join(text.rjust(width) for text, width in zip(texts, (8, 10, *[20] * 5), strict=True))
+
+
+def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
+    lines = [
+        "No schedule ends before L(f), the larger of (5) and (6). Proved of the makespan:",
+        f"  R-LIST-0, any rule: at most (2 - 1/P) L(f) = {greedy:.6g} L(f), for any f "
+        "(proposition 2, section 4.2.2)",
+        f"  R-LIST-m with m > 0, rule LJF: at most (3 - 4/(P+1)) L(f) = {reserving:.6g} L(f), "
+        "for any f (proposition 1, section 4.2.1)",
+        "  R-SHELF-NB, rule LPT: at most 3 times the optimum without errors (NFDH, section 4.3)",
+        "  R-SHELF with errors: no constant, Omega(ln P) times the optimum for some f "
+        "(proposition 3, section 4.3)",
+    ]
+    if not together:
+        lines.append(
+            "The jobs are not released together: L(f) holds from the first submission on, "
+            "the ratios are proved for jobs released together only."
+        )
+    return lines

@@ -1,0 +1,190 @@
+"""``rebat campaign``: whole evaluations from one file, parallel and resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rebat.cli.types import FILE, FOLDER, NODES
+from rebat.core.errors import InputError
+from rebat.core.units import format_duration
+
+if TYPE_CHECKING:
+    from rebat.campaign.run import Campaign, OnProgress, Progress
+    from rebat.campaign.store import Status
+
+FILE_ARGUMENT = click.argument("file", type=FILE)
+RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, NAME being the file's).")  # fmt: skip
+TRACE = click.option("--trace", type=FILE, help="Use this trace or workload file in place of the one that FILE names.")  # fmt: skip
+
+
+def _with_file(command: Callable[..., None]) -> Callable[..., None]:
+    """What every subcommand takes: the campaign file, its results folder, and a trace."""
+    return FILE_ARGUMENT(RESULTS(TRACE(command)))
+
+
+@click.group()
+def campaign() -> None:
+    """Whole evaluations: workloads x policies x failures, parallel and resumable.
+
+    \b
+    Example, a few minutes on two cores:
+      rebat campaign run campaigns/node-stealing/quick.toml --workers 2
+      rebat campaign report campaigns/node-stealing/quick.toml
+    """
+
+
+@campaign.command()
+@_with_file
+@click.option("--workers", type=NODES, help="Worker processes (default: one per core).")
+@click.option("--executor", default="processes", show_default=True, help="processes, dask, or inline (no workers, to debug).")  # fmt: skip
+@click.option("--address", help="Dask scheduler to use, like tcp://127.0.0.1:8786 (default: a cluster of its own on this machine).")  # fmt: skip
+@click.option("--limit", type=NODES, help="At most so many runs now.")
+@click.option("--keep-runs", is_flag=True, help="Keep each run's files too, in RESULTS/folders/KEY.")  # fmt: skip
+@click.option("--retry-failed", is_flag=True, help="Run again what failed before.")
+def run(file: Path, results: Path | None, trace: Path | None, **options: Any) -> None:
+    """Run what FILE asks for and has no result yet.
+
+    It may be interrupted or killed at any moment and started again: only the runs that were being
+    simulated are lost. Exit status 1 when some run failed.
+    """
+    from rebat.campaign.run import run_campaign
+
+    if options["address"] is not None and options["executor"] != "dask":
+        raise InputError("is for Dask", "--address", "--executor dask")
+    folder = _folder(file, results, trace)
+    with _display() as on_progress:
+        status = run_campaign(file, folder, trace=trace, on_progress=on_progress, **options)
+    click.echo(f"{_sentence(status)}; results in {folder}")
+    if status.failed:
+        _show_failures(_open(file, trace), folder)
+        raise SystemExit(1)
+
+
+@campaign.command()
+@_with_file
+def status(file: Path, results: Path | None, trace: Path | None) -> None:
+    """Say how far FILE is: by grid, and which runs failed."""
+    from rebat.campaign.store import Store
+
+    opened, folder = _open(file, trace), _folder(file, results, trace)
+    store = Store(folder)
+    for grid in dict.fromkeys(run.spec.grid for run in opened.runs):
+        part = store.status([run for run in opened.runs if run.spec.grid == grid])
+        click.echo(f"{grid}: {_sentence(part)}")
+    whole = store.status(opened.runs)
+    stale = f"; {whole.stale} results of other runs (see clean)" if whole.stale else ""
+    click.echo(f"all, each run once: {_sentence(whole)}{stale}")
+    _show_failures(opened, folder)
+
+
+@campaign.command()
+@_with_file
+@click.option("--out", type=FOLDER, help="Where the report goes (default: RESULTS/report).")
+def report(file: Path, results: Path | None, trace: Path | None, out: Path | None) -> None:
+    """Write tables and figures of FILE's results."""
+    from rebat.campaign.store import TABLE, Store
+    from rebat.report.campaign_report import write_report
+
+    folder = _folder(file, results, trace)
+    if not (folder / TABLE).exists():
+        raise InputError("no results yet", str(folder), "rebat campaign run first")
+    opened = _open(file, trace)
+    Store(folder).write_tables(opened.name, opened.runs)  # also of a campaign that was killed
+    target = out or folder / "report"
+    write_report(folder, target)
+    click.echo(f"report in {target}")
+
+
+@campaign.command()
+@_with_file
+def clean(file: Path, results: Path | None, trace: Path | None) -> None:
+    """Remove results that belong to no run of FILE any more."""
+    from rebat.campaign.store import Store
+
+    opened, store = _open(file, trace), Store(_folder(file, results, trace))
+    if not store.folder.is_dir():
+        raise InputError("no results there", str(store.folder))
+    with store.locked():
+        removed = store.clean(opened.runs)
+        store.write_tables(opened.name, opened.runs)
+    click.echo(f"removed {removed} results of other runs from {store.folder}")
+
+
+def _open(file: Path, trace: Path | None) -> Campaign:
+    from rebat.campaign.run import open_campaign
+
+    return open_campaign(file, trace)
+
+
+def _folder(file: Path, results: Path | None, trace: Path | None) -> Path:
+    from rebat.campaign.grid import read_campaign
+
+    return results or Path("out") / "campaigns" / read_campaign(file, trace).name
+
+
+def _sentence(status: Status) -> str:
+    return f"{status.ok} of {status.total} runs done, {status.failed} failed, {status.missing} left"
+
+
+def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
+    from rebat.campaign.store import Store, labels
+
+    store = Store(folder)
+    failed = [
+        (run, result.error)
+        for run in opened.distinct.values()
+        if (result := store.read(run.key)) is not None and result.status == "failed"
+    ]
+    for run, error in failed[:most]:
+        which = ", ".join(str(value) for value in labels(run.spec).values() if value is not None)
+        click.echo(f"  failed: {which}: {error}", err=True)
+    if len(failed) > most:
+        click.echo(f"  ... and {len(failed) - most} more, see campaign.json", err=True)
+
+
+@contextmanager
+def _display() -> Iterator[OnProgress]:
+    """A live bar on a terminal; elsewhere a line now and then, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _line_by_line()
+        return
+    text = TextColumn("{task.fields[text]}")
+    with Bar(BarColumn(), text, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task("runs", total=None, text="")
+
+        def on_progress(now: Progress) -> None:
+            bar.update(task, total=now.total, completed=now.done + now.failed, text=_text(now))
+
+        yield on_progress
+
+
+def _line_by_line(every: int = 20) -> OnProgress:
+    """A line at the start, at the end and about so many times between."""
+    shown = -1
+
+    def on_progress(now: Progress) -> None:
+        nonlocal shown
+        step = (now.done + now.failed) * every // max(now.total, 1)
+        if step != shown or not (now.running or now.left):
+            shown = step
+            click.echo(_text(now), err=True)
+
+    return on_progress
+
+
+def _text(now: Progress) -> str:
+    eta = "" if now.eta_s is None else f" | ETA {format_duration(now.eta_s)}"
+    return (
+        f"{now.done}/{now.total} done | {now.running} running | {now.failed} failed"
+        f" | {now.left} left{eta}"
+    )

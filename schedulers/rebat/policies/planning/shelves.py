@@ -1,0 +1,62 @@
+"""R-SHELF: shelves of jobs that start together, for Batsim and the embedded engine.
+
+Section 4.3, Algorithm 2 of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria RR-9296, 2020. A new
+shelf is built only when nothing runs any more. What arrives, fails or comes back meanwhile waits
+for it: with jobs that arrive over time this is scheduling in batches (Shmoys et al., section 2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebat.policies.base import Changes, Reject, Start, View
+from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.queue_order import QueueOrder
+
+
+class Shelves:
+    """Fill one shelf after the other with the queue in its order.
+
+    Parameters
+    ----------
+    order : QueueOrder
+    backfill : bool
+        The parameter b: go on behind the first attempt that does not fit (first fit), or close the
+        shelf there (next fit).
+    margin_us, seed : int
+        For the order, see ``SortedQueue``; shelves themselves need no walltimes.
+    """
+
+    def __init__(
+        self, order: QueueOrder, backfill: bool, margin_us: int = 0, seed: int = 0
+    ) -> None:
+        self._queue = SortedQueue(order, margin_us, seed)
+        self._backfill = backfill
+        self._began = False
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+        """Start a shelf if the last one is over; jobs larger than the machine are rejected."""
+        if not self._began:
+            self._queue.on_machine(view.n_nodes)
+            self._began = True
+        decisions: list[Start | Reject] = []
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            if attempt.n_nodes > view.n_nodes:
+                reason = f"asks for {attempt.n_nodes} of {view.n_nodes} nodes"
+                decisions.append(Reject(attempt.id, reason))
+            else:
+                self._queue.add(attempt)
+        if not view.running:
+            self._fill_shelf(view)
+            due = self._queue.take_due(view.now_us)
+            decisions += [Start(attempt.id) for _, attempt in due]
+        return decisions
+
+    def _fill_shelf(self, view: View) -> None:
+        free = view.n_free
+        for position, attempt in enumerate(self._queue.attempts):
+            if attempt.n_nodes <= free:
+                free -= attempt.n_nodes
+                self._queue.start[position] = view.now_us
+            elif not self._backfill:
+                break

@@ -1,0 +1,51 @@
+"""Small campaigns for tests: files, and what a results folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.generate import synthetic
+
+WORKLOADS = """
+[workloads.one]
+file = "one.json"
+
+[workloads.two]
+file = "two.json"
+"""
+
+GRID = """
+[[grid]]
+name = "small"
+workloads = ["one", "two"]
+policies = ["baseline", "sfsj"]
+failure_free = ["baseline"]
+[grid.failures]
+mtbf = "30min"
+downtime = "10min"
+seeds = [0, 1]
+horizon = "10d"
+[grid.checkpoint]
+model = "young-daly"
+"""
+"""2 workloads x (2 policies x 2 seeds + 1 without failures) = 10 runs."""
+
+
+def campaign_file(folder: Path, grids: str = GRID, jobs: int = 30) -> Path:
+    """A campaign on two synthetic workloads, all files in one folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed, name in enumerate(("one", "two")):
+        write_workload(synthetic(seed, jobs), folder / f"{name}.json")
+    file = folder / "small.toml"
+    file.write_text(WORKLOADS + grids)
+    return file
+
+
+def contents(results: Path) -> dict[str, bytes]:
+    """Every file of a results folder but the log of times and the lock."""
+    return {
+        str(path.relative_to(results)): path.read_bytes()
+        for path in sorted(results.rglob("*"))
+        if path.is_file() and path.name not in ("timings.csv", ".lock")
+    }

@@ -1,0 +1,247 @@
+"""Campaigns: resumable at any moment, the same bytes whoever ran them and however often."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign import run as campaign_run
+from rebat.campaign.execute import TRIES, on_processes
+from rebat.campaign.run import Progress, run_campaign
+from rebat.campaign.store import Status, Store
+from rebat.campaign.worker import Outcome, Task, lost
+from rebat.core.errors import InputError
+from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.generate import synthetic
+from tests.campaign.builders import GRID, campaign_file, contents
+
+
+def run_here(file: Path, results: Path, **options) -> tuple[Status, list[Progress]]:
+    """A campaign in this process; its status and what it told."""
+    told: list[Progress] = []
+    status = run_campaign(file, results, executor="inline", on_progress=told.append, **options)
+    return status, told
+
+
+def n_run(told: list[Progress]) -> int:
+    """How many runs were run now."""
+    return len(told) - 1
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A campaign file and what its results are when nothing happens."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    file = campaign_file(folder)
+    run_here(file, folder / "r")
+    return file, contents(folder / "r")
+
+
+def test_a_second_start_runs_only_what_is_missing(tmp_path: Path, unbroken) -> None:
+    file, expected = unbroken
+    results = tmp_path / "r"
+    _, told = run_here(file, results, limit=4)
+    assert n_run(told) == 4
+    dates = {path: path.stat().st_mtime_ns for path in (results / "runs").iterdir()}
+    status, told = run_here(file, results)
+    assert n_run(told) == 6
+    assert (status.total, status.ok, status.missing) == (10, 10, 0)
+    assert all(path.stat().st_mtime_ns == date for path, date in dates.items())
+    assert contents(results) == expected
+    assert n_run(run_here(file, results)[1]) == 0
+
+
+def test_a_changed_input_runs_again_just_what_it_touches(tmp_path: Path) -> None:
+    file, results = campaign_file(tmp_path), tmp_path / "r"
+    run_here(file, results)
+    write_workload(synthetic(7, 30), tmp_path / "two.json")
+    status, told = run_here(file, results)
+    assert n_run(told) == 5
+    assert status.stale == 5
+    file.write_text(file.read_text().replace("seeds = [0, 1]", "seeds = [1, 2]"))
+    assert n_run(run_here(file, results)[1]) == 4
+    file.write_text(file.read_text().replace('name = "small"', 'name = "renamed"'))
+    assert n_run(run_here(file, results)[1]) == 0
+
+
+def test_a_failed_run_is_recorded_and_the_rest_is_done(tmp_path: Path) -> None:
+    """A profile that needs a network model cannot be run here."""
+    file, results = campaign_file(tmp_path), tmp_path / "r"
+    big = json.loads((tmp_path / "two.json").read_text())
+    big["jobs"][0]["profile"] = "network"
+    big["profiles"]["network"] = {"type": "parallel", "cpu": [1], "com": [1]}
+    (tmp_path / "two.json").write_text(json.dumps(big))
+    status, told = run_here(file, results)
+    assert (status.ok, status.failed, status.missing) == (5, 5, 0)
+    assert (told[-1].done, told[-1].failed, told[-1].left) == (5, 5, 0)
+    failures = json.loads((results / "campaign.json").read_text())["failures"]
+    assert {f["workload"] for f in failures} == {"two"}
+    assert all("profile" in f["error"] for f in failures)
+    assert str(tmp_path) not in (results / "campaign.json").read_text()
+    assert n_run(run_here(file, results)[1]) == 0
+    assert n_run(run_here(file, results, retry_failed=True)[1]) == 5
+
+
+def test_an_input_that_changes_meanwhile_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = campaign_file(tmp_path)
+
+    def perform_late(task: Task) -> Outcome:
+        write_workload(synthetic(9, 30), tmp_path / "one.json")
+        return perform(task)
+
+    perform = campaign_run.perform
+    monkeypatch.setattr(campaign_run, "perform", perform_late)
+    status, _ = run_here(file, tmp_path / "r")
+    assert (status.ok, status.failed) == (5, 5)
+
+
+def test_run_folders_on_request(tmp_path: Path, unbroken) -> None:
+    file, expected = unbroken
+    results = tmp_path / "r"
+    run_here(file, results, limit=3)
+    _, told = run_here(file, results, keep_runs=True)
+    assert n_run(told) == 10
+    folders = list((results / "folders").iterdir())
+    assert len(folders) == 10
+    assert all((folder / "rebat_jobs.csv").exists() for folder in folders)
+    found = contents(results)
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_progress_adds_up(unbroken, tmp_path: Path) -> None:
+    _, told = run_here(unbroken[0], tmp_path / "r", workers=3)
+    assert all(p.done + p.failed + p.running + p.left == p.total == 10 for p in told)
+    assert [p.running for p in told[-4:]] == [3, 2, 1, 0]
+    assert told[0].eta_s is None
+    assert told[-1].eta_s == 0
+
+
+def test_progress_counts_earlier_starts_and_what_a_limit_leaves(unbroken, tmp_path: Path) -> None:
+    first, second = (run_here(unbroken[0], tmp_path / "r", limit=n)[1] for n in (3, 4))
+    assert [(p.done, p.left + p.running) for p in (first[0], first[-1])] == [(0, 10), (3, 7)]
+    assert [(p.done, p.left + p.running) for p in (second[0], second[-1])] == [(3, 7), (7, 3)]
+    assert second[-1].running == 0
+
+
+def test_processes_and_dask_give_the_same_bytes(tmp_path: Path, unbroken) -> None:
+    pytest.importorskip("distributed")
+    file, expected = unbroken
+    for executor in ("processes", "dask"):
+        run_campaign(file, tmp_path / executor, workers=2, executor=executor)
+        assert contents(tmp_path / executor) == expected
+
+
+def test_a_dask_scheduler_that_is_not_there(tmp_path: Path, monkeypatch) -> None:
+    distributed = pytest.importorskip("distributed")
+
+    def refuse(*_args, **_options):
+        raise OSError("Timed out")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    address = "tcp://127.0.0.1:9"
+    with pytest.raises(InputError, match=address):
+        run_campaign(
+            campaign_file(tmp_path), tmp_path / "r", executor="dask", address=address, limit=1
+        )
+
+
+def die_on_three(number: int) -> str:
+    """A task that kills its worker when it is number 3."""
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"done {number}"
+
+
+def was_lost(number: int, reason: str) -> str:
+    return f"lost {number}: {reason}"
+
+
+def test_a_worker_that_dies_does_not_stop_the_rest() -> None:
+    outcomes = sorted(on_processes(range(6), die_on_three, was_lost, 2, None))
+    lost = f"lost 3: the worker died (signal 9), {TRIES} times"
+    assert outcomes == [*(f"done {n}" for n in (0, 1, 2, 4, 5)), lost]
+
+
+def test_a_lost_run_is_recorded_as_failed(tmp_path: Path, unbroken) -> None:
+    opened = campaign_run.open_campaign(unbroken[0])
+    task = Task(opened.runs[0], tmp_path / "r", False)
+    outcome = lost(task, "the worker died")
+    assert outcome.error == "the worker died"
+    assert Store(tmp_path / "r").status(opened.runs).failed == 1
+
+
+# ---- killed at any moment ------------------------------------------------------------------------
+
+MANY = GRID.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]")
+"""2 workloads x (2 policies x 6 seeds + 1) = 26 runs."""
+COMMAND = [sys.executable, "-c", "from rebat.cli.campaign import campaign; campaign()", "run"]
+
+
+def start_and_kill(file: Path, results: Path, seed: int) -> bool:
+    """Start a campaign, kill it when a random number of runs is done; whether it was running."""
+    rng = random.Random(seed)
+    wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
+    executor = ("processes", "inline")[seed % 2]
+    arguments = [str(file), "--results", str(results), "--workers", "2", "--executor", executor]
+    # Without compiled kernels it starts faster and each run takes longer: more to hit.
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+    ) as process:
+        until = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < until:
+            if len(list(results.glob("runs/[!.]*.json"))) >= wanted:
+                time.sleep(later)
+                break
+            time.sleep(0.002)
+        process.kill()
+    return process.returncode == -signal.SIGKILL
+
+
+def wait_for_workers(results: Path) -> None:
+    """The workers of a killed campaign end by themselves; nothing is written afterwards."""
+    time.sleep(0.1)
+    before = sorted((results / "runs").glob("*"))
+    time.sleep(0.2)
+    assert sorted((results / "runs").glob("*")) == before
+
+
+def killed_and_resumed(file: Path, results: Path, seed: int) -> tuple[bool, dict[str, bytes]]:
+    """What is there after a kill and a second start that repeats no finished run."""
+    killed = start_and_kill(file, results, seed)
+    if not results.exists():
+        results.mkdir()
+    wait_for_workers(results)
+    finished = {path: path.read_bytes() for path in results.glob("runs/[!.]*.json")}
+    dates = {path: path.stat().st_mtime_ns for path in finished}
+    assert all(json.loads(data)["status"] == "ok" for data in finished.values())
+    _, told = run_here(file, results)
+    assert n_run(told) == 26 - len(finished)
+    assert all(path.stat().st_mtime_ns == date for path, date in dates.items())
+    return killed, contents(results)
+
+
+def test_twenty_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, MANY, jobs=20)
+    run_here(file, tmp_path / "unbroken")
+    expected = contents(tmp_path / "unbroken")
+    assert len(expected) == 26 + 2
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(
+            pool.map(lambda seed: killed_and_resumed(file, tmp_path / f"r{seed}", seed), range(20))
+        )
+    assert sum(killed for killed, _ in ended) >= 15  # the others ended first
+    assert all(found == expected for _, found in ended)

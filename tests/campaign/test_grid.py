@@ -1,0 +1,132 @@
+"""Campaign files: what they expand to, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.grid import expand, read_campaign
+from rebat.campaign.run import open_campaign
+from rebat.cli import main as cli
+from rebat.core.errors import InputError
+from tests.campaign.builders import GRID, WORKLOADS, campaign_file
+
+CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node-stealing"
+
+
+def test_the_full_campaign_is_the_papers() -> None:
+    """Sections 6.1 and 7: 3 months x (19 policies x 5 seeds + 1 failure-free) = 288. Section 6.2:
+    2 months x 2 policies x 18 pairs x 5 seeds = 360, of which the pair (1 h, 1 h), 2 x 2 x 5 = 20
+    runs, is in 6.1 already. Section 6.3: 2 policies x 5 seeds + 1 failure-free = 11."""
+    opened = open_campaign(CAMPAIGNS / "full.toml")
+    counts = Counter(run.spec.grid for run in opened.runs)
+    assert counts == {"scenario": 288, "sweep": 360, "synthetic": 11}
+    assert len(opened.distinct) == 288 + 360 + 11 - 20
+
+
+@pytest.mark.parametrize(("name", "runs"), [("quick", 39), ("trace", 266)])
+def test_the_other_shipped_campaigns(name: str, runs: int) -> None:
+    assert len(open_campaign(CAMPAIGNS / f"{name}.toml").distinct) == runs
+
+
+def test_a_grid_is_the_product_of_its_lists(tmp_path: Path) -> None:
+    specs = expand(read_campaign(campaign_file(tmp_path)))
+    assert len(specs) == 10
+    assert len({(s.workload, s.policy, s.failures) for s in specs}) == 10
+    free = [s for s in specs if s.failures is None]
+    assert [(s.workload, s.policy, s.checkpoint) for s in free] == [
+        ("one", "baseline", None),
+        ("two", "baseline", None),
+    ]
+
+
+def test_the_checkpoint_period_follows_the_scenario(tmp_path: Path) -> None:
+    grid = GRID.replace('mtbf = "30min"', 'mtbf = ["30min", "1h"]')
+    specs = expand(read_campaign(campaign_file(tmp_path, grid)))
+    drawn = [s for s in specs if s.failures]
+    assert {s.failures.mtbf_s for s in drawn} == {1800.0, 3600.0}
+    assert all(s.checkpoint.mtbf_s == s.failures.mtbf_s for s in drawn)
+
+
+def test_a_trace_takes_the_place_of_the_files(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path)
+    mine = tmp_path / "mine.json"
+    mine.write_bytes((tmp_path / "one.json").read_bytes())
+    specs = expand(read_campaign(file, trace=mine))
+    assert {s.source.file for s in specs} == {str(mine)}
+
+
+GENERATED = WORKLOADS + '[workloads.made]\ngenerator = "synthetic"\n'
+USES_IT = GRID.replace('"two"', '"made"')
+BAD = {
+    "no TOML": ("[[grid", "small.toml"),
+    "no workload": (GRID, "workloads"),
+    "no grid": (WORKLOADS, "grid"),
+    "unknown key": ("color = 1\n" + WORKLOADS + GRID, "'color'"),
+    "unknown key of a grid": (WORKLOADS + GRID.replace("policies", "polices"), "grid[0]: "),
+    "unknown key of failures": (WORKLOADS + GRID.replace("seeds", "seed"), "grid[0].failures"),
+    "unknown key of checkpoints": (WORKLOADS + GRID + "costs = 1", "grid[0].checkpoint"),
+    "unknown policy": (WORKLOADS + GRID.replace('"sfsj"', '"h999"'), "h323"),
+    "unknown axis": (WORKLOADS + GRID.replace('"sfsj"', '"sfsj:deep=3"'), "depth"),
+    "unknown workload": (WORKLOADS + GRID.replace('["one",', '["three",'), "grid[0].workloads"),
+    "unknown model": (WORKLOADS + GRID.replace("seeds", 'model = "x"\nseeds'), "poisson"),
+    "unknown generator": (GENERATED.replace('"synthetic"', '"x"') + USES_IT, "june-2017"),
+    "generator with a trace option": (GENERATED + "cap = 3\n" + USES_IT, "workloads.made"),
+    "neither generator nor file": (WORKLOADS + "[workloads.x]\nseed = 1\n" + GRID, "workloads.x"),
+    "no such file": (WORKLOADS.replace("one.json", "none.json") + GRID, "workloads.one.file"),
+    "trace option for JSON": (WORKLOADS + "cap = 3\n" + GRID, "workloads.two"),
+    "option of a wrong type": (WORKLOADS + 'cap = "3"\n' + GRID, "workloads.two.cap"),
+    "MTBF 0": (WORKLOADS + GRID.replace('"30min"', '"0"'), "grid[0].failures.mtbf"),
+    "MTBF of no unit": (WORKLOADS + GRID.replace('"30min"', '"3 parsecs"'), "failures.mtbf"),
+    "MTBF is a table": (WORKLOADS + GRID.replace('"30min"', "{}"), "grid[0].failures.mtbf"),
+    "negative seed": (WORKLOADS + GRID.replace("[0, 1]", "[-1]"), "grid[0].failures.seeds"),
+    "seed twice": (WORKLOADS + GRID.replace("[0, 1]", "[1, 1]"), "grid[0].failures.seeds"),
+    "no seed": (WORKLOADS + GRID.replace("[0, 1]", "[]"), "grid[0].failures.seeds"),
+    "policy twice": (WORKLOADS + GRID.replace('"sfsj"', '"baseline"'), "grid[0].policies"),
+    "policies is a text": (
+        WORKLOADS + GRID.replace('["baseline", "sfsj"]', '"sfsj"'),
+        "grid[0].policies",
+    ),
+    "two grids of one name": (WORKLOADS + GRID + GRID, "'small'"),
+    "no nodes": (WORKLOADS + GRID.replace("[grid.f", "nodes = 0\n[grid.f"), "grid[0].nodes"),
+    "window": (WORKLOADS + GRID.replace("[grid.f", 'window = "9"\n[grid.f'), "window"),
+    "select": (WORKLOADS + GRID.replace("[grid.f", 'select = "x"\n[grid.f'), "select"),
+    "rounding": (WORKLOADS + GRID + 'rounding = "up"', "grid[0].checkpoint.rounding"),
+    "checkpoints without MTBF": (
+        WORKLOADS + '[[grid]]\nname = "g"\nworkloads = ["one"]\npolicies = ["easy"]\n'
+        "[grid.checkpoint]\n",
+        "grid[0].checkpoint",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_refused_with_file_and_key(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = ("rebat.cli.campaign:campaign", "Whole evaluations.")
+    monkeypatch.setitem(cli.COMMANDS, "campaign", row)
+    text, place = BAD[case]
+    file = campaign_file(tmp_path)
+    file.write_text(text)
+    with pytest.raises(SystemExit) as left:
+        cli.main(["campaign", "run", str(file), "--results", str(tmp_path / "out")])
+    error = capsys.readouterr().err
+    assert left.value.code == 2
+    assert error.count("\n") == 1
+    assert str(file) in error
+    assert place in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_key_lists_the_choices(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID.replace("downtime", "downtimes"))
+    with pytest.raises(InputError, match="downtime, horizon, model, mtbf, seeds"):
+        read_campaign(file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.toml"):
+        read_campaign(tmp_path / "none.toml")

@@ -1,0 +1,177 @@
+"""Keys, result files, tables: what determines them, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from rebat.campaign import keys
+from rebat.campaign.keys import Run, keyed
+from rebat.campaign.spec import CheckpointModel, FailureScenario, RunSpec, Source
+from rebat.campaign.store import Result, Store, flat_metrics
+from rebat.core.errors import InputError
+from tests.campaign.builders import campaign_file
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> RunSpec:
+    campaign_file(tmp_path, jobs=5)
+    return RunSpec(
+        grid="g",
+        workload="one",
+        policy="sfsj",
+        source=Source(file=str(tmp_path / "one.json")),
+        failures=FailureScenario("authors", 1800.0, 600.0, 0, 1e5),
+        checkpoint=CheckpointModel(1800.0, 300.0, 300.0, "ceil"),
+    )
+
+
+def key(spec: RunSpec, **changes: Any) -> str:
+    return keyed([msgspec.structs.replace(spec, **changes)])[0].key
+
+
+DETERMINES: dict[str, dict[str, Any]] = {
+    "policy": {"policy": "baseline"},
+    "axis": {"policy": "sfsj:depth=easy"},
+    "nodes": {"nodes": 200},
+    "window": {"window": "0:1d"},
+    "selection": {"select": "all"},
+    "no failures": {"failures": None},
+    "MTBF": {"failures": FailureScenario("authors", 1801.0, 600.0, 0, 1e5)},
+    "downtime": {"failures": FailureScenario("authors", 1800.0, 601.0, 0, 1e5)},
+    "seed": {"failures": FailureScenario("authors", 1800.0, 600.0, 1, 1e5)},
+    "horizon": {"failures": FailureScenario("authors", 1800.0, 600.0, 0, 2e5)},
+    "model": {"failures": FailureScenario("poisson", 1800.0, 600.0, 0, 1e5)},
+    "no checkpoints": {"checkpoint": None},
+    "checkpoint cost": {"checkpoint": CheckpointModel(1800.0, 301.0, 300.0, "ceil")},
+    "recovery cost": {"checkpoint": CheckpointModel(1800.0, 300.0, 301.0, "ceil")},
+    "rounding": {"checkpoint": CheckpointModel(1800.0, 300.0, 300.0, "floor")},
+    "generator": {"source": Source(generator="synthetic")},
+    "generator's seed": {"source": Source(generator="synthetic", seed=1)},
+}
+
+
+def test_a_key_changes_with_everything_that_determines_a_run(spec: RunSpec) -> None:
+    found = [key(spec), *(key(spec, **changes) for changes in DETERMINES.values())]
+    assert len(set(found)) == len(found)
+
+
+def test_a_key_changes_with_the_content_of_the_input(spec: RunSpec) -> None:
+    before = key(spec)
+    path = Path(spec.source.file or "")
+    path.write_text(path.read_text().replace('"subtime":', '"subtime": ', 1))
+    assert key(spec) != before
+
+
+def test_a_key_changes_with_import_options(spec: RunSpec, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.swf"
+    trace.write_text("1 0 0 10 1 -1 -1 1 20\n")
+    keys_ = {
+        key(spec, source=Source(file=str(trace), options=options))
+        for options in ({}, {"cap": 4}, {"cap": 5}, {"overrun": "drop"})
+    }
+    assert len(keys_) == 4
+
+
+def test_a_key_changes_with_the_format(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(spec)
+    monkeypatch.setattr(keys, "RESULTS_FORMAT", keys.RESULTS_FORMAT + 1)
+    assert key(spec) != before
+
+
+def test_names_do_not_count(spec: RunSpec, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere" / "copy.json"
+    copy.parent.mkdir()
+    copy.write_bytes(Path(spec.source.file or "").read_bytes())
+    same = [
+        {"grid": "other"},
+        {"workload": "other"},
+        {"policy": "H111"},
+        {"policy": "baseline:recovery=stealing"},
+        {"source": Source(file=str(copy))},
+    ]
+    assert {key(spec, **changes) for changes in same} == {key(spec)}
+
+
+def result(run: Run, **fields: Any) -> Result:
+    return Result(key=run.key, status="ok", identity=run.identity, **fields)
+
+
+def test_a_result_is_read_as_it_was_written(spec: RunSpec, tmp_path: Path) -> None:
+    store, run = Store(tmp_path / "r"), keyed([spec])[0]
+    assert store.read(run.key) is None
+    store.write(result(run, metrics={"jobs": 3}))
+    assert store.read(run.key) == result(run, metrics={"jobs": 3})
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"key": "x", "status": "ok", "identity": {}}'])
+def test_what_is_no_whole_result_counts_as_missing(
+    text: str, spec: RunSpec, tmp_path: Path
+) -> None:
+    store, run = Store(tmp_path / "r"), keyed([spec])[0]
+    store.run_path(run.key).parent.mkdir(parents=True)
+    store.run_path(run.key).write_text(text)
+    assert store.status([run]).missing == 1
+
+
+def test_clean_removes_what_belongs_to_no_run(spec: RunSpec, tmp_path: Path) -> None:
+    store = Store(tmp_path / "r")
+    kept, gone = keyed([spec, msgspec.structs.replace(spec, nodes=200)])
+    for run in (kept, gone):
+        store.write(result(run, metrics={}))
+        (store.run_folder(run.key) / "inner").mkdir(parents=True)
+    half = store.folder / "runs" / f".{kept.key}.json.x"
+    half.write_text("{")
+    assert store.status([kept]).stale == 1
+    assert store.clean([kept]) == 1
+    assert store.stale([kept]) == []
+    assert store.read(kept.key)
+    assert store.run_folder(kept.key).is_dir()
+    assert not store.run_folder(gone.key).exists()
+    assert not half.exists()
+
+
+def test_a_folder_takes_one_campaign_at_a_time(tmp_path: Path) -> None:
+    store = Store(tmp_path / "r")
+    with store.locked(), pytest.raises(InputError, match="another campaign"), store.locked():
+        pass
+    with store.locked():
+        pass
+
+
+def test_metrics_become_rows_of_name_class_and_value() -> None:
+    metrics = {
+        "jobs": 3,
+        "window_s": [0.0, 9.0],
+        "platform": {"idle": 0.5},
+        "flows": {"[1, 128)": {"max_s": 2.0}, "[128, 512)": None},
+        "note": "a text",
+    }
+    assert list(flat_metrics(metrics)) == [
+        ("jobs", None, 3.0),
+        ("window_first_s", None, 0.0),
+        ("window_last_s", None, 9.0),
+        ("platform_idle", None, 0.5),
+        ("flow_max_s", "[1, 128)", 2.0),
+    ]
+
+
+def test_the_table_has_a_row_per_grid_run_and_metric(spec: RunSpec, tmp_path: Path) -> None:
+    store = Store(tmp_path / "r")
+    free = msgspec.structs.replace(spec, failures=None, checkpoint=None)
+    runs = keyed([spec, free, msgspec.structs.replace(spec, grid="h")])
+    store.write(result(runs[0], metrics={"jobs": 3, "attempts": 4}))
+    store.write(result(runs[1], metrics={"jobs": 3}))
+    store.write_tables("name", runs)
+    rows = pq.read_table(store.folder / "results.parquet").to_pylist()
+    assert [(r["grid"], r["seed"], r["mtbf_s"], r["metric"], r["value"]) for r in rows] == [
+        ("g", 0, 1800.0, "jobs", 3.0),
+        ("g", 0, 1800.0, "attempts", 4.0),
+        ("g", None, None, "jobs", 3.0),
+        ("h", 0, 1800.0, "jobs", 3.0),
+        ("h", 0, 1800.0, "attempts", 4.0),
+    ]
