@@ -19,6 +19,7 @@ from rebat.campaign.execute import TRIES, on_processes
 from rebat.campaign.run import Progress, run_campaign
 from rebat.campaign.store import Status, Store
 from rebat.campaign.worker import Outcome, Task, lost
+from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
@@ -181,6 +182,47 @@ def test_a_lost_run_is_recorded_as_failed(tmp_path: Path, unbroken) -> None:
     assert Store(tmp_path / "r").status(opened.runs).failed == 1
 
 
+# ---- the command line ----------------------------------------------------------------------------
+
+
+def command(*arguments: object) -> None:
+    """`rebat campaign ...` in this process."""
+    campaign.main([str(a) for a in arguments], standalone_mode=False)
+
+
+def test_the_command_line_runs_says_how_far_it_is_and_cleans(tmp_path: Path, capsys) -> None:
+    file, results = campaign_file(tmp_path), tmp_path / "r"
+    where = (file, "--results", results)
+    command("run", *where, "--executor", "inline", "--limit", 4)
+    assert "4 of 10 runs done, 0 failed, 6 left" in capsys.readouterr().out
+    command("run", *where, "--executor", "inline")
+    assert "10/10 done | 0 running | 0 failed | 0 left" in capsys.readouterr().err
+    file.write_text(file.read_text().replace("seeds = [0, 1]", "seeds = [0]"))
+    command("status", *where)
+    out = capsys.readouterr().out
+    assert "small: 6 of 6 runs done" in out
+    assert "4 results of other runs" in out
+    command("clean", *where)
+    assert "removed 4 results" in capsys.readouterr().out
+    assert len(list((results / "runs").iterdir())) == 6
+
+
+def test_the_exit_status_is_one_when_some_run_failed(tmp_path: Path, capsys) -> None:
+    file = campaign_file(tmp_path)
+    (tmp_path / "two.json").write_text("{")
+    with pytest.raises(SystemExit) as left:
+        command("run", file, "--results", tmp_path / "r", "--executor", "inline")
+    assert left.value.code == 1
+    printed = capsys.readouterr()
+    assert "5 of 10 runs done, 5 failed, 0 left" in printed.out
+    assert "failed: small, two, baseline" in printed.err
+
+
+def test_a_report_needs_results(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no results yet"):
+        command("report", campaign_file(tmp_path), "--results", tmp_path / "r")
+
+
 # ---- killed at any moment ------------------------------------------------------------------------
 
 MANY = GRID.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]")
@@ -206,7 +248,7 @@ def start_and_kill(file: Path, results: Path, seed: int) -> bool:
             if len(list(results.glob("runs/[!.]*.json"))) >= wanted:
                 time.sleep(later)
                 break
-            time.sleep(0.002)
+            time.sleep(0.01)
         process.kill()
     return process.returncode == -signal.SIGKILL
 

@@ -74,6 +74,7 @@ BAD = {
     "unknown model": (WORKLOADS + GRID.replace("seeds", 'model = "x"\nseeds'), "poisson"),
     "unknown generator": (GENERATED.replace('"synthetic"', '"x"') + USES_IT, "june-2017"),
     "generator with a trace option": (GENERATED + "cap = 3\n" + USES_IT, "workloads.made"),
+    "negative seed of a generator": (GENERATED + "seed = -1\n" + USES_IT, "workloads.made.seed"),
     "neither generator nor file": (WORKLOADS + "[workloads.x]\nseed = 1\n" + GRID, "workloads.x"),
     "no such file": (WORKLOADS.replace("one.json", "none.json") + GRID, "workloads.one.file"),
     "trace option for JSON": (WORKLOADS + "cap = 3\n" + GRID, "workloads.two"),

@@ -249,3 +249,16 @@ def test_the_authors_program_on_a_real_month_job_for_job(shared, policy: str) ->
         or ours[name].attempts != int(row["attempts"])
     ]
     assert different == [], f"{len(recorded) - len(different)} of {len(recorded)} equal"
+
+
+@pytest.mark.parametrize("variant", sorted(EXPECTED))
+def test_two_jobs_that_fail_at_one_instant_never_share_a_victim(variant: str) -> None:
+    """F and C lose a node each at 9; each steal has a victim of its own, or is none."""
+    result = run(
+        "sfsj" if variant == "h111" else variant,
+        jobs(("B", 1, 0, 40), ("F", 2, 1, 30), ("C", 2, 2, 50), ("D", 1, 3, 60)),
+        [*fails(1, 9, 1000), *fails(3, 9, 1000)],
+    )
+    check_run(result)
+    stolen = [r.attempt.id for r in result.ledger.attempts if r.cause == Cause.STOLEN]
+    assert len(stolen) == len(set(stolen))

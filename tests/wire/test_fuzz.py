@@ -70,9 +70,7 @@ EVENT = st.fixed_dictionaries(
         "data": DATA | JUNK,
     }
 )
-MESSAGE = st.fixed_dictionaries(
-    {"now": st.integers(0, 60), "events": st.lists(EVENT, max_size=4)}
-)
+MESSAGE = st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(EVENT, max_size=4)})
 TALK = st.lists(MESSAGE, min_size=1, max_size=12)
 
 

@@ -217,5 +217,3 @@ def test_the_entry_point_of_pybatsim_4_is_declared() -> None:
 
     (entry,) = (e for e in entry_points(group="pybatsim.schedulers") if e.name == "rebat")
     assert entry.value == "rebat.adapters.rebatScheduler:RebatScheduler"
-
-

@@ -1,7 +1,7 @@
 """rebat as a scheduler of pybatsim: loadable by file in 3.2.1, by entry point in 4.0.
 
-``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim finds the class by the file's
-name, hence the spelling of both.
+``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim finds the class by the
+file's name, hence the spelling of both.
 """
 
 from __future__ import annotations

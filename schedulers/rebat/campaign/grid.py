@@ -10,65 +10,28 @@ import itertools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from rebat.campaign.spec import CheckpointModel, FailureScenario, RunSpec, Source
+from rebat.campaign.spec import (
+    Campaign,
+    CheckpointIn,
+    CheckpointModel,
+    Duration,
+    Durations,
+    FailureScenario,
+    FailuresIn,
+    GridIn,
+    RunSpec,
+    Source,
+)
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import read_text
 from rebat.core.units import parse_duration
-from rebat.models.checkpoint import Rounding
 from rebat.workloads.trace import TraceOptions, trace_options
 
 _T = TypeVar("_T", bound=msgspec.Struct)
-Duration = str | float
-Durations = Duration | list[Duration]
-
-
-class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.failures]``: every MTBF with every downtime and every seed."""
-
-    mtbf: Durations
-    downtime: Durations = "1h"
-    seeds: list[int] = msgspec.field(default_factory=lambda: [0])
-    model: str = "authors"
-    horizon: Duration = 5e6
-
-
-class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.checkpoint]``; its MTBF is the failures' unless it says otherwise."""
-
-    model: Literal["none", "young-daly"] = "young-daly"
-    cost: Duration = "5min"
-    recovery: Duration = "5min"
-    rounding: Rounding = "ceil"
-    mtbf: Duration | None = None
-
-
-class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
-    failures and checkpoints, once per workload."""
-
-    name: str
-    workloads: list[str]
-    policies: list[str]
-    failure_free: list[str] = []
-    failures: FailuresIn | None = None
-    checkpoint: CheckpointIn | None = None
-    nodes: int | None = None
-    window: str = "auto"
-    select: str = "auto"
-
-
-class Campaign(msgspec.Struct, frozen=True):
-    """A campaign file, read and checked; ``path`` is the file."""
-
-    path: Path
-    name: str
-    workloads: dict[str, Source]
-    grids: list[GridIn]
-
 
 _TOP = ("name", "workloads", "grid")
 _GENERATED = ("generator", "seed")
@@ -143,7 +106,10 @@ def _source(table: Any, where: str, folder: Path, trace: Path | None) -> Source:
         raise InputError("is no workload", where, "a table with either generator or file")
     if "generator" in table:
         _known_keys(table, _GENERATED, where)
-        return _convert(table, Source, where)
+        made = _convert(table, Source, where)
+        if made.seed < 0:
+            raise InputError(f"is {made.seed}", f"{where}.seed", "0 or more")
+        return made
     _known_keys(table, _TRACE, where)
     options = {key: value for key, value in table.items() if key != "file"}
     for key, value in options.items():
@@ -177,9 +143,7 @@ def _grid(table: Any, where: str, workloads: Mapping[str, Source]) -> GridIn:
     return grid
 
 
-def _expand_grid(
-    grid: GridIn, workloads: Mapping[str, Source], where: str
-) -> Iterator[RunSpec]:  # fmt: skip
+def _expand_grid(grid: GridIn, workloads: Mapping[str, Source], where: str) -> Iterator[RunSpec]:
     scenarios = _scenarios(grid.failures, f"{where}.failures")
     for workload in grid.workloads:
         base = RunSpec(

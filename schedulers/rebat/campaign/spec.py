@@ -1,15 +1,20 @@
-"""A run as plain data: which workload, which failures, which checkpoints, which policy.
+"""A run as plain data, in seconds, and the tables of the file that it comes from.
 
-Durations are in seconds. ``keys`` says which of it determines the result.
+``grid`` makes the former of the latter; ``keys`` says what of a run determines its result.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
 from rebat.models.checkpoint import Rounding
+
+Duration = str | float
+"""A text in human units, or seconds."""
+Durations = Duration | list[Duration]
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -52,3 +57,47 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: CheckpointModel | None = None
     window: str = "auto"
     select: str = "auto"
+
+
+class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[grid.failures]``: every MTBF with every downtime and every seed."""
+
+    mtbf: Durations
+    downtime: Durations = "1h"
+    seeds: list[int] = msgspec.field(default_factory=lambda: [0])
+    model: str = "authors"
+    horizon: Duration = 5e6
+
+
+class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[grid.checkpoint]``; its MTBF is the failures' unless it says otherwise."""
+
+    model: Literal["none", "young-daly"] = "young-daly"
+    cost: Duration = "5min"
+    recovery: Duration = "5min"
+    rounding: Rounding = "ceil"
+    mtbf: Duration | None = None
+
+
+class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
+    failures and checkpoints, once per workload."""
+
+    name: str
+    workloads: list[str]
+    policies: list[str]
+    failure_free: list[str] = []
+    failures: FailuresIn | None = None
+    checkpoint: CheckpointIn | None = None
+    nodes: int | None = None
+    window: str = "auto"
+    select: str = "auto"
+
+
+class Campaign(msgspec.Struct, frozen=True):
+    """A campaign file, read and checked; ``path`` is the file."""
+
+    path: Path
+    name: str
+    workloads: dict[str, Source]
+    grids: list[GridIn]

@@ -86,6 +86,11 @@ def simulate_spec(spec: RunSpec, content: str) -> RunResult:
     )
 
 
+def workload_of(run: Run) -> Workload:
+    """A run's workload as it came, without checkpoints."""
+    return _loaded(canonical(msgspec.to_builtins(run.spec.source)), run.content)
+
+
 @lru_cache(maxsize=8)
 def _loaded(source: str, content: str) -> Workload:
     """A workload, read once per process; ``content`` is what it must hash to."""

@@ -88,7 +88,9 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
     if not kept:
         raise InputError("no job that fits the machine", jobs.name)
     runs = [duration_us(jobs.profiles, job.profile) for job in kept]
-    ends = [job.walltime_us is None or t < job.walltime_us for job, t in zip(kept, runs, strict=True)]
+    ends = [
+        job.walltime_us is None or t < job.walltime_us for job, t in zip(kept, runs, strict=True)
+    ]
     if failures_of is None:
         profiles = (jobs.profiles[job.profile] for job in kept)
         failures = [errors_left(p) if end else 0 for p, end in zip(profiles, ends, strict=True)]

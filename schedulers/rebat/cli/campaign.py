@@ -87,17 +87,18 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
 @click.option("--out", type=FOLDER, help="Where the report goes (default: RESULTS/report).")
 def report(file: Path, results: Path | None, trace: Path | None, out: Path | None) -> None:
     """Write tables and figures of FILE's results."""
-    from rebat.campaign.store import TABLE, Store
-    from rebat.report.campaign_report import write_report
+    from rebat.campaign.store import Store
 
     folder = _folder(file, results, trace)
-    if not (folder / TABLE).exists():
+    if not (folder / "runs").is_dir():
         raise InputError("no results yet", str(folder), "rebat campaign run first")
+    from rebat.campaign.reporting import write_report
+
     opened = _open(file, trace)
     Store(folder).write_tables(opened.name, opened.runs)  # also of a campaign that was killed
     target = out or folder / "report"
-    write_report(folder, target)
-    click.echo(f"report in {target}")
+    for path in write_report(folder, opened.runs, target):
+        click.echo(f"wrote {path}")
 
 
 @campaign.command()

@@ -21,12 +21,24 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Stand in for Batsim: run any Batsim scheduler on the embedded engine.",
     ),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
-    "validate": ("rebat.cli.validate:validate", "Check any Batsim output for impossible schedules."),
+    "validate": (
+        "rebat.cli.validate:validate",
+        "Check any Batsim output for impossible schedules.",
+    ),
     "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
     "pybatsim-path": (
         "rebat.cli.pybatsim_path:pybatsim_path",
         "Print the file that pybatsim loads.",
     ),
+    "campaign": (
+        "rebat.cli.campaign:campaign",
+        "Run whole evaluations from one file: parallel, resumable.",
+    ),
+    "makespan": (
+        "rebat.cli.makespan:makespan",
+        "Makespans of R-LIST and R-SHELF on job sets, as CSV.",
+    ),
+    "bound": ("rebat.cli.bound:bound", "Lower bounds on a makespan, and the ratios proved."),
     "policies": ("rebat.cli.policies:policies", "List the schedulers, with their sources."),
 }
 """Command -> (where it is, one line of help): enough for --help without importing any."""

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --options'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when Batsim is silent for so long.")  # fmt: skip
 @click.option("--record", type=FILE, help="Write the conversation to this file, a message a line.")  # fmt: skip
-def serve(policy: str, endpoint: str, options_json: str, timeout: float, record: Path | None) -> None:
+def serve(
+    policy: str, endpoint: str, options_json: str, timeout: float, record: Path | None
+) -> None:
     """Decide for a Batsim 4 that connects here.
 
     \b
@@ -58,7 +60,9 @@ def serve(policy: str, endpoint: str, options_json: str, timeout: float, record:
         return reply
 
     def bound(address: str) -> None:
-        click.echo(f"rebat: {policy} waits at {address} for\n  {_launch_command(address)}", err=True)
+        click.echo(
+            f"rebat: {policy} waits at {address} for\n  {_launch_command(address)}", err=True
+        )
 
     with Recorder(record) if record else nullcontext() as recorder:
         serve_zmq(

@@ -16,6 +16,9 @@ MOST_NODES, MOST_ATTEMPTS = 128, 400
 """Beyond this a Gantt chart tells nothing any more and none is drawn by default."""
 
 
+_INTERRUPTED = (Cause.NODE_FAILURE, Cause.STOLEN, Cause.SILENT_ERROR)
+
+
 def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
     """Whether a chart of this run can be read."""
     return n_nodes <= MOST_NODES and len(ledger.attempts) <= MOST_ATTEMPTS
@@ -42,7 +45,7 @@ def _panel(axis: Any, ledger: Ledger, n_nodes: int) -> None:
         if record.nodes is None:
             continue
         start, length = to_s(record.start_us), to_s(record.end_us - record.start_us)
-        interrupted = record.cause in (Cause.NODE_FAILURE, Cause.STOLEN)
+        interrupted = record.cause in _INTERRUPTED
         colour = COLOURS[(record.attempt.job_serial - 1) % len(COLOURS)]
         for first, last in record.nodes.intervals.tolist():
             axis.broken_barh(

@@ -15,6 +15,17 @@ SIZE_CLASSES: tuple[tuple[int, int], ...] = (
 """Half-open intervals of job sizes, those of Figures 1 to 8; the last also takes larger jobs."""
 
 
+SMALL_MACHINE = 512
+"""Up to so many nodes the classes are the powers of two (Figures 12 and 13: 128 nodes)."""
+
+
+def size_classes(n_nodes: int) -> tuple[tuple[int, int], ...]:
+    """The size classes for a machine of so many nodes."""
+    if n_nodes > SMALL_MACHINE:
+        return SIZE_CLASSES
+    return tuple((2**i, 2 ** (i + 1)) for i in range(n_nodes.bit_length()))
+
+
 class Flow(msgspec.Struct, frozen=True):
     """Flow of a group of jobs, in seconds; the weights are the jobs' sizes."""
 
@@ -61,11 +72,6 @@ def class_name(low: int, high: int) -> str:
     return f"[{low}, {high})"
 
 
-def in_class(row: JobRow, low: int, high: int) -> bool:
-    """Whether a job's size is in a class."""
-    return low <= row.size and (row.size < high or high == SIZE_CLASSES[-1][1])
-
-
 def flow_of(rows: Sequence[JobRow]) -> Flow | None:
     """Flow of these finished jobs; None when there are none."""
     if not rows:
@@ -76,10 +82,12 @@ def flow_of(rows: Sequence[JobRow]) -> Flow | None:
     return Flow(len(rows), max(flows), sum(flows) / len(flows), weighted)
 
 
-def flows_by_class(rows: Sequence[JobRow]) -> dict[str, Flow | None]:
-    """Flow per size class and of all jobs ('all')."""
-    table = {
-        class_name(low, high): flow_of([row for row in rows if in_class(row, low, high)])
-        for low, high in SIZE_CLASSES
-    }
+def flows_by_class(rows: Sequence[JobRow], n_nodes: int) -> dict[str, Flow | None]:
+    """Flow per size class of the machine, and of all jobs ('all')."""
+    classes = size_classes(n_nodes)
+    table = {}
+    for low, high in classes:
+        top = high if (low, high) != classes[-1] else n_nodes + 1
+        members = [row for row in rows if low <= row.size < top]
+        table[class_name(low, high)] = flow_of(members)
     return table | {"all": flow_of(rows)}

@@ -113,7 +113,7 @@ def summarise(ledger: Ledger, n_nodes: int, measures: Measures) -> tuple[RunSumm
         selected_jobs=len(selected),
         platform=platform,
         useful_utilisation=platform.useful_utilisation,
-        flows=flows_by_class(selected),
+        flows=flows_by_class(selected, n_nodes),
         node_failures=within([at for at, up, _ in ledger.node_events if not up]),
         failures_hit=within([at for at, _ in hits]),
         steals=within(ledger.steals),

@@ -100,13 +100,13 @@ _ROWS = [
     ),
     Preset(
         "r-list-1",
-        "the same with one reservation, for the first job of the queue",
+        "as r-list-0, with a reservation for the first job of the queue (any m: depth=m)",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
         Axes(depth="easy", reserve="first", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-list-q",
-        "the same with a reservation for every job, made anew at each end",
+        "as r-list-0, with a reservation for every job, made anew at every end",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
         Axes(depth="all", maintenance="rebuild", order="lpt", silent_errors="retry"),
     ),
@@ -118,7 +118,7 @@ _ROWS = [
     ),
     Preset(
         "r-shelf-nb",
-        "the same, a shelf closed by the first job that does not fit",
+        "as r-shelf-b, but the first job that does not fit closes the shelf",
         f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
         Axes(planning="shelf-nb", order="lpt", silent_errors="retry"),
     ),

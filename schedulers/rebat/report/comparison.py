@@ -51,6 +51,7 @@ _USES = {
     "recovery": "recovery",
     "wasted by failures": "waste_failure",
     "wasted by stealing": "waste_stealing",
+    "wasted by silent errors": "waste_silent",
     "downtime": "downtime",
     "idle": "idle",
 }

@@ -1,7 +1,8 @@
 """Parked jobs and the nodes held for them: a failed job that waits for a stolen node.
 
-The node-stealing paper submits a fictitious job for that (section 7.2.1); here the nodes are taken out
-of the pool, and the planning is told of them as of something that runs. Batsim hears nothing of it.
+The node-stealing paper submits a fictitious job for that (section 7.2.1); here the nodes are taken
+out of the pool, and the planning is told of them as of something that runs. Batsim hears nothing
+of it.
 """
 
 from __future__ import annotations

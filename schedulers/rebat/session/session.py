@@ -298,7 +298,7 @@ class Session:
         self._out.append(CallMeLater(at_us=self.now_us, when_us=until_us))
 
     def _end_hold(self, held: Running | None) -> None:
-        """Tell the planning that nodes are held no more, unless it was never told that they were."""
+        """Tell the planning that nodes are held no more, if it was ever told that they were."""
         if held is None:
             return
         if held in self._changes.held:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Protocol
 
-from rebat.core.attempts import Running
+from rebat.core.attempts import Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.policies.base import Changes, Reject, Start, View
 from rebat.policies.planning.counted import CountedPlan
@@ -148,8 +148,8 @@ class ListScheduling:
         if changes.rejuvenated_nodes:
             plan.rejuvenated(changes.rejuvenated_nodes)
             kinds.add("rejuvenation")
-        if changes.resubmitted:
-            kinds.add("priority")
+        if any(attempt.priority > Priority.REGULAR for attempt in changes.resubmitted):
+            kinds.add("priority")  # one that comes back after a silent error just arrives
         upkeep = max((self._upkeep[kind] for kind in kinds), default=Upkeep.APPEND)
         first = len(self._queue)
         for attempt in (*changes.arrived, *changes.resubmitted):

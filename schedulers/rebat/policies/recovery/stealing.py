@@ -88,9 +88,7 @@ class NodeStealing:
             if free >= lost:
                 free -= lost  # no need for node stealing: a free node replaces the dead one
             elif failed.attempt.job_id not in self._cancelled:
-                for action in self._steal(view, failed, lost, spared):
-                    spared.add(action.attempt_id)
-                    yield action
+                yield from self._steal(view, failed, lost, spared)
 
     def _steal(
         self, view: View, failed: Running, lost: int, spared: set[str]
@@ -106,6 +104,7 @@ class NodeStealing:
         remaining = self._remaining(view, victim, self._timing)
         if not self._criterion(self._case(view, failed, victim, failed_left, remaining)):
             return
+        spared.add(victim.attempt.id)
         if remaining.wait_us <= 0:
             yield Interrupt(victim.attempt.id, Cause.STOLEN, Priority.VICTIM, remaining)
             return

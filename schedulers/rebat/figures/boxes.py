@@ -1,0 +1,118 @@
+"""Box plots over failure scenarios, as SVG texts for reports (Figures 1 to 21)."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rebat.figures.canvas import COLOURS, new_figure
+
+Series = Mapping[str, Mapping[str, Sequence[float]]]
+"""Policy -> group on the x axis -> a value per failure scenario."""
+
+
+def svg_of(figure: Any) -> str:
+    """A figure as an SVG element: no date, the same ids for the same data."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "rebat", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    return re.sub(r'width="[^"]*pt" height="[^"]*pt"', "", text, count=1)
+
+
+def boxes(
+    panels: Sequence[tuple[str, Series, Mapping[str, float]]],
+    *,
+    one_line: bool = False,
+) -> str:
+    """Panels side by side: (y label, boxes by policy and group, dots by group).
+
+    ``one_line`` draws a line at 1, for ratios; dots are the failure-free values (Figure 1).
+    """
+    figure = new_figure(5.2 * len(panels), 3.4)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (label, series, dots) in zip(axes, panels, strict=True):
+        _panel(axis, label, series, dots)
+        if one_line:
+            axis.axhline(1.0, color="black", linewidth=0.8)
+    axes[0].legend(*_handles(panels), frameon=False, fontsize=8)
+    return svg_of(figure)
+
+
+def _panel(axis: Any, label: str, series: Series, dots: Mapping[str, float]) -> None:
+    groups = list(dict.fromkeys(group for values in series.values() for group in values))
+    width = 0.8 / max(1, len(series))
+    for number, (_, values) in enumerate(series.items()):
+        shown = [(i, values[g]) for i, g in enumerate(groups) if values.get(g)]
+        if shown:
+            colour = COLOURS[number % len(COLOURS)]
+            axis.boxplot(
+                [list(v) for _, v in shown],
+                positions=[i + (number + 0.5) * width - 0.4 for i, _ in shown],
+                widths=width * 0.8,
+                manage_ticks=False,
+                patch_artist=True,
+                boxprops={"facecolor": colour, "alpha": 0.5},
+                medianprops={"color": "black"},
+                flierprops={"markersize": 3},
+            )
+    points = [(i, dots[g]) for i, g in enumerate(groups) if g in dots]
+    axis.plot([i for i, _ in points], [y for _, y in points], "o", color="red", markersize=4)
+    axis.set_xticks(range(len(groups)), groups, rotation=35, ha="right", fontsize=7)
+    axis.set_ylabel(label, fontsize=9)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", alpha=0.3)
+
+
+def _handles(panels: Sequence[tuple[str, Series, Mapping[str, float]]]) -> Any:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    _, series, dots = panels[0]
+    handles: list[Any] = [
+        Patch(facecolor=COLOURS[i % len(COLOURS)], alpha=0.5) for i in range(len(series))
+    ]
+    labels = list(series)
+    if dots:
+        handles.append(Line2D([], [], marker="o", color="red", linestyle=""))
+        labels.append("without failures")
+    return handles, labels
+
+
+def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]]) -> str:
+    """Panels of lines over the MTBF in hours: (y label, points by name), a log x axis."""
+    figure = new_figure(5.2 * len(panels), 3.2)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (label, named) in zip(axes, panels, strict=True):
+        for number, (name, points) in enumerate(named.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            axis.plot(*zip(*points, strict=True), "o-", label=name, color=colour, markersize=3)
+        axis.set_xscale("log")
+        axis.set_xlabel("MTBF (h)", fontsize=9)
+        axis.set_ylabel(label, fontsize=9)
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False, fontsize=8)
+    return svg_of(figure)
+
+
+def stacks(bars: Mapping[str, Mapping[str, float]], label: str) -> str:
+    """Stacked bars: bar -> part -> share (Figure 3)."""
+    figure = new_figure(1.6 + 0.9 * len(bars), 3.6)
+    axis = figure.subplots()
+    parts = list(dict.fromkeys(part for values in bars.values() for part in values))
+    bottom = [0.0] * len(bars)
+    for number, part in enumerate(parts):
+        heights = [values.get(part, 0.0) for values in bars.values()]
+        axis.bar(range(len(bars)), heights, bottom=bottom, label=part, color=COLOURS[number])
+        bottom = [a + b for a, b in zip(bottom, heights, strict=True)]
+    axis.set_xticks(range(len(bars)), list(bars), rotation=35, ha="right", fontsize=7)
+    axis.set_ylabel(label, fontsize=9)
+    axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
+    axis.spines[["top", "right"]].set_visible(False)
+    return svg_of(figure)

@@ -1,0 +1,70 @@
+"""An hour of the machine around a steal, as an SVG that tells job and attempt under the pointer."""
+
+from __future__ import annotations
+
+from html import escape
+
+from rebat.core.attempts import Cause
+from rebat.core.units import US_PER_S, to_s
+from rebat.figures.canvas import COLOURS
+from rebat.metrics.platform import down_intervals
+from rebat.session.ledger import AttemptRecord, Ledger
+
+WIDTH, HEIGHT = 900.0, 420.0
+BEFORE_US, AFTER_US = 1200 * US_PER_S, 2400 * US_PER_S
+_NAMED = {
+    Cause.STOLEN: ("#cc3311", "interrupted for another job"),
+    Cause.NODE_FAILURE: ("#000000", "hit by a failure"),
+}
+
+
+def steal_hour(ledger: Ledger, n_nodes: int, steal_us: int) -> str:
+    """Nodes from top to bottom, time from left to right; dead nodes as black lines."""
+    first, last = steal_us - BEFORE_US, steal_us + AFTER_US
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT + 30:g}" role="img" class="gantt">',
+        f'<rect width="{WIDTH:g}" height="{HEIGHT:g}" fill="#f4f4f4"/>',
+    ]
+    for record in ledger.attempts:
+        if record.nodes is not None and record.end_us > first and record.start_us < last:
+            parts += _rectangles(record, n_nodes, first, last)
+    for node, down, up in down_intervals(ledger.node_events, last):
+        if up > first and down < last:
+            x, width = _span(down, up, first, last)
+            y = node / n_nodes * HEIGHT
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="1.5" fill="black">'
+                f"<title>node {node} down from {to_s(down):.2f} to {to_s(up):.2f} s</title></rect>"
+            )
+    x, _ = _span(steal_us, last, first, last)
+    parts.append(f'<path d="M{x:.1f} 0V{HEIGHT:g}" stroke="#cc3311" stroke-dasharray="4 3"/>')
+    parts.append(
+        f'<text x="{x:.1f}" y="{HEIGHT + 18:g}" font-size="13" text-anchor="middle">'
+        f"steal at {to_s(steal_us):.2f} s</text></svg>"
+    )
+    return "".join(parts)
+
+
+def _span(start_us: int, end_us: int, first: int, last: int) -> tuple[float, float]:
+    scale = WIDTH / (last - first)
+    left = (max(start_us, first) - first) * scale
+    return left, (min(end_us, last) - first) * scale - left
+
+
+def _rectangles(record: AttemptRecord, n_nodes: int, first: int, last: int) -> list[str]:
+    attempt = record.attempt
+    x, width = _span(record.start_us, record.end_us, first, last)
+    colour = COLOURS[attempt.job_serial % len(COLOURS)]
+    edge, fate = _NAMED.get(record.cause, ("white", str(record.cause)))
+    title = escape(
+        f"job {attempt.job_id.partition('!')[2]}, attempt {attempt.number}, "
+        f"{attempt.n_nodes} nodes, {to_s(record.start_us):.2f} to {to_s(record.end_us):.2f} s, "
+        f"{fate}"
+    )
+    assert record.nodes is not None
+    return [
+        f'<rect x="{x:.1f}" y="{low / n_nodes * HEIGHT:.2f}" width="{width:.1f}" '
+        f'height="{(high - low + 1) / n_nodes * HEIGHT:.2f}" fill="{colour}" stroke="{edge}" '
+        f'stroke-width="0.7"><title>{title}</title></rect>'
+        for low, high in record.nodes.intervals.tolist()
+    ]

@@ -1,0 +1,95 @@
+"""The report as one self-contained HTML page, and as Markdown; no script, nothing loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from rebat.report.judgements import Judgement
+from rebat.report.sections import Picture, Table
+
+_TEMPLATE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{{ r.title }}</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-size: 1rem }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
+td:first-child, th:first-child, table.words td { text-align: left }
+svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-weight: normal }
+.yes { color: #1a7f37 } .no { color: #b35900 } rect:hover { opacity: .7 }
+</style></head><body>
+<h1>{{ r.title }}</h1>
+<p>{{ r.lead }}</p>
+<h2>What the paper says, and what we see</h2>
+<div class="wide"><table class="words">
+<tr><th>workload</th><th>claim</th><th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
+{% for j in r.judgements %}<tr><td>{{ j.workload }}</td><td>{{ j.claim }}</td>
+<td>{{ "%.4f" | format(j.number) }}</td>
+<td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
+<td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
+{% endfor %}</table></div>
+<h2>Tables</h2>
+{% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
+<div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
+{% for row in t.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</table></div>
+{% endfor %}
+<h2>Figures</h2>
+<p>Boxes are over the failure scenarios. No point is left out (the paper leaves out those of its
+Table 10).</p>
+{% for p in r.pictures %}<h3>{{ p.title }} <span class="paper">{{ p.paper }}</span></h3>
+<div class="wide">{{ p.svg | safe }}</div>
+{% endfor %}
+<h2>Provenance</h2>
+<ul>{% for line in r.provenance %}<li>{{ line }}</li>{% endfor %}</ul>
+</body></html>
+"""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Everything that the page shows."""
+
+    title: str
+    lead: str
+    judgements: Sequence[Judgement]
+    tables: Sequence[Table]
+    pictures: Sequence[Picture]
+    provenance: Sequence[str]
+
+
+def html(report: Report) -> str:
+    """The page; texts are escaped, only our own SVG is not."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    page: str = environment.from_string(_TEMPLATE).render(r=report)
+    return page
+
+
+def markdown(report: Report) -> str:
+    """The same without the figures."""
+    lines = [f"# {report.title}", "", report.lead, ""]
+    head = ["workload", "claim", "ours", "holds", "rule", "paper"]
+    verdicts = [
+        [j.workload, j.claim, f"{j.number:.4f}", "yes" if j.holds else "no", j.rule, j.paper]
+        for j in report.judgements
+    ]
+    lines += ["## What the paper says, and what we see", "", *_table(head, verdicts), ""]
+    for table in report.tables:
+        lines += [f"## {table.title} ({table.paper})", "", *_table(table.columns, table.rows), ""]
+    lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
+    return "\n".join(lines)
+
+
+def _table(columns: Sequence[Any], rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[Any]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
+
+    return [line(columns), line(["---"] * len(columns)), *(line(row) for row in rows)]

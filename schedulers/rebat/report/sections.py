@@ -1,0 +1,258 @@
+"""The tables and figures of the node-stealing paper, from a campaign's results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from rebat.figures import boxes
+from rebat.report import published
+from rebat.report.evidence import Evidence
+
+DAY = 86_400.0
+_USES = {
+    "useful": "platform_useful",
+    "checkpoint": "platform_checkpoint",
+    "recovery": "platform_recovery",
+    "waste by failure": "platform_waste_failure",
+    "waste by stealing": "platform_waste_stealing",
+    "idle": "platform_idle",
+    "downtime": "platform_downtime",
+}
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table: which of the paper's it stands for, a heading, columns and rows of texts."""
+
+    paper: str
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A figure as SVG: which of the paper's it stands for, and a caption."""
+
+    paper: str
+    title: str
+    svg: str
+
+
+def percent(value: float | None) -> str:
+    """A share for people."""
+    return "" if value is None else f"{value:.2%}"
+
+
+def number(value: float | None) -> str:
+    """A count for people."""
+    return "" if value is None else f"{value:.1f}"
+
+
+def tables(evidence: Evidence) -> Iterator[Table]:
+    """Tables 4, 5, 7, 8 and 9: ours beside the printed ones."""
+    for workload in evidence.workloads:
+        scenario = evidence.main_scenario(workload)
+        if scenario is None:
+            continue
+        yield _utilisation(evidence, workload, scenario)
+        yield _steals(evidence, workload, scenario)
+
+
+def _utilisation(evidence: Evidence, workload: str, scenario: tuple[float, float]) -> Table:
+    printed = published.UTILISATION.get(workload, {})
+    idle_printed = published.IDLE_SHARE.get(workload, {})
+    rows = []
+    for policy in evidence.policies(workload, *scenario):
+        idle = evidence.mean(workload, policy, scenario, "platform_idle_share")
+        as_program = None if idle is None else published.idle_as_program(idle)
+        rows.append(
+            [
+                policy,
+                percent(evidence.mean(workload, policy, scenario, "useful_utilisation")),
+                percent(printed.get(policy)),
+                percent(idle),
+                percent(as_program),
+                percent(idle_printed.get(policy)),
+            ]
+        )
+    columns = [
+        "policy", "utilisation", "paper", "time with an idle node",
+        "the same as the program counts", "paper",
+    ]  # fmt: skip
+    return Table(
+        "Tables 4, 5a, 7, 8", f"{workload}: useful utilisation and idle share", columns, rows
+    )
+
+
+def _steals(evidence: Evidence, workload: str, scenario: tuple[float, float]) -> Table:
+    rows = []
+    for policy in evidence.policies(workload, *scenario):
+        steals = evidence.mean(workload, policy, scenario, "steals")
+        hits = evidence.mean(workload, policy, scenario, "failures_hit")
+        paper = published.STEALS.get(workload, {}).get(policy)
+        others = None if steals is None or hits is None else hits - steals
+        rows.append(
+            [policy, number(steals), number(others), number(hits)]
+            + ([number(paper[0]), number(paper[1])] if paper else ["", ""])
+        )
+    columns = [
+        "policy",
+        "steals",
+        "others",
+        "failures under a job",
+        "paper: steals",
+        "paper: empty",
+    ]
+    return Table("Tables 5b, 9", f"{workload}: how failures were answered", columns, rows)
+
+
+# ---- figures
+
+_FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
+
+
+def pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Figures 1, 3 to 13 and 19 to 21, as far as the campaign ran what they need."""
+    for workload in evidence.workloads:
+        scenario = evidence.main_scenario(workload)
+        if scenario is None:
+            continue
+        policies = evidence.policies(workload, *scenario)
+        if "baseline" not in policies:
+            continue
+        yield _against_failure_free(evidence, workload, scenario)
+        yield _decomposition(evidence, workload, scenario, policies)
+        if "h111" in policies:
+            yield _absolute(evidence, workload, scenario)
+        for paper, title, variants in _COMPARISONS:
+            shown = [policy for policy in variants if policy in policies]
+            if shown and (len(shown) > 1 or variants == ("h111",)):
+                yield _ratio_picture(evidence, workload, scenario, (paper, title), shown)
+        if len({pair[0] for pair in evidence.scenarios(workload)}) > 1:
+            yield from _over_mtbf(evidence, workload)
+
+
+_COMPARISONS = (
+    ("Figures 6, 7, 13", "SFSJ over Baseline", ("h111",)),
+    ("Figure 19", "timings: now, proactive, next checkpoint", ("h111", "h211", "h311")),
+    ("Figure 20", "victims: fewest nodes, latest release", ("h111", "h121")),
+    ("Figure 21", "criteria: fewer nodes, later release, smaller flow", ("h111", "h112", "h113")),
+)
+
+
+def _flow_series(
+    evidence: Evidence,
+    workload: str,
+    scenario: tuple[float, float],
+    metric: str,
+    policies: Sequence[str],
+) -> dict[str, dict[str, list[float]]]:
+    groups = list(evidence.size_classes(workload))
+    return {
+        policy: {
+            group: [
+                v / DAY for v in evidence.values(workload, policy, scenario, metric, group).values()
+            ]
+            for group in groups
+        }
+        for policy in policies
+    }
+
+
+def _against_failure_free(
+    evidence: Evidence, workload: str, scenario: tuple[float, float]
+) -> Picture:
+    panels = []
+    for label, metric in _FLOWS:
+        series = _flow_series(evidence, workload, scenario, metric, ["baseline"])
+        dots = {
+            group: value / DAY
+            for group in evidence.size_classes(workload)
+            if (value := evidence.mean(workload, "baseline", None, metric, group)) is not None
+        }
+        panels.append((f"{label} (days)", series, dots))
+    return Picture(
+        "Figures 1, 4, 5, 12", f"{workload}: Baseline with failures", boxes.boxes(panels)
+    )
+
+
+def _absolute(evidence: Evidence, workload: str, scenario: tuple[float, float]) -> Picture:
+    panels = [
+        (
+            f"{label} (days)",
+            _flow_series(evidence, workload, scenario, metric, ["baseline", "h111"]),
+            dict[str, float](),
+        )
+        for label, metric in _FLOWS
+    ]
+    return Picture("Figure 8", f"{workload}: Baseline and SFSJ", boxes.boxes(panels))
+
+
+def _ratio_picture(
+    evidence: Evidence,
+    workload: str,
+    scenario: tuple[float, float],
+    names: tuple[str, str],
+    policies: Sequence[str],
+) -> Picture:
+    panels = []
+    for label, metric in _FLOWS:
+        series: dict[str, dict[str, list[float]]] = {
+            policy: {
+                group: evidence.ratios(workload, policy, scenario, metric, group)
+                for group in evidence.size_classes(workload)
+            }
+            for policy in policies
+        }
+        if metric == "flow_mean_s":
+            for policy in policies:
+                weighted = evidence.ratios(
+                    workload, policy, scenario, "flow_weighted_mean_s", "all"
+                )
+                series[policy]["weighted"] = weighted
+        panels.append((f"{label} / Baseline", series, dict[str, float]()))
+    paper, title = names
+    return Picture(paper, f"{workload}: {title}", boxes.boxes(panels, one_line=True))
+
+
+def _decomposition(
+    evidence: Evidence, workload: str, scenario: tuple[float, float], policies: Sequence[str]
+) -> Picture:
+    bars = {}
+    for policy in policies:
+        total = evidence.mean(workload, policy, scenario, "platform_total") or 1.0
+        bars[policy] = {
+            use: (evidence.mean(workload, policy, scenario, metric) or 0.0) / total
+            for use, metric in _USES.items()
+            if use != "useful"
+        }
+    svg = boxes.stacks(bars, "share of node time not useful")
+    return Picture("Figure 3", f"{workload}: where the platform's time goes", svg)
+
+
+def _over_mtbf(evidence: Evidence, workload: str) -> Iterator[Picture]:
+    pairs = evidence.scenarios(workload)
+    classes = [name for name in evidence.size_classes(workload) if name != "all"]
+    asked = (
+        ("utilisation, SFSJ / Baseline", "useful_utilisation", ""),
+        (f"max flow of {classes[-1]}, ratio", "flow_max_s", classes[-1]),
+        ("weighted mean flow, ratio", "flow_weighted_mean_s", "all"),
+    )
+    panels = []
+    for label, metric, size_class in asked:
+        named = {}
+        for downtime in sorted({pair[1] for pair in pairs}):
+            points = []
+            for mtbf in sorted(pair[0] for pair in pairs if pair[1] == downtime):
+                ratios = evidence.ratios(workload, "h111", (mtbf, downtime), metric, size_class)
+                if ratios:
+                    points.append((mtbf / 3600, sum(ratios) / len(ratios)))
+            if points:
+                named[f"downtime {downtime / 60:g} min"] = points
+        if named:
+            panels.append((label, named))
+    if panels:
+        yield Picture(
+            "Figures 9, 10, 11", f"{workload}: as failures grow rarer", boxes.lines(panels)
+        )
