@@ -1,0 +1,118 @@
+"""Job sets by day of submission: how RR-9296 makes sets of rigid jobs of a trace.
+
+Section 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of resilient
+scheduling heuristics for parallel jobs", Inria RR-9296, 2020: the jobs submitted on a day form a
+set, all released at its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload, duration_us
+from rebat.core.units import US_PER_S
+from rebat.workloads.calendar import month_bounds_s, zone
+from rebat.workloads.load import load_workload
+
+DAY_US = 86_400 * US_PER_S
+
+
+class DaySet(NamedTuple):
+    """The jobs submitted on one day.
+
+    Attributes
+    ----------
+    name : str
+        The date, ``"2020-01-31"``; ``"day-0031"`` where the trace has no calendar.
+    times_us, sizes : int array, shape (n,)
+        Run times and nodes, by submission.
+    n_nodes : int
+        Nodes of the machine.
+    """
+
+    name: str
+    times_us: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    n_nodes: int
+
+
+def read_day_sets(
+    path: Path, months: Sequence[str] | None = None, *, tz: str = "UTC", **options: Any
+) -> list[DaySet]:
+    """The day sets of a trace, those without a job left out.
+
+    Parameters
+    ----------
+    path : Path
+        Any file that `load_workload` reads.
+    months : sequence of str, optional
+        Calendar months, ``"2020-01"``; without them, days of 24 h from the first submission.
+    tz : str
+        Time zone in which a day begins, and of dates that the trace prints without one.
+    **options
+        See `rebat.workloads.trace.TraceOptions`.
+
+    Raises
+    ------
+    InputError
+        For a trace that cannot be read or has no job in one of the months.
+    """
+    if months is None:
+        return day_sets(load_workload(path, **options))
+    found = []
+    for month in dict.fromkeys(months):
+        jobs = load_workload(path, months=month, tz=tz, origin="month", **options)
+        found += day_sets(jobs, month, tz)
+    return found
+
+
+def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> list[DaySet]:
+    """Split a workload by day of submission.
+
+    Parameters
+    ----------
+    workload : Workload
+    month : str, optional
+        The month at whose first midnight the workload's time begins; a day on which clocks change
+        then has 23 or 25 hours. Without it, days have 24 hours and are numbered from 1.
+    tz : str
+        Time zone of the month.
+    """
+    submit_us = np.array([job.submit_us for job in workload.jobs], np.int64)
+    sizes = np.array([job.n_nodes for job in workload.jobs], np.int64)
+    for job in (job for job in workload.jobs if job.n_nodes > workload.n_nodes):
+        expected = f"at most {workload.n_nodes} nodes"
+        raise InputError(f"{job.n_nodes} nodes", f"job {job.job_id}", expected)
+    times_us = np.array(
+        [duration_us(workload.profiles, job.profile) for job in workload.jobs], np.int64
+    )
+    if month is None:
+        last = int(submit_us.max(initial=0)) // DAY_US + 1
+        starts_us = np.arange(last) * DAY_US
+        names = [f"day-{number + 1:04}" for number in range(last)]
+    else:
+        starts_us, names = _days_of(month, tz)
+    day = np.searchsorted(starts_us, submit_us, side="right") - 1
+    return [
+        DaySet(names[k], times_us[day == k], sizes[day == k], workload.n_nodes)
+        for k in np.unique(day).tolist()
+    ]
+
+
+def _days_of(month: str, tz: str) -> tuple[NDArray[np.int64], list[str]]:
+    """Start of each day of a month, from the month's own start, and its date."""
+    first_s, after_s = month_bounds_s(month, tz)
+    date = datetime.fromtimestamp(first_s, zone(tz))
+    starts_us, names = [], []
+    while date.timestamp() < after_s:
+        starts_us.append(round((date.timestamp() - first_s) * US_PER_S))
+        names.append(date.strftime("%Y-%m-%d"))
+        date += timedelta(days=1)
+    return np.array(starts_us, np.int64), names

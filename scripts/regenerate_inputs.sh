@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Makes the shipped inputs again, byte for byte: workloads, failure events, platforms.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+rebat=.venv/bin/rebat
+$rebat workload generate june-2017 -o workloads/mira-like-june-2017.json.gz
+for spec in mira intrepid torus:8,8,8,8 flat:4; do
+    name=${spec/:/-}
+    name=${name//,/x}
+    $rebat platform generate "$spec" -o "platforms/$name.xml"
+    $rebat platform generate "$spec" --zero-latency -o "platforms/$name-zero-latency.xml"
+done
