@@ -90,24 +90,6 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 
 
 @kernel
-def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
-    """Earliest date from ``t[0]`` on with ``size`` nodes free for ``duration``; NEVER if none."""
-    i = 0
-    while i < n:
-        if f[i] < size:
-            i += 1
-            continue
-        end = t[i] + duration
-        j = i + 1
-        while j < n and t[j] < end and f[j] >= size:
-            j += 1
-        if j == n or t[j] >= end:
-            return t[i]
-        i = j + 1
-    return NEVER
-
-
-@kernel
 def earlier_fit(
     t: Any, f: Any, n: int, size: int, duration: int, reserved: int, horizon: int
 ) -> int:
@@ -130,6 +112,12 @@ def earlier_fit(
             return t[i]
         i = j + 1
     return reserved
+
+
+@kernel
+def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
+    """Earliest date from ``t[0]`` on with ``size`` nodes free for ``duration``; NEVER if none."""
+    return earlier_fit(t, f, n, size, duration, NEVER, NEVER)
 
 
 @kernel

@@ -14,9 +14,8 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.files import read_text, write_text
-from rebat.core.jobs import Job, Workload
+from rebat.core.jobs import Job, Workload, job_fields
 from rebat.core.units import MAX_SECONDS, to_us
-from rebat.workloads.build import seconds
 
 MAX_NODES = 2**31 - 1
 """Batsim holds ``res`` and ``nb_res`` in a C int."""
@@ -63,7 +62,7 @@ def to_json(workload: Workload) -> dict[str, Any]:
     document: dict[str, Any] = {"nb_res": workload.n_nodes}
     if workload.notes:
         document["notes"] = list(workload.notes)
-    document["jobs"] = [_job_json(job) for job in workload.jobs]
+    document["jobs"] = [job_fields(job) for job in workload.jobs]
     document["profiles"] = workload.profiles
     return document
 
@@ -82,13 +81,6 @@ def write_workload(workload: Workload, path: Path) -> None:
             text = encode(value).decode()
         parts.append(f'"{key}":{text}')
     write_text(Path(path), "{" + ",\n".join(parts) + "}\n")
-
-
-def _job_json(job: Job) -> dict[str, Any]:
-    fields: dict[str, Any] = {"id": job.id, "subtime": seconds(job.submit_us)}
-    if job.walltime_us is not None:
-        fields["walltime"] = seconds(job.walltime_us)
-    return fields | {"res": job.n_nodes, "profile": job.profile} | job.extra
 
 
 def _decode(text: str, where: str) -> dict[str, Any]:

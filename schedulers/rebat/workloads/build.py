@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rebat.core.jobs import Job, Workload
-from rebat.core.units import US_PER_S, to_s
-
-
-def seconds(us: int) -> int | float:
-    """Microseconds to seconds, an int when there is no fraction.
-
-    >>> seconds(487_000_000), seconds(1_500_000)
-    (487, 1.5)
-    """
-    whole, rest = divmod(us, US_PER_S)
-    return to_s(us) if rest else whole
+from rebat.core.jobs import Job, Workload, batsim_number
 
 
 def delay_profiles(run_us: Sequence[int]) -> tuple[list[str], dict[str, dict[str, Any]]]:
@@ -34,8 +23,8 @@ def delay_profiles(run_us: Sequence[int]) -> tuple[list[str], dict[str, dict[str
     >>> delay_profiles([487_000_000])
     (['delay487'], {'delay487': {'type': 'delay', 'delay': 487}})
     """
-    name_of = {us: f"delay{seconds(us)}" for us in run_us}
-    profiles = {name: {"type": "delay", "delay": seconds(us)} for us, name in name_of.items()}
+    name_of = {us: f"delay{batsim_number(us)}" for us in run_us}
+    profiles = {name: {"type": "delay", "delay": batsim_number(us)} for us, name in name_of.items()}
     return [name_of[us] for us in run_us], profiles
 
 
