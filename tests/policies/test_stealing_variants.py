@@ -89,6 +89,11 @@ def flows(result) -> dict[str, float]:
     return {row.job_id: row.flow for row in result.rows}
 
 
+def stolen(result) -> int:
+    """How many attempts were really interrupted for a steal."""
+    return sum(record.cause == Cause.STOLEN for record in result.ledger.attempts)
+
+
 @pytest.mark.parametrize("variant", EXPECTED)
 def test_flows_are_those_worked_out_by_hand(variant: str) -> None:
     result = run("sfsj" if variant == "h111" else variant, EXAMPLE, FAILURE)
@@ -136,27 +141,27 @@ class TestConsecutiveFailures:
         three when C ends at 52, and ends at 83; B fits beside at 11."""
         result = run("h311", EXAMPLE, [*FAILURE, *fails(0, 11, 1000)])
         assert flows(result) == {"B": 11 + 41, "F": 52 + 31 - 1, "C": 50}
-        assert result.ledger.steals == []
+        assert stolen(result) == 0
 
     def test_on_a_held_node_cancels_if_the_victim_is_too_small(self) -> None:
         """F has lost two nodes, B has one: B goes on. F starts at 52 (B's node and C's two)."""
         result = run("h311", EXAMPLE, [*FAILURE, *fails(2, 10, 1000)])
         assert flows(result) == {"B": 40, "F": 52 + 31 - 1, "C": 50}
-        assert result.ledger.steals == []
+        assert stolen(result) == 0
 
     def test_on_a_held_node_goes_on_if_the_victim_is_large_enough(self) -> None:
         """With V2 the victim is C (two nodes): F starts at 14 on the one left and C's two, ends at
         45. C (39 long) needs two of four: B's at 40 is one, F's at 45."""
         result = run("h321", EXAMPLE, [*FAILURE, *fails(2, 10, 1000)])
         assert flows(result) == {"B": 40, "F": 44, "C": 45 + 39 - 2}
-        assert len(result.ledger.steals) == 1
+        assert stolen(result) == 1
 
     def test_a_victim_that_completes_first_lets_the_failed_job_go(self) -> None:
         """B is 11 long, less than its first checkpoint: it ends at 11, and F starts there."""
         short = jobs(("B", 1, 0, 11), ("F", 3, 1, 30), ("C", 2, 2, 50))
         result = run("h311", short, FAILURE)
         assert flows(result) == {"B": 11, "F": 11 + 31 - 1, "C": 50}
-        assert result.ledger.steals == []
+        assert stolen(result) == 0
 
     def test_a_job_on_one_node_is_never_parked(self) -> None:
         """Nothing would be left to hold (section 7.2.1): B is requeued as in Baseline."""

@@ -33,7 +33,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     """The metrics of one run; failures and steals are counted within the window.
 
     ``failures_hit`` are the failures under a running job, ``free_node_at_hit`` those of them at
-    which some node was free (Table 5).
+    which some node was free (Table 5); ``steals`` the decisions to steal (Tables 5 and 9),
+    ``victims`` the attempts really interrupted for it (timings T2 and T3 may cancel).
     """
 
     n_nodes: int
@@ -51,6 +52,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     node_failures: int
     failures_hit: int
     steals: int
+    victims: int
     free_node_at_hit: int
 
 
@@ -117,6 +119,7 @@ def summarise(ledger: Ledger, n_nodes: int, measures: Measures) -> tuple[RunSumm
         node_failures=within([at for at, up, _ in ledger.node_events if not up]),
         failures_hit=within([at for at, _ in hits]),
         steals=within(ledger.steals),
+        victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
     )
     return summary, rows

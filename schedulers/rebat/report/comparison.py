@@ -30,7 +30,8 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
         _line(summaries, "time with an idle node", "share", lambda s: s.platform.idle_share),
         _line(summaries, "failures under a job", "count", lambda s: s.failures_hit),
         _line(summaries, "  a node was free", "count", lambda s: s.free_node_at_hit),
-        _line(summaries, "  steals", "count", lambda s: s.steals),
+        _line(summaries, "  steals decided", "count", lambda s: s.steals),
+        _line(summaries, "  victims interrupted", "count", lambda s: s.victims),
     ]
     groups = list(next(iter(summaries.values())).flows)
     for title, field in _FLOWS.items():

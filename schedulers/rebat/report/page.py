@@ -27,9 +27,11 @@ svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-w
 </style></head><body>
 <h1>{{ r.title }}</h1>
 <p>{{ r.lead }}</p>
-<h2>What the paper says, and what we see</h2>
+{% for text in r.remarks %}<p>{{ text }}</p>
+{% endfor %}<h2>What the paper says, and what we see</h2>
 <div class="wide"><table class="words">
-<tr><th>workload</th><th>claim</th><th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
+<tr><th>{{ r.subject }}</th><th>claim</th>
+<th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
 {% for j in r.judgements %}<tr><td>{{ j.workload }}</td><td>{{ j.claim }}</td>
 <td>{{ "%.4f" | format(j.number) }}</td>
 <td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
@@ -42,8 +44,7 @@ svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-w
 {% endfor %}</table></div>
 {% endfor %}
 <h2>Figures</h2>
-<p>Boxes are over the failure scenarios. No point is left out (the paper leaves out those of its
-Table 10).</p>
+<p>{{ r.figures_note }}</p>
 {% for p in r.pictures %}<h3>{{ p.title }} <span class="paper">{{ p.paper }}</span></h3>
 <div class="wide">{{ p.svg | safe }}</div>
 {% endfor %}
@@ -53,8 +54,18 @@ Table 10).</p>
 """
 
 
+BOXES_NOTE = (
+    "Boxes are over the failure scenarios. No point is left out (the paper leaves out those of "
+    "its Table 10)."
+)
+
+
 class Report(msgspec.Struct, frozen=True):
-    """Everything that the page shows."""
+    """Everything that the page shows.
+
+    ``remarks`` are paragraphs after the lead; ``subject`` heads the first column of judgements,
+    which says what each is about.
+    """
 
     title: str
     lead: str
@@ -62,6 +73,9 @@ class Report(msgspec.Struct, frozen=True):
     tables: Sequence[Table]
     pictures: Sequence[Picture]
     provenance: Sequence[str]
+    remarks: Sequence[str] = ()
+    subject: str = "workload"
+    figures_note: str = BOXES_NOTE
 
 
 def html(report: Report) -> str:
@@ -76,7 +90,9 @@ def html(report: Report) -> str:
 def markdown(report: Report) -> str:
     """The same without the figures."""
     lines = [f"# {report.title}", "", report.lead, ""]
-    head = ["workload", "claim", "ours", "holds", "rule", "paper"]
+    for text in report.remarks:
+        lines += [text, ""]
+    head = [report.subject, "claim", "ours", "holds", "rule", "paper"]
     verdicts = [
         [j.workload, j.claim, f"{j.number:.4f}", "yes" if j.holds else "no", j.rule, j.paper]
         for j in report.judgements

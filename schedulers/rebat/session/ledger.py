@@ -32,7 +32,8 @@ class Ledger(msgspec.Struct):
     """Attempts in the order of their ends, machine events, and what was counted on the way.
 
     ``failures_that_hit`` are the dates of failures under running jobs, each with the number of
-    nodes free right then; ``steals`` the dates at which a victim was interrupted; ``refusals`` the
+    nodes free right then; ``steals`` the dates at which a steal was decided (T2 and
+    T3 may still cancel it); ``refusals`` the
     proposals that the session did not carry out (date, attempt, reason).
     """
 

@@ -116,6 +116,7 @@ class Session:
         self._registered: set[str] = set()
         self._kept: dict[str, list[AttemptRecord]] = {}
         self._dying: dict[str, Interrupt] = {}
+        self._may_plan_while_killing = self._options.plan_while_killing
         self._holds = Holds(self._pool)
         self._killed_running: dict[str, Running] = {}
         self._changes = Changes()
@@ -177,8 +178,8 @@ class Session:
             self._take_in[type(event)](self, event)
         self._recover()
         if self._holds.parked:
-            self._act(self._policy.review(self))
-        if self._changes and (not self._dying or self._options.plan_while_killing):
+            self._review()
+        if self._changes and (not self._dying or self._may_plan_while_killing):
             self._plan()
         self._finish()
         decisions, self._out = tuple(self._out), []
@@ -279,6 +280,8 @@ class Session:
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
             interrupt = self._dying.pop(attempt_id, None)
+            if not self._dying:
+                self._may_plan_while_killing = self._options.plan_while_killing
             # An attempt that ended by itself at the very instant of its kill is not resubmitted.
             if interrupt and attempt_id in event.progress:
                 if interrupt.hold_us > 0:
@@ -376,8 +379,11 @@ class Session:
         if hit:
             self.ledger.failures_that_hit.append((self.now_us, self.n_free))
         actions = list(self._policy.recover(self, failure))
-        named = {action.attempt_id for action in actions if isinstance(action, Interrupt)}
+        interrupts = [action for action in actions if isinstance(action, Interrupt)]
+        named = {interrupt.attempt_id for interrupt in interrupts}
         unnamed = [self._failed(r) for r in hit if r.attempt.id not in named]
+        steals = sum(i.cause == Cause.STOLEN or i.hold_us > 0 for i in interrupts)
+        self.ledger.steals += [self.now_us] * steals
         self._act([*actions, *unnamed])
 
     def _failed(self, running: Running) -> Interrupt:
@@ -397,8 +403,6 @@ class Session:
             elif action.attempt_id not in self._running or action.attempt_id in self._dying:
                 self._refuse(action.attempt_id, "cannot be interrupted: it is not running")
             else:
-                if action.cause == Cause.STOLEN:
-                    self.ledger.steals.append(self.now_us)
                 self._dying[action.attempt_id] = action
                 kill.append(action.attempt_id)
         if kill:
@@ -505,6 +509,16 @@ class Session:
             RegisterProfile(at_us=now, workload=work.workload, name=work.profile, profile=profile)
         )
         self._out.append(RegisterJob(at_us=now, job_id=attempt.id, job=fields))
+
+    def _review(self) -> None:
+        """End waits that are over. Nothing is planned until the victims are gone.
+
+        Otherwise others would take the nodes that were held up to this instant.
+        """
+        before = len(self._dying)
+        self._act(self._policy.review(self))
+        if len(self._dying) > before:
+            self._may_plan_while_killing = False
 
     # ---- plans
 

@@ -89,7 +89,7 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     sizes = np.array([job.n_nodes for job in workload.jobs], np.int64)
     for job in (job for job in workload.jobs if job.n_nodes > workload.n_nodes):
         expected = f"at most {workload.n_nodes} nodes"
-        raise InputError(f"{job.n_nodes} nodes", f"job {job.job_id}", expected)
+        raise InputError(f"{job.n_nodes} nodes", f"job {job.id}", expected)
     times_us = np.array(
         [duration_us(workload.profiles, job.profile) for job in workload.jobs], np.int64
     )
