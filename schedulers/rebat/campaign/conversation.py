@@ -10,7 +10,6 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
-from rebat.policies.axes import policy_of
 from rebat.policies.options import configure
 from rebat.protocol import batsim4
 from rebat.session.session import Session
@@ -61,7 +60,7 @@ def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -
     """A session for a scheduler by name with JSON options."""
     configured = configure(policy, options)
     settings = msgspec.structs.replace(configured.session, strict=strict)
-    return Session(policy_of(configured.axes), settings)
+    return Session(configured.make(), settings)
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from rebat.campaign.single import RunResult, simulate, write_run
+from rebat.campaign.single import Runnable, RunResult, simulate, write_run
 from rebat.cli.progress import compiling_notice, simulation_bar
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.errors import InputError
@@ -19,7 +19,7 @@ from rebat.core.jobs import Workload
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.presets import Preset, preset
+from rebat.policies.presets import scheduler
 from rebat.report.comparison import comparison, comparison_csv, ratio, text_of
 
 
@@ -42,7 +42,7 @@ class Scenario(msgspec.Struct, frozen=True):
 
 @click.command()
 @click.argument("workload", type=FILE)
-@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies'; may be repeated: all see the same failures.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS; may be repeated: all see the same failures.")  # fmt: skip
 @click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Draw failures with this mean time between failures of the whole machine (with --failures: only for the checkpoint period).")  # fmt: skip
 @click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
@@ -75,7 +75,7 @@ def run(
     """
     from rebat.workloads.load import load_workload
 
-    presets = [preset(name) for name in dict.fromkeys(policies)]
+    presets = [scheduler(name) for name in dict.fromkeys(policies)]
     measures = Measures(parse_window(window), parse_selection(select))
     options = Scenario(**scenario)
     jobs = load_workload(workload)
@@ -146,7 +146,7 @@ def with_silent_errors(workload: Workload, options: Scenario) -> Workload:
 
 
 def _run_one(
-    workload: Workload, chosen: Preset, n_nodes: int, events: Sequence[MachineEvent],
+    workload: Workload, chosen: Runnable, n_nodes: int, events: Sequence[MachineEvent],
     measures: Measures,
 ) -> RunResult:  # fmt: skip
     with simulation_bar(chosen.name, len(workload.jobs)) as on_progress:

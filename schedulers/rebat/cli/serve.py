@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-p", "--policy", default="baseline", show_default=True, help="Scheduler by name, see 'rebat policies'.")  # fmt: skip
+@click.option("-p", "--policy", default="baseline", show_default=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Where to bind; tcp://0.0.0.0:28000 opens it to the network.")  # fmt: skip
 @click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --options'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when Batsim is silent for so long.")  # fmt: skip

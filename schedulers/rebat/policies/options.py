@@ -5,7 +5,8 @@ They come from ``--options``, from Batsim's ``--sched-cfg`` (which wins) or from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,8 +14,9 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions, YoungDaly
 from rebat.core.units import parse_duration
-from rebat.policies.axes import Axes, changed, session_options_of
-from rebat.policies.presets import preset
+from rebat.policies.axes import changed, policy_of, session_options_of
+from rebat.policies.base import Policy
+from rebat.policies.presets import Preset, scheduler
 
 _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 """Options of checkpointing and their defaults, in seconds (section 5.2 of Du et al. 2024)."""
@@ -40,10 +42,10 @@ def parse_options(text: str, where: str) -> dict[str, Any]:
 
 
 class Configured(msgspec.Struct, frozen=True):
-    """A scheduler ready to be made: its name, its axes, and its session's options."""
+    """A scheduler ready to be made, and its session's options."""
 
     name: str
-    axes: Axes
+    make: Callable[[], Policy]
     session: SessionOptions
 
 
@@ -58,15 +60,20 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
     rest = dict(options)
     name = str(rest.pop("policy", policy))
     checkpoint = {key: rest.pop(key, default) for key, default in _CHECKPOINT.items()}
-    axes = changed(preset(name).axes, rest)
-    session = session_options_of(axes)
+    chosen = scheduler(name)
+    make, session = chosen.make, chosen.session
+    if isinstance(chosen, Preset):
+        axes = changed(chosen.axes, rest)
+        make, session = partial(policy_of, axes), session_options_of(axes)
+    elif rest:
+        raise InputError(f"options {', '.join(rest)} mean nothing to a policy from a file")
     if checkpoint["mtbf"] is not None:
         seconds = {key: _seconds(key, value) for key, value in checkpoint.items()}
         young_daly = YoungDaly(
             seconds["mtbf"], seconds["checkpoint_cost"], seconds["recovery_cost"]
         )
         session = msgspec.structs.replace(session, young_daly=young_daly)
-    return Configured(name, axes, session)
+    return Configured(name, make, session)
 
 
 def _seconds(key: str, value: Any) -> float:

@@ -10,6 +10,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import SessionOptions
 from rebat.policies.axes import Axes, changed, policy_of, session_options_of
 from rebat.policies.base import Policy
+from rebat.policies.own import MARK, OwnPolicy, own_policy
 from rebat.policies.queue_order import QUEUE_ORDERS
 
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
@@ -198,3 +199,8 @@ def preset(spec: str) -> Preset:
         raise InputError(f"policy {spec!r}", expected="name:axis=choice,axis=choice")
     axes = changed(found.axes, {axis: value for axis, _, value in pairs})
     return Preset(f"{name}:{changes}", f"{found.summary}; but {changes}", found.source, axes)
+
+
+def scheduler(spec: str) -> Preset | OwnPolicy:
+    """A preset by name, or a policy of one's own: ``FILE.py:CLASS``."""
+    return own_policy(spec.strip()) if MARK in spec else preset(spec)
