@@ -1,0 +1,117 @@
+"""The report of a campaign: self-contained, complete, and its verdicts follow their rules."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.reporting import write_report
+from rebat.campaign.run import open_campaign, run_campaign
+from rebat.core.attempts import Attempt, Cause
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.figures.steal_hour import steal_hour
+from rebat.report.evidence import Evidence
+from rebat.report.judgements import judge
+from rebat.report.published import idle_as_program
+from rebat.session.ledger import AttemptRecord, Ledger
+from tests.campaign.builders import campaign_file
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    file = campaign_file(folder, jobs=60)
+    run_campaign(file, folder / "results", executor="inline")
+    write_report(folder / "results", open_campaign(file).runs, folder / "report")
+    return folder
+
+
+class Links(HTMLParser):
+    """Collects what a page would load, and whether its tags are balanced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.loads += [v for k, v in attrs if k in ("src", "href") and not (v or "").startswith(("#", "data:"))]  # noqa: E501  # fmt: skip
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        pass
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_loads_nothing(report: Path) -> None:
+    text = (report / "report" / "report.html").read_text()
+    page = Links()
+    page.feed(text)
+    assert page.open == []
+    assert page.loads == []
+    assert "<script" not in text
+    assert 'name="viewport"' in text
+
+
+def test_tables_and_figures_name_the_papers(report: Path) -> None:
+    text = (report / "report" / "report.html").read_text()
+    for paper in (
+        "Table 2",
+        "Table 3",
+        "Tables 4, 5a, 7, 8",
+        "Tables 5b, 9",
+        "Figure 3",
+        "Figure 8",
+    ):
+        assert paper in text
+    assert text.count("<svg") >= 6
+    markdown = (report / "report" / "report.md").read_text()
+    assert "| one | useful utilisation rises |" in markdown
+
+
+def test_the_same_results_give_the_same_report(report: Path) -> None:
+    runs = open_campaign(report / "small.toml").runs
+    write_report(report / "results", runs, report / "again")
+    for name in ("report.html", "report.md"):
+        assert (report / "again" / name).read_bytes() == (report / "report" / name).read_bytes()
+
+
+def test_verdicts_follow_their_rules(report: Path) -> None:
+    evidence = Evidence(report / "results" / "results.parquet")
+    verdicts = list(judge(evidence))
+    assert verdicts
+    for verdict in verdicts:
+        if verdict.rule.startswith("mean ratio"):
+            above = verdict.rule.endswith("above 1")
+            assert verdict.holds == (verdict.number > 1 if above else verdict.number < 1)
+
+
+def test_no_results_are_told(tmp_path: Path) -> None:
+    (tmp_path / "results.parquet").write_text("no table")
+    with pytest.raises(InputError, match="not a table of results"):
+        Evidence(tmp_path / "results.parquet")
+
+
+def test_idle_share_as_the_program_counts_it() -> None:
+    """It divides by 30 days what it measured in 20: 10 % without an idle node become 6.67 %."""
+    assert idle_as_program(0.9) == pytest.approx(1 - 0.1 * 20 / 30)
+
+
+def test_the_hour_around_a_steal_tells_jobs_and_escapes_their_names() -> None:
+    attempt = Attempt("w0!<b>", "w0!<b>", 1, 1, 0, 2, 10**9, 0, 0)
+    record = AttemptRecord(
+        attempt, "p", None, 0, 10**9, Cause.STOLEN, "COMPLETED_KILLED", 0, NodeSet.parse("0-1")
+    )
+    ledger = Ledger(attempts=[record], node_events=[(5 * 10**8, False, NodeSet.of([3]))])
+    svg = steal_hour(ledger, 4, 10**9)
+    assert "job &lt;b&gt;, attempt 0, 2 nodes" in svg
+    assert "interrupted for another job" in svg
+    assert "node 3 down" in svg
+    assert not re.search(r"<b>", svg)
