@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.progress import campaign_bar
 from rebat.cli.types import FILE, FOLDER, NODES
 from rebat.core.errors import InputError
-from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.campaign.run import Campaign, OnProgress, Progress
+    from rebat.campaign.run import Campaign
     from rebat.campaign.store import Status
 
 FILE_ARGUMENT = click.argument("file", type=FILE)
@@ -57,7 +56,7 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
     if options["address"] is not None and options["executor"] != "dask":
         raise InputError("is for Dask", "--address", "--executor dask")
     folder = _folder(file, results, trace)
-    with _display() as on_progress:
+    with campaign_bar() as on_progress:
         status = run_campaign(file, folder, trace=trace, on_progress=on_progress, **options)
     click.echo(f"{_sentence(status)}; results in {folder}")
     if status.failed:
@@ -146,46 +145,3 @@ def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
         click.echo(f"  failed: {which}: {error}", err=True)
     if len(failed) > most:
         click.echo(f"  ... and {len(failed) - most} more, see campaign.json", err=True)
-
-
-@contextmanager
-def _display() -> Iterator[OnProgress]:
-    """A live bar on a terminal; elsewhere a line now and then, on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _line_by_line()
-        return
-    text = TextColumn("{task.fields[text]}")
-    with Bar(BarColumn(), text, TimeElapsedColumn(), console=console) as bar:
-        task = bar.add_task("runs", total=None, text="")
-
-        def on_progress(now: Progress) -> None:
-            bar.update(task, total=now.total, completed=now.done + now.failed, text=_text(now))
-
-        yield on_progress
-
-
-def _line_by_line(every: int = 20) -> OnProgress:
-    """A line at the start, at the end and about so many times between."""
-    shown = -1
-
-    def on_progress(now: Progress) -> None:
-        nonlocal shown
-        step = (now.done + now.failed) * every // max(now.total, 1)
-        if step != shown or not (now.running or now.left):
-            shown = step
-            click.echo(_text(now), err=True)
-
-    return on_progress
-
-
-def _text(now: Progress) -> str:
-    eta = "" if now.eta_s is None else f" | ETA {format_duration(now.eta_s)}"
-    return (
-        f"{now.done}/{now.total} done | {now.running} running | {now.failed} failed"
-        f" | {now.left} left{eta}"
-    )

@@ -1,12 +1,19 @@
-"""A progress bar for simulations: simulated date and jobs done, on standard error."""
+"""Progress on standard error: of a simulation, and of a campaign."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
 
 from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
+
+if TYPE_CHECKING:
+    from rebat.campaign.run import OnProgress as OnCampaignProgress
+    from rebat.campaign.run import Progress as CampaignProgress
 
 
 @contextmanager
@@ -44,3 +51,46 @@ def compiling_notice() -> Iterator[None]:
     if not is_compiled():
         print("rebat: compiling the kernels, once (some seconds) ...", file=sys.stderr)
     yield
+
+
+@contextmanager
+def campaign_bar() -> Iterator[OnCampaignProgress]:
+    """A live bar on a terminal; elsewhere a line now and then, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _line_by_line()
+        return
+    text = TextColumn("{task.fields[text]}")
+    with Bar(BarColumn(), text, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task("runs", total=None, text="")
+
+        def on_progress(now: CampaignProgress) -> None:
+            bar.update(task, total=now.total, completed=now.done + now.failed, text=_text(now))
+
+        yield on_progress
+
+
+def _line_by_line(every: int = 20) -> OnCampaignProgress:
+    """A line at the start, at the end and about so many times between."""
+    shown = -1
+
+    def on_progress(now: CampaignProgress) -> None:
+        nonlocal shown
+        step = (now.done + now.failed) * every // max(now.total, 1)
+        if step != shown or not (now.running or now.left):
+            shown = step
+            click.echo(_text(now), err=True)
+
+    return on_progress
+
+
+def _text(now: CampaignProgress) -> str:
+    eta = "" if now.eta_s is None else f" | ETA {format_duration(now.eta_s)}"
+    return (
+        f"{now.done}/{now.total} done | {now.running} running | {now.failed} failed"
+        f" | {now.left} left{eta}"
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, merge_blocks, words_of
+from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, merge_blocks, weight, words_of
 from rebat.kernels.counts import NEVER, step_at
 from rebat.kernels.jit import kernel
 from rebat.kernels.named import clear, first_fit, fits_now, lift, reserve
@@ -32,10 +32,33 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 
 @kernel
-def may_begin_earlier(table: Any, k: int, size: int, duration: int, before: int) -> bool:
-    """Whether the numbers of free nodes allow reservation ``k`` to begin before ``before``.
+def stay_free(table: Any, k: int, size: int, i: int, end: int) -> bool:
+    """Whether ``size`` nodes free in slice ``i`` stay so until ``end``, were ``k`` lifted."""
+    n, left, words = table.n[SLICES], table.f[i], words_of(table.n[BLOCKS])
+    fit = table.fit[0]
+    for w in range(words):
+        fit[w] = table.free[i, w]
+    j = i + 1
+    while j < n and table.t[j] < end:
+        own = table.start[k] <= table.t[j] < table.end[k]
+        for w in range(words):
+            gone = fit[w] & ~table.free[j, w]
+            if own:
+                gone &= ~table.held[k, w]
+            if gone:
+                left -= weight(table.first, w, gone)
+                fit[w] &= ~gone
+        if left < size:
+            return False
+        j += 1
+    return True
 
-    From its present start on its own nodes suffice.
+
+@kernel
+def can_begin_earlier(table: Any, k: int, size: int, duration: int, before: int) -> bool:
+    """Whether reservation ``k`` could begin before ``before``.
+
+    The numbers of free nodes are asked first: from its present start on its own suffice.
     """
     n, reserved = table.n[SLICES], table.start[k]
     i = 0
@@ -47,9 +70,12 @@ def may_begin_earlier(table: Any, k: int, size: int, duration: int, before: int)
         j = i + 1
         while j < n and table.t[j] < end and table.f[j] >= size:
             j += 1
-        if j == n or table.t[j] >= end:
+        if j < n and table.t[j] < end:
+            i = j + 1
+        elif stay_free(table, k, size, i, table.t[i] + duration):
             return True
-        i = j + 1
+        else:
+            i += 1
     return False
 
 
@@ -97,7 +123,7 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     for k in range(table.n[RESERVED]):
         start, end = table.start[k], table.end[k]
         horizon = max(opened, moved)
-        may_move = may_begin_earlier(table, k, size[k], duration[k], min(start, horizon)) or (
+        may_move = can_begin_earlier(table, k, size[k], duration[k], min(start, horizon)) or (
             start < min(horizon, NEVER) and may_move_down(table, k)
         )
         if may_move and move(table, k, size[k], duration[k]) and start < NEVER:

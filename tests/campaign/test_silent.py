@@ -1,0 +1,405 @@
+"""Silent-errors campaigns: resumable, the same bytes whoever ran them, and their report."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from rebat.campaign.run import Progress
+from rebat.campaign.silent import GridIn, SilentCampaign, open_silent, play, rows, run_silent
+from rebat.campaign.silent_reporting import PRINTED, PRINTED_FAILURES, write_report
+from rebat.campaign.store import Status, Store
+from rebat.cli.main import fail
+from rebat.cli.silent_errors import silent_errors
+from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
+from rebat.kernels import resilient
+from rebat.models.silent_errors import (
+    PAPER_SCENARIOS,
+    draw_failures,
+    error_rate,
+    lower_bounds,
+    synthetic_jobs,
+)
+from rebat.policies.priority_rules import ranks
+from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.day_sets import day_sets, read_day_sets
+from rebat.workloads.generate import synthetic
+from tests.campaign.builders import contents
+
+CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "silent-errors"
+MIRA = Path("traces") / "ANL-ALCF-DJC-MIRA_20200101_20201231.csv.gz"
+
+SMALL = """
+name = "small"
+seed = 3
+
+[synthetic.drawn]
+sets = 2
+jobs = 12
+
+[[grid]]
+name = "true"
+sets = ["drawn"]
+failure_probability = [0, 0.5]
+scenarios = 4
+
+[[grid]]
+name = "stale"
+sets = ["drawn"]
+failure_probability = [0, 0.5]
+heuristics = ["R-LIST-1", "R-LIST-Q"]
+rules = ["LPT", "LA"]
+reservations = ["stale"]
+scenarios = 4
+"""
+"""2 sets x 2 probabilities x 2 kinds of reservations = 8 units."""
+
+
+def small(folder: Path, text: str = SMALL) -> Path:
+    file = folder / "small.toml"
+    file.write_text(text)
+    return file
+
+
+def run_here(file: Path, results: Path, **options) -> tuple[Status, int]:
+    """A campaign in this process: its status, and how many units were played."""
+    told: list[Progress] = []
+    status = run_silent(
+        open_silent(file), results, executor="inline", on_progress=told.append, **options
+    )
+    return status, len(told) - 1
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[SilentCampaign, Path]:
+    """A campaign that ran without a break, and its results."""
+    folder = tmp_path_factory.mktemp("silent")
+    file = small(folder)
+    run_here(file, folder / "r")
+    return open_silent(file), folder / "r"
+
+
+# ---- the units
+
+
+def test_a_unit_is_the_mean_and_maximum_over_its_scenarios(done) -> None:
+    campaign, _ = done
+    unit = next(u for u in campaign.units if u.q == 0.5 and u.jobs.name == "1")
+    times, sizes = synthetic_jobs(3, 1, 12)
+    failures = draw_failures(
+        times, sizes, error_rate(times, sizes, 0.5), range(4), seed=3, job_set=1
+    )
+    rank = ranks("LA", times, sizes, n_procs=10_000)
+    spans = resilient.makespans("R-SHELF-B", times, sizes, rank, failures, n_procs=10_000)
+    ratios = spans / np.array(lower_bounds(times, sizes, failures, 10_000))
+    found = play(unit)
+    assert found["failures"] == failures.sum(axis=1).mean()
+    assert {"heuristic": "R-SHELF-B", "rule": "LA", "mean": ratios.mean(), "max": ratios.max()} in (
+        found["makespans"]
+    )
+
+
+def test_the_table_has_a_row_per_unit_heuristic_and_rule(done) -> None:
+    campaign, results = done
+    table = list(rows(campaign, Store(results)))
+    assert len(table) == 4 * 5 * 7 + 4 * 2 * 2
+    assert all(1 <= row.mean <= row.max for row in table)
+    assert {row.reservations for row in table} == {"paper", "stale"}
+    assert all(row.failures == 0 for row in table if row.q == 0)
+
+
+def test_the_parquet_table_is_the_rows(done) -> None:
+    import pyarrow.parquet as pq
+
+    campaign, results = done
+    table = pq.read_table(results / "results.parquet").to_pylist()
+    assert table == [row._asdict() for row in rows(campaign, Store(results))]
+
+
+# ---- resuming
+
+
+def test_a_second_start_plays_only_what_is_missing(tmp_path: Path, done) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    assert run_here(file, results, limit=3)[1] == 3
+    status, played = run_here(file, results)
+    assert played == 5
+    assert (status.total, status.ok, status.failed, status.missing) == (8, 8, 0, 0)
+    assert contents(results) == contents(done[1])
+
+
+def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Killed as soon as there is a result; what it had is kept, the rest is played."""
+    file, results = (
+        small(tmp_path, SMALL.replace("scenarios = 4", "scenarios = 60")),
+        tmp_path / "r",
+    )
+    command = "from rebat.cli.silent_errors import silent_errors as s; s()"
+    options = ["run", str(file), "--results", str(results), "--workers", "2"]
+    process = subprocess.Popen([sys.executable, "-c", command, *options], stderr=subprocess.PIPE)
+    try:
+        end = time.monotonic() + 60
+        while not list(results.glob("runs/[!.]*.json")) and time.monotonic() < end:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.005)
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+    had = len(list(results.glob("runs/[!.]*.json")))
+    status, played = run_here(file, results)
+    assert had >= 1
+    assert (played, status.ok) == (8 - had, 8)
+    run_here(file, tmp_path / "unbroken")
+    assert contents(results) == contents(tmp_path / "unbroken")
+
+
+def test_a_torn_result_is_played_again(tmp_path: Path, done) -> None:
+    results = tmp_path / "r"
+    shutil.copytree(done[1], results)
+    torn = next((results / "runs").iterdir())
+    torn.write_bytes(torn.read_bytes()[:40])
+    assert run_here(small(tmp_path), results)[1] == 1
+    assert contents(results) == contents(done[1])
+
+
+def test_a_changed_file_plays_only_what_it_touches(tmp_path: Path, done) -> None:
+    results = tmp_path / "r"
+    shutil.copytree(done[1], results)
+    renamed = SMALL.replace('"true"', '"figure 2"').replace("[0, 0.5]", "[0, 0.5, 0.7]", 1)
+    assert run_here(small(tmp_path, renamed), results)[1] == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, done, workers: int) -> None:
+    status = run_silent(open_silent(small(tmp_path)), tmp_path / "r", workers=workers)
+    assert status.ok == 8
+    assert contents(tmp_path / "r") == contents(done[1])
+
+
+def test_a_unit_that_cannot_be_played_does_not_stop_the_rest(tmp_path: Path) -> None:
+    """One giant among many small jobs fails for ever at the probability of the average job."""
+    jobs = [Job(str(i), 1, 0, None, "short") for i in range(400)]
+    jobs.append(Job("giant", 400, 0, None, "long"))
+    profiles = {"short": {"type": "delay", "delay": 1}, "long": {"type": "delay", "delay": 10**6}}
+    write_workload(Workload("w", 400, tuple(jobs), profiles), tmp_path / "w.json")
+    text = SMALL.replace("[[grid]]", '[days.trace]\nfile = "w.json"\n[[grid]]', 1)
+    text = text.replace('sets = ["drawn"]', 'sets = ["trace"]', 1)
+    file, results = small(tmp_path, text), tmp_path / "r"
+    status, _ = run_here(file, results)
+    assert (status.ok, status.failed) == (5, 1)
+    assert "trace day-0001: job 400: would fail" in (results / "campaign.json").read_text()
+    assert run_here(file, results)[1] == 0
+
+
+# ---- the file
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("sets = 2", "sets = 0", "$.synthetic[...].sets"),
+        ("seed = 3", "sed = 3", "unknown field `sed`"),
+        ("[0, 0.5]", "[0, 1.0]", "$.grid[0].failure_probability[1]"),
+        ("[0, 0.5]", "[]", "is empty"),
+        ("[0, 0.5]", "[0.5, 0.5]", "value twice"),
+        ('["drawn"]', '["none"]', "unknown sets 'none'"),
+        ('"R-LIST-1"', '"R-LIST-X"', "unknown heuristic"),
+        ('"LPT"', '"LTP"', "unknown priority rule"),
+        ('["stale"]', '["steel"]', "unknown kind of reservations"),
+        ("scenarios = 4", "scenarios = 4\nprocs = [100]", "procs of at least"),
+        ('"stale"\nsets', '"true"\nsets', "value twice"),
+        ('name = "small"', "name = small", "not TOML"),
+        ('name = "small"', 'name = "../small"', "$.name"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, old, new, said) -> None:
+    assert old in SMALL
+    with pytest.raises(InputError) as error:
+        open_silent(small(tmp_path, SMALL.replace(old, new, 1)))
+    assert "small.toml" in str(error.value)
+    assert said in str(error.value)
+
+
+def test_the_command_says_it_in_one_line_and_exits_with_2(tmp_path: Path, capsys) -> None:
+    file = small(tmp_path, SMALL.replace("seed = 3", "sed = 3"))
+    for command in ("run", "report"):
+        with pytest.raises(InputError) as error:
+            silent_errors.main([command, str(file)], standalone_mode=False)
+        with pytest.raises(SystemExit) as left:
+            fail(str(error.value))
+        assert left.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+@pytest.mark.parametrize("name", ["quick", "full"])
+def test_the_shipped_files_open_without_a_trace(name: str) -> None:
+    campaign = open_silent(CAMPAIGNS / f"{name}.toml")
+    assert campaign.untraced == ["mira"]
+    assert {unit.source for unit in campaign.units} == {"synthetic"}
+
+
+def test_figure_2_of_the_full_file_is_the_papers() -> None:
+    campaign = open_silent(CAMPAIGNS / "full.toml")
+    units = [unit.identity for unit in campaign.units if unit.grid == "figure 2"]
+    played = sum(u["scenarios"] * len(u["heuristics"]) * len(u["rules"]) for u in units)
+    assert played == 10_500_000
+    assert sorted({u["q"] for u in units}) == pytest.approx([k / 10 for k in range(10)])
+    assert GridIn("", (), ()).scenarios == PAPER_SCENARIOS
+
+
+# ---- days of a trace
+
+
+def test_days_begin_at_midnight_and_empty_ones_are_left_out() -> None:
+    hour = 3600 * 10**6
+    submits = [0, 23 * hour, 24 * hour, 72 * hour]
+    jobs = tuple(Job(str(i), i + 1, us, None, "p") for i, us in enumerate(submits))
+    found = day_sets(Workload("w", 8, jobs, {"p": {"type": "delay", "delay": 2}}))
+    assert [day.name for day in found] == ["day-0001", "day-0002", "day-0004"]
+    assert [day.sizes.tolist() for day in found] == [[1, 2], [3], [4]]
+    assert found[0].times_us.tolist() == [2 * 10**6] * 2
+
+
+def test_a_day_on_which_clocks_change_has_23_hours() -> None:
+    hour = 3600 * 10**6
+    jobs = tuple(Job(str(h), 1, h * hour, None, "p") for h in range(7 * 24, 9 * 24))
+    workload = Workload("w", 1, jobs, {"p": {"type": "delay", "delay": 2}})
+    found = {day.name: len(day.sizes) for day in day_sets(workload, "2020-03", "America/Chicago")}
+    assert found == {"2020-03-08": 23, "2020-03-09": 24, "2020-03-10": 1}
+
+
+def test_a_job_larger_than_the_machine_is_refused() -> None:
+    jobs = (Job("a", 9, 0, None, "p"),)
+    with pytest.raises(InputError, match="job a: 9 nodes"):
+        day_sets(Workload("w", 8, jobs, {"p": {"type": "delay", "delay": 2}}))
+
+
+def test_the_days_of_mira(shared: Path) -> None:
+    found = read_day_sets(shared / MIRA, ["2020-01", "2020-02"], size="allocated", overrun="keep")
+    assert (found[0].name, found[-1].name) == ("2020-01-01", "2020-02-29")
+    assert len(found) == 59  # nobody submitted on 19 January
+    assert sum(len(day.sizes) for day in found) == 5464
+    assert {day.n_nodes for day in found} == {49152}
+    assert min(day.sizes.min() for day in found) == 512
+
+
+def test_a_campaign_on_the_days_of_mira(tmp_path: Path, shared: Path) -> None:
+    text = """
+name = "mira"
+[days.mira]
+months = ["2020-01"]
+least_jobs = 110
+[[grid]]
+name = "table 1"
+sets = ["mira"]
+failure_probability = [0, 0.1]
+rules = ["LPT"]
+scenarios = 2
+"""
+    file, results = small(tmp_path, text), tmp_path / "r"
+    assert open_silent(file).untraced == ["mira"]
+    campaign = open_silent(file, shared / MIRA)
+    assert [unit.jobs.name for unit in campaign.units[::2]] == ["2020-01-02", "2020-01-24"]
+    assert run_silent(campaign, results, executor="inline").ok == 4
+    text = write_report(campaign, results, tmp_path / "out")[1].read_text()
+    assert "| 0 | R-SHELF-NB | 0.0 | 0.0 |" in text
+    assert "| 1.441 |" in text
+
+
+# ---- the report
+
+
+def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path, done) -> None:
+    campaign, results = done
+    page, text = (path.read_text() for path in write_report(campaign, results, tmp_path))
+    assert "never cancels a reservation" in text
+    assert "never cancels a reservation" in page
+    for words in ("(Algorithm 1)", "(stale reservations)"):
+        assert f"R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 {words}" in text
+    assert page.count("<svg") == 4
+    assert "workload</th>" not in page
+    again = write_report(campaign, results, tmp_path / "again")
+    assert [path.read_text() for path in again] == [page, text]
+
+
+def test_stale_reservations_have_the_published_shape(tmp_path: Path) -> None:
+    """R-LIST-Q 26 % above R-LIST-0 at q-bar = 0.5 (section 5.2); Algorithm 1 has 1 to 2 %."""
+    text = """
+name = "shape"
+[synthetic.drawn]
+sets = 3
+[[grid]]
+name = "both"
+sets = ["drawn"]
+failure_probability = [0.5]
+heuristics = ["R-LIST-0", "R-LIST-Q"]
+rules = ["LPT", "LA"]
+reservations = ["paper", "stale"]
+scenarios = 40
+"""
+    campaign = open_silent(small(tmp_path, text))
+    run_silent(campaign, tmp_path / "r", executor="inline")
+    means: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows(campaign, Store(tmp_path / "r")):
+        means.setdefault((row.reservations, row.heuristic, row.rule), []).append(row.mean)
+    best = {
+        (kept, name): min(np.mean(means[kept, name, rule]) for rule in ("LPT", "LA"))
+        for kept in ("paper", "stale")
+        for name in ("R-LIST-0", "R-LIST-Q")
+    }
+    assert best["stale", "R-LIST-Q"] / best["stale", "R-LIST-0"] >= 1.20
+    assert best["paper", "R-LIST-Q"] / best["paper", "R-LIST-0"] <= 1.05
+
+
+def test_printed_values_are_there_for_every_heuristic() -> None:
+    assert {heuristic for _, heuristic in PRINTED} == set(resilient.HEURISTICS)
+    assert {q for q, _ in PRINTED} == set(PRINTED_FAILURES)
+    assert PRINTED[0.05, "R-LIST-Q"] == (1.061, 7.76e-2, 1.292)
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    runner = CliRunner()
+    part = runner.invoke(
+        silent_errors, ["run", str(file), "--results", str(results), "--limit", "1"]
+    )
+    assert part.exit_code == 0
+    assert "1 of 8 units done, 0 failed, 7 left" in part.output
+    told = runner.invoke(silent_errors, ["report", str(file), "--results", str(results)])
+    assert told.exit_code == 0
+    assert "1 of 8 units done" in (results / "report" / "report.md").read_text()
+
+
+def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no results yet"):
+        silent_errors.main(
+            ["report", str(small(tmp_path)), "--results", str(tmp_path / "r")],
+            standalone_mode=False,
+        )
+    with pytest.raises(InputError, match="no results of this file"):
+        write_report(open_silent(small(tmp_path)), tmp_path / "r", tmp_path / "out")
+
+
+def test_a_days_file_is_looked_for_beside_the_campaign(tmp_path: Path) -> None:
+    write_workload(synthetic(0, 20), tmp_path / "one.json")
+    text = SMALL.replace("[[grid]]", '[days.one]\nfile = "one.json"\n[[grid]]', 1)
+    text = text.replace('sets = ["drawn"]', 'sets = ["one"]', 1)
+    with pytest.raises(InputError, match=r"days.one"):
+        open_silent(small(tmp_path, text.replace("one.json", "two.json")))
+    assert open_silent(small(tmp_path, text)).units[0].source == "one"
+
+
+def test_results_hold_no_names(done) -> None:
+    campaign, results = done
+    stored = Store(results).read(campaign.units[0].key)
+    assert stored is not None
+    assert not {"grid", "source", "name"} & set(msgspec.to_builtins(stored.identity))
