@@ -48,4 +48,4 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv out dist build
+	rm -rf .venv dist build

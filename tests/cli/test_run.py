@@ -110,3 +110,36 @@ def test_help_is_light() -> None:
 def test_every_command_has_help(name: str, capsys) -> None:
     main([name, "--help"])
     assert "Usage" in capsys.readouterr().out
+
+
+def test_a_run_again_keeps_what_others_put_there(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    toy_file = str(ROOT / "workloads/toy.json")
+    main(["run", toy_file, "-p", "baseline", "--out", str(out)])
+    (out / "baseline" / "notes.txt").write_text("mine")
+    main(["run", toy_file, "-p", "sfsj", "--out", str(out)])
+    assert (out / "baseline" / "notes.txt").read_text() == "mine"
+    assert (out / "baseline" / "jobs.csv").exists()
+    assert (out / "sfsj" / "jobs.csv").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_rejected_jobs_are_told(tmp_path: Path, capsys) -> None:
+    toy_file = str(ROOT / "workloads/toy.json")
+    main(["run", toy_file, "-p", "baseline", "--nodes", "4", "--out", str(tmp_path / "out")])
+    captured = capsys.readouterr()
+    assert "rejected 2 jobs" in captured.err
+    assert "jobs rejected" in captured.out
+
+
+def test_failures_that_stop_before_the_jobs_do_are_told(tmp_path: Path, capsys) -> None:
+    main(
+        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "--mtbf", "1h",
+         "--horizon", "5", "--out", str(tmp_path / "out")]
+    )  # fmt: skip
+    assert "raise --horizon" in capsys.readouterr().err
+
+
+def test_axes_are_listed(capsys) -> None:
+    main(["policies", "--axes"])
+    assert "least-lost-work" in capsys.readouterr().out

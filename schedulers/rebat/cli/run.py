@@ -16,6 +16,7 @@ from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_folder, write_text
 from rebat.core.jobs import Workload
+from rebat.core.units import format_duration, to_s
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
@@ -31,7 +32,7 @@ class Scenario(msgspec.Struct, frozen=True):
     downtime: float
     seed: int
     model: str
-    horizon: float
+    horizon: float | None
     checkpoint: str
     checkpoint_cost: float
     recovery_cost: float
@@ -48,7 +49,7 @@ class Scenario(msgspec.Struct, frozen=True):
 @click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
 @click.option("--failure-model", "model", default="authors", show_default=True, help="authors (the paper's own scenarios) or poisson.")  # fmt: skip
-@click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Draw failures up to this date.")  # fmt: skip
+@click.option("--horizon", type=DURATION, help="Draw failures up to this date (default: 5000000, the paper's, or twice the span of a longer workload).")  # fmt: skip
 @click.option("--checkpoint", type=click.Choice(["none", "young-daly"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2).")  # fmt: skip
 @click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True)
 @click.option("--recovery-cost", type=DURATION, default="5min", show_default=True)
@@ -80,7 +81,7 @@ def run(
     options = Scenario(**scenario)
     jobs = load_workload(workload)
     n_nodes = nodes or jobs.n_nodes
-    events = machine_events(options, n_nodes)
+    events = machine_events(options, n_nodes, jobs)
     jobs = with_silent_errors(with_checkpoints(jobs, options, n_nodes), options)
     provenance = {
         "workload": {"file": workload.name, "sha256": _sha256(workload), "jobs": len(jobs.jobs)},
@@ -91,12 +92,33 @@ def run(
         results = [_run_one(jobs, p, n_nodes, events, measures) for p in presets]
     with atomic_folder(out, mark="comparison.csv") as folder:
         for result in results:
-            write_run(folder / result.policy, result, provenance)
+            write_run(folder / result.policy.replace(":", "+"), result, provenance)
         _compare(results, folder)
+    _warn(results, options, jobs)
     click.echo(f"results in {out}")
 
 
-def machine_events(options: Scenario, n_nodes: int) -> list[MachineEvent]:
+def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -> None:
+    """Say what makes a comparison mean less than it seems to."""
+    makespan = max(result.summary.makespan_s for result in results)
+    drawn = options.mtbf is not None and options.failures is None
+    if drawn and makespan > horizon_s(options, workload):
+        end = format_duration(horizon_s(options, workload))
+        click.echo(
+            f"rebat: warning: no failures after {end}, but jobs ran until "
+            f"{format_duration(makespan)}: raise --horizon",
+            err=True,
+        )
+    for result in results:
+        if result.summary.rejected:
+            click.echo(
+                f"rebat: warning: {result.policy} rejected {result.summary.rejected} jobs "
+                f"(larger than {result.summary.n_nodes} nodes, or without a walltime)",
+                err=True,
+            )
+
+
+def machine_events(options: Scenario, n_nodes: int, workload: Workload) -> list[MachineEvent]:
     """The failures that the options ask for: a file's, drawn ones, or none."""
     from rebat.models.failures import generate_events
     from rebat.models.failures.events import check_alternation, read_events
@@ -112,8 +134,20 @@ def machine_events(options: Scenario, n_nodes: int) -> list[MachineEvent]:
         return []
     return generate_events(
         options.model, options.mtbf, options.downtime, n_nodes,
-        horizon_s=options.horizon, seed=options.seed,
+        horizon_s=horizon_s(options, workload), seed=options.seed,
     )  # fmt: skip
+
+
+PAPER_HORIZON_S = 5e6
+"""Up to here the node-stealing authors draw failures; longer workloads need more."""
+
+
+def horizon_s(options: Scenario, workload: Workload) -> float:
+    """How far failures are drawn: what was asked for, or far enough for the workload."""
+    if options.horizon is not None:
+        return options.horizon
+    last_us = max((job.submit_us for job in workload.jobs), default=0)
+    return max(PAPER_HORIZON_S, 2 * to_s(last_us))
 
 
 def with_checkpoints(workload: Workload, options: Scenario, n_nodes: int) -> Workload:

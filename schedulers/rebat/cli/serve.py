@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("-p", "--policy", default="baseline", show_default=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Where to bind; tcp://0.0.0.0:28000 opens it to the network.")  # fmt: skip
-@click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --options'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
+@click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --axes'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when Batsim is silent for so long.")  # fmt: skip
 @click.option("--record", type=FILE, help="Write the conversation to this file, a message a line.")  # fmt: skip
 def serve(
@@ -95,7 +95,7 @@ def _report(session: Session | None, spans: list[float]) -> None:
     if session is None:
         return
     ledger = session.ledger
-    cuts = statistics.quantiles(spans, n=100) if len(spans) > 1 else spans * 99
+    cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     click.echo(
         f"rebat: {len(spans)} messages, {len(ledger.attempts)} attempts ended; decision time "
         f"p50 {cuts[49] * 1e6:.0f} us, p99 {cuts[98] * 1e6:.0f} us, "

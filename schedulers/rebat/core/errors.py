@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 
 class RebatError(Exception):
     """Base of every error that rebat raises on purpose; its text is one readable line."""
@@ -41,5 +43,7 @@ class PolicyError(RebatError):
 
 def unknown_name(kind: str, name: str, choices: object) -> InputError:
     """The error for a name that is not in a table; it lists what is there."""
-    known = ", ".join(sorted(str(choice) for choice in choices))  # type: ignore[attr-defined]
-    return InputError(f"unknown {kind} {name!r}", expected=f"one of: {known}")
+    names = sorted(str(choice) for choice in choices)  # type: ignore[attr-defined]
+    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return InputError(f"unknown {kind} {name!r}{hint}", expected=f"one of: {', '.join(names)}")

@@ -61,8 +61,8 @@ def open_text(path: Path) -> Iterator[IO[str]]:
 def atomic_folder(path: Path, mark: str) -> Iterator[Path]:
     """A temporary folder beside ``path`` that takes its place when the block ends well.
 
-    What stood there before is replaced only if it was empty or holds a file named ``mark``, the
-    sign of an earlier result.
+    Files that stood there under the same names are replaced, one by one; all others stay. A folder
+    that holds other things and no file named ``mark``, the sign of an earlier result, is refused.
 
     Raises
     ------
@@ -80,11 +80,16 @@ def atomic_folder(path: Path, mark: str) -> Iterator[Path]:
         yield temporary
         temporary.chmod(0o755)
         if path.exists():
-            old = temporary.with_name(temporary.name + ".old")
-            path.rename(old)
-            temporary.rename(path)
-            shutil.rmtree(old)
+            _move_files(temporary, path)
         else:
             temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move_files(source: Path, target: Path) -> None:
+    """Move every file below one folder to the same place below another."""
+    for file in sorted(p for p in source.rglob("*") if p.is_file()):
+        place = target / file.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(place)

@@ -52,8 +52,9 @@ def draw_flows(summaries: Mapping[str, RunSummary], path: Path) -> None:
             }
             _bars(axes[1][column], groups, ratios, 1.0, first_colour=1)
             axes[1][column].axhline(1.0, color="black", linewidth=0.8)
-            axes[1][column].set_ylabel(f"{title} / {names[0]}")
-    axes[0][0].legend(frameon=False)
+            axes[1][column].set_ylabel("ratio to the first policy")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False)
     for axis in axes[-1]:
         axis.set_xlabel("job size (nodes)")
     save(figure, path)

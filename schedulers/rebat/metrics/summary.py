@@ -14,15 +14,15 @@ from rebat.metrics.jobs import JobRow, job_rows
 from rebat.metrics.platform import DAY_US, PAPER_WINDOW, PlatformTime, Window, platform_time
 from rebat.session.ledger import Ledger
 
-MONTH_SPAN_US = 25 * DAY_US
-"""Workloads submitted over at least so long are measured as months are in the paper."""
+MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
+"""Workloads submitted over so long are measured as months are in the paper."""
 
 
 class Measures(msgspec.Struct, frozen=True):
     """What to measure: the window of platform time and the selection of jobs; None: automatic.
 
     Automatic means the paper's choice (days 10 to 30, the middle 60 % of the jobs) for a workload
-    that spans a month, and everything for a shorter one.
+    that spans a month, and everything for any other.
     """
 
     window: Window | None = None
@@ -94,7 +94,8 @@ def summarise(ledger: Ledger, n_nodes: int, measures: Measures) -> tuple[RunSumm
     rows = job_rows(ledger)
     makespan = max((r.end_us for r in ledger.attempts), default=0)
     submissions = [r.attempt.submit_us for r in ledger.attempts]
-    month = bool(submissions) and max(submissions) - min(submissions) >= MONTH_SPAN_US
+    span = max(submissions) - min(submissions) if submissions else 0
+    month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
     platform = platform_time(ledger, n_nodes, window)

@@ -166,6 +166,10 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
 """The choices of each axis that is a name."""
 
 
+STEALING_ONLY = {"victim", "criterion", "timing", "release", "held"}
+"""Axes that have no effect without stealing."""
+
+
 def depth_of(axes: Axes) -> int:
     """The reservation depth as a number (ALL: every attempt)."""
     depth = axes.depth
@@ -199,11 +203,18 @@ def changed(axes: Axes, changes: Mapping[str, Any]) -> Axes:
     """Axes with some choices replaced, checked; texts are taken for numbers where needed."""
     try:
         known = msgspec.to_builtins(axes) | dict(changes)
-        return check(msgspec.convert(known, Axes, strict=False))
+        new = check(msgspec.convert(known, Axes, strict=False))
     except msgspec.ValidationError as error:
         raise InputError(
             f"policy options: {error}", expected=f"axes {', '.join(Axes.__struct_fields__)}"
         ) from None
+    idle = STEALING_ONLY & set(changes)
+    if idle and new.recovery != "stealing":
+        raise InputError(
+            f"axis {', '.join(sorted(idle))} means nothing to recovery={new.recovery}",
+            expected="recovery=stealing beside it",
+        )
+    return new
 
 
 def policy_of(axes: Axes) -> Policy:

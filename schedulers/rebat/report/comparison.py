@@ -22,6 +22,7 @@ class Line(msgspec.Struct, frozen=True):
 def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
     """The lines of the comparison, in the order in which people ask."""
     lines = [
+        _line(summaries, "jobs rejected", "count", lambda s: s.rejected),
         _line(summaries, "useful utilisation", "share", lambda s: s.useful_utilisation),
         *(
             _line(summaries, f"{use}, share of node time", "share", lambda s, f=field: _share(s, f))

@@ -525,7 +525,7 @@ class Session:
     def _plan(self) -> None:
         changes, self._changes = self._changes, Changes()
         changes.failed_under = [a for a in changes.failed_under if a in self._running]
-        for proposal in self._policy.plan(self, changes):
+        for proposal in list(self._policy.plan(self, changes)):
             if isinstance(proposal, Start):
                 self._start(proposal)
             else:
