@@ -198,6 +198,15 @@ def backfill(
 
 
 @kernel
+def any_before(start: Any, queued: int, date: int) -> bool:
+    """Whether some job was to start before a date."""
+    for i in range(queued):
+        if start[i] < date:
+            return True
+    return False
+
+
+@kernel
 def take_due(size: Any, duration: Any, start: Any, queued: int, now: int, out: Any) -> int:
     """Take the jobs whose start has come out of the queue's arrays.
 

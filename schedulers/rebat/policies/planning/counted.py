@@ -96,7 +96,7 @@ class CountedPlan:
         for attempt_id in overdue:
             self._hold(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
         late_us = self._now_us + (1 if overdue else 0)
-        if last and queue.start[:last].min() < late_us:
+        if counts.any_before(queue.start, last, late_us):
             self._plan.copy_from(self._base)
             self._place(queue, 0, last)
         elif overdue:

@@ -167,7 +167,8 @@ class ListScheduling:
             return
         if upkeep == Upkeep.COMPRESS:
             plan.compress(self._queue, first)
-        plan.append(self._queue, first, len(self._queue))
+        if first < len(self._queue) or upkeep == Upkeep.APPEND:
+            plan.append(self._queue, first, len(self._queue))
 
     def _start_due(self, plan: AvailabilityPlan, now_us: int) -> list[Start]:
         starts = []
