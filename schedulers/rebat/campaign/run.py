@@ -107,7 +107,7 @@ def run_campaign(
             tasks = [Task(run, store.folder, keep_runs) for run in todo]
             others = store.status(_without(campaign.runs, todo))
             total = len(campaign.distinct)
-            tally = _Tally(total, others, len(tasks), _workers(workers), on_progress)
+            tally = Tally(total, others, len(tasks), _workers(workers), on_progress)
             if tasks:
                 _warm_up(todo)
                 for outcome in chosen(tasks, perform, lost, tally.workers, address):
@@ -147,8 +147,11 @@ def _warm_up(runs: Sequence[Run]) -> None:
             continue  # its own runs will say what is wrong with it
 
 
-class _Tally:
-    """Counts outcomes and tells."""
+class Tally:
+    """Counts outcomes and tells, for any campaign.
+
+    ``others`` is what was there of ``total`` before this start's ``n_tasks``.
+    """
 
     def __init__(
         self, total: int, others: Status, n_tasks: int, workers: int,
@@ -160,6 +163,7 @@ class _Tally:
         self._tell()
 
     def count(self, outcome: Outcome) -> None:
+        """Take in how one task ended."""
         self.ended += 1
         self.done += outcome.error is None
         self.failed += outcome.error is not None

@@ -29,7 +29,7 @@ import numpy as np
 from rebat.campaign.execute import executor as executor_named
 from rebat.campaign.keys import canonical
 from rebat.campaign.makespan import PAPER_RULES
-from rebat.campaign.run import OnProgress, Progress
+from rebat.campaign.run import OnProgress, Tally
 from rebat.campaign.store import OVERVIEW, TABLE, Result, Status, Store
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_path, read_text, write_text
@@ -391,7 +391,8 @@ def run_silent(
         with store.locked():
             store.sweep()
             todo = [u for key, u in campaign.distinct.items() if store.read(key) is None][:limit]
-            tell = _Teller(silent_status(campaign, store), len(todo), crew, on_progress)
+            before = silent_status(campaign, store)
+            tell = Tally(before.total, before, len(todo), crew, on_progress)
             tasks = [Task(unit, store.folder) for unit in todo]
             _warm_up(todo)
             for outcome in chosen(tasks, perform, lost, crew, None):
@@ -443,41 +444,6 @@ def _warm_up(units: Sequence[Unit]) -> None:
     for names, kept in {(tuple(unit.identity["heuristics"]), unit.reservations) for unit in units}:
         for name in names:
             resilient.makespans(name, one, one, queue, one, n_procs=1, reservations=kept)
-
-
-class _Teller:
-    """Counts outcomes and tells."""
-
-    def __init__(
-        self, before: Status, n_tasks: int, workers: int, on_progress: OnProgress | None
-    ) -> None:
-        self.total, self.done, self.failed = before.total, before.ok, before.failed
-        self.n_tasks, self.ended, self.workers = n_tasks, 0, workers
-        self.began, self.on_progress = time.monotonic(), on_progress
-        self._tell()
-
-    def count(self, outcome: Outcome) -> None:
-        self.ended += 1
-        self.done += outcome.error is None
-        self.failed += outcome.error is not None
-        self._tell()
-
-    def _tell(self) -> None:
-        if self.on_progress is None:
-            return
-        waiting = self.n_tasks - self.ended
-        pace_s = (time.monotonic() - self.began) / self.ended if self.ended else None
-        running = min(waiting, self.workers)
-        self.on_progress(
-            Progress(
-                total=self.total,
-                done=self.done,
-                failed=self.failed,
-                running=running,
-                left=self.total - self.done - self.failed - running,
-                eta_s=None if pace_s is None else pace_s * waiting,
-            )
-        )
 
 
 def _write_tables(campaign: SilentCampaign, store: Store) -> None:

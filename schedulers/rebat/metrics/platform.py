@@ -49,13 +49,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
 
 
 def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
-    """Account for every node-second of a window.
-
-    Raises
-    ------
-    AssertionError
-        Never, unless the ledger contradicts itself.
-    """
+    """Account for every node-second of a window."""
     first, last = window
     uses = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent")
     parts = dict.fromkeys(uses, 0)
@@ -65,7 +59,7 @@ def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
         for name, us in _parts(record, first, last).items():
             parts[name] += us * record.attempt.n_nodes
     downtime = sum(
-        (min(up, last) - max(down, first)) * 1
+        min(up, last) - max(down, first)
         for _, down, up in down_intervals(ledger.node_events, last)
         if min(up, last) > max(down, first)
     )

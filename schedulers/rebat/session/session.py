@@ -280,22 +280,22 @@ class Session:
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
             interrupt = self._dying.pop(attempt_id, None)
+            killed = self._killed_running.pop(attempt_id, None)
             if not self._dying:
                 self._may_plan_while_killing = self._options.plan_while_killing
             # An attempt that ended by itself at the very instant of its kill is not resubmitted.
             if interrupt and attempt_id in event.progress:
-                if interrupt.hold_us > 0:
-                    self._park(interrupt)
+                if killed and interrupt.hold_us > 0:
+                    self._park(interrupt, killed)
                 else:
                     self._resubmit(interrupt)
 
-    def _park(self, interrupt: Interrupt) -> None:
+    def _park(self, interrupt: Interrupt, killed: Running) -> None:
         """Hold the surviving nodes, and ask to be called when the wait is over."""
-        running = self._killed_running[interrupt.attempt_id]
         self._serial += 1
         until_us = self.now_us + interrupt.hold_us
         lowest = self._options.hold_lowest
-        held = self._holds.park(running, interrupt, self._serial, self.now_us, lowest)
+        held = self._holds.park(killed, interrupt, self._serial, self.now_us, lowest)
         if held is not None:
             self._changes.held.append(held)
         self._out.append(CallMeLater(at_us=self.now_us, when_us=until_us))
