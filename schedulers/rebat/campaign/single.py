@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,7 +50,7 @@ def simulate(
     preset: Runnable,
     *,
     n_nodes: int | None = None,
-    machine_events: Sequence[MachineEvent] = (),
+    machine_events: Iterable[MachineEvent] = (),
     measures: Measures | None = None,
     on_progress: OnProgress | None = None,
 ) -> RunResult:
@@ -63,9 +63,7 @@ def simulate(
     Abort
         When jobs can never start (more nodes asked for than will ever be up).
     """
-    engine = Engine(
-        workload, n_nodes=n_nodes, machine_events=machine_events, options=EngineOptions()
-    )
+    engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=EngineOptions())
     session = Session(preset.make(), preset.session)
     engine.run(session.handle, on_progress)
     summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures())

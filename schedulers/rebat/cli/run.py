@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_folder, write_text
 from rebat.core.jobs import Workload
-from rebat.core.units import format_duration, to_s
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
@@ -49,7 +49,7 @@ class Scenario(msgspec.Struct, frozen=True):
 @click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
 @click.option("--failure-model", "model", default="authors", show_default=True, help="authors (the paper's own scenarios) or poisson.")  # fmt: skip
-@click.option("--horizon", type=DURATION, help="Draw failures up to this date (default: 5000000, the paper's, or twice the span of a longer workload).")  # fmt: skip
+@click.option("--horizon", type=DURATION, help="Draw no failure after this date (default: as far as the simulation goes).")  # fmt: skip
 @click.option("--checkpoint", type=click.Choice(["none", "young-daly"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2).")  # fmt: skip
 @click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True)
 @click.option("--recovery-cost", type=DURATION, default="5min", show_default=True)
@@ -81,11 +81,10 @@ def run(
     options = Scenario(**scenario)
     jobs = load_workload(workload)
     n_nodes = nodes or jobs.n_nodes
-    events = machine_events(options, n_nodes, jobs)
+    events = machine_events(options, n_nodes)
     jobs = with_silent_errors(with_checkpoints(jobs, options, n_nodes), options)
     provenance = {
         "workload": {"file": workload.name, "sha256": _sha256(workload), "jobs": len(jobs.jobs)},
-        "machine_events": len(events),
         "options": {"nodes": n_nodes, "window": window, "select": select, **_plain(options)},
     }
     with compiling_notice():
@@ -94,21 +93,12 @@ def run(
         for result in results:
             write_run(folder / result.policy.replace(":", "+"), result, provenance)
         _compare(results, folder)
-    _warn(results, options, jobs)
+    _warn(results)
     click.echo(f"results in {out}")
 
 
-def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -> None:
+def _warn(results: Sequence[RunResult]) -> None:
     """Say what makes a comparison mean less than it seems to."""
-    makespan = max(result.summary.makespan_s for result in results)
-    drawn = options.mtbf is not None and options.failures is None
-    if drawn and makespan > horizon_s(options, workload):
-        end = format_duration(horizon_s(options, workload))
-        click.echo(
-            f"rebat: warning: no failures after {end}, but jobs ran until "
-            f"{format_duration(makespan)}: raise --horizon",
-            err=True,
-        )
     for result in results:
         if result.summary.rejected:
             click.echo(
@@ -118,9 +108,9 @@ def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -
             )
 
 
-def machine_events(options: Scenario, n_nodes: int, workload: Workload) -> list[MachineEvent]:
+def machine_events(options: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
     """The failures that the options ask for: a file's, drawn ones, or none."""
-    from rebat.models.failures import generate_events
+    from rebat.models.failures import DrawnEvents
     from rebat.models.failures.events import check_alternation, read_events
 
     if options.failures is not None:
@@ -132,22 +122,10 @@ def machine_events(options: Scenario, n_nodes: int, workload: Workload) -> list[
         return events
     if options.mtbf is None:
         return []
-    return generate_events(
-        options.model, options.mtbf, options.downtime, n_nodes,
-        horizon_s=horizon_s(options, workload), seed=options.seed,
-    )  # fmt: skip
-
-
-PAPER_HORIZON_S = 5e6
-"""Up to here the node-stealing authors draw failures; longer workloads need more."""
-
-
-def horizon_s(options: Scenario, workload: Workload) -> float:
-    """How far failures are drawn: what was asked for, or far enough for the workload."""
-    if options.horizon is not None:
-        return options.horizon
-    last_us = max((job.submit_us for job in workload.jobs), default=0)
-    return max(PAPER_HORIZON_S, 2 * to_s(last_us))
+    horizon_s = math.inf if options.horizon is None else options.horizon
+    return DrawnEvents(
+        options.model, options.mtbf, options.downtime, n_nodes, horizon_s, options.seed
+    )
 
 
 def with_checkpoints(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
@@ -180,7 +158,7 @@ def with_silent_errors(workload: Workload, options: Scenario) -> Workload:
 
 
 def _run_one(
-    workload: Workload, chosen: Runnable, n_nodes: int, events: Sequence[MachineEvent],
+    workload: Workload, chosen: Runnable, n_nodes: int, events: Iterable[MachineEvent],
     measures: Measures,
 ) -> RunResult:  # fmt: skip
     with simulation_bar(chosen.name, len(workload.jobs)) as on_progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -81,6 +82,34 @@ def duration_us(profiles: dict[str, dict[str, Any]], name: str, speed_flops: flo
         f"profile {name!r} of type {kind!r} needs a network model: run it with Batsim",
         expected="delay, composed of delays, or parallel_homogeneous without communication",
     )
+
+
+def with_parts(profiles: dict[str, dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
+    """A profile and those it is composed of, by name; InputError for a part that is unknown."""
+    found: dict[str, dict[str, Any]] = {}
+    names = [name]
+    while names:
+        name = names.pop()
+        if name in found:
+            continue
+        if name not in profiles:
+            raise InputError(f"unknown profile {name!r}")
+        found[name] = profiles[name]
+        names += reversed(found[name].get("seq", ()))
+    return found
+
+
+def leg_durations_us(
+    profiles: dict[str, dict[str, Any]], name: str, speed_flops: float = 1e9
+) -> Iterator[int]:
+    """The delays of a profile in their order, each a wait of its own; see `duration_us`."""
+    profile = profiles[name]
+    if profile.get("type") != "composed":
+        yield duration_us(profiles, name, speed_flops)
+        return
+    for _ in range(int(profile.get("repeat", 1))):
+        for part in profile["seq"]:
+            yield from leg_durations_us(profiles, part, speed_flops)
 
 
 def batsim_number(us: int) -> int | float:
