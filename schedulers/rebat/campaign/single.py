@@ -53,6 +53,7 @@ def simulate(
     machine_events: Iterable[MachineEvent] = (),
     measures: Measures | None = None,
     on_progress: OnProgress | None = None,
+    engine_options: EngineOptions | None = None,
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
@@ -63,7 +64,7 @@ def simulate(
     Abort
         When jobs can never start (more nodes asked for than will ever be up).
     """
-    engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=EngineOptions())
+    engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=engine_options)
     session = Session(preset.make(), preset.session)
     engine.run(session.handle, on_progress)
     summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures())

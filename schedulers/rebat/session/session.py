@@ -97,6 +97,8 @@ class Session:
     ----------
     ledger : Ledger
         What happened so far.
+    statics_over : bool
+        Every job of the workload has been submitted.
     """
 
     def __init__(self, policy: Policy, options: SessionOptions | None = None) -> None:
@@ -125,7 +127,7 @@ class Session:
         self._failed_now: list[int] = []
         self._hit_now: list[str] = []
         self._serial = 0
-        self._statics_over = False
+        self.statics_over = False
         self._registering = False
         self._out: list[Decision] = []
 
@@ -342,7 +344,7 @@ class Session:
         self._changes.repairs += event.nodes.size
 
     def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
-        self._statics_over = True
+        self.statics_over = True
 
     def _on_end(self, _: SimulationEnded) -> None:
         self.ended = True
@@ -616,6 +618,6 @@ class Session:
 
     def _finish(self) -> None:
         idle = not (self._queue or self._running or self._dying or self._holds.parked)
-        if self._registering and self._statics_over and idle:
+        if self._registering and self.statics_over and idle:
             self._registering = False
             self._out.append(FinishRegistration(at_us=self.now_us))
