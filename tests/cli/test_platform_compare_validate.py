@@ -174,6 +174,21 @@ def test_the_machine_comes_from_option_or_workload(capsys) -> None:
     assert "a node that the machine has not: 2" in capsys.readouterr().out
 
 
+def test_a_kill_is_an_end_where_the_scheduler_gives_jobs_up(capsys) -> None:
+    """No job was run again and no failure is known: only the run's folder or the user can tell."""
+    killed = {"final_state": "COMPLETED_KILLED", "success": "0"}
+    text = edited(without(toy_csv(), "2", "3", "2#1", "3#1"), "4", **killed)
+    Path("b.csv").write_text(text)
+    assert status("validate", "b.csv") == 0
+    assert status("validate", "b.csv", "--resubmits") == 1
+    assert "line 4: job w0!4 was killed, and not run again" in capsys.readouterr().out
+    Path("run").mkdir()
+    Path("run/jobs.csv").write_text(text)
+    Path("run/rebat_jobs.csv").touch()
+    assert status("validate", "run") == 1
+    assert status("validate", "run", "--gives-up") == 0
+
+
 def test_bad_validations(capsys) -> None:
     Path("f.events").write_text('{"type": "machine_unav')
     refused(capsys, "absent.csv", "validate", "absent.csv")
