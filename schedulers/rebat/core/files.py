@@ -44,11 +44,11 @@ def read_text(path: Path) -> str:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[IO[str]]:
+def open_text(path: Path, newline: str | None = None) -> Iterator[IO[str]]:
     """Open a text file, plain or .gz, for reading; every failure is an InputError."""
     try:
         opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8") as lines:
+        with opener(path, "rt", encoding="utf-8", newline=newline) as lines:
             yield lines
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -134,7 +134,7 @@ def read_jobs(path: Path) -> JobsFile:
     """
     path = find_jobs_file(Path(path))
     csv.field_size_limit(_LONGEST_FIELD)
-    with open_text(path) as text:
+    with open_text(path, newline="") as text:
         try:
             return JobsFile(path, list(_records(csv.reader(text, strict=True), str(path))))
         except csv.Error as error:
