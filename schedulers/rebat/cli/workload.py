@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.scenario_options import preparation_options
 from rebat.cli.types import DURATION, FILE, NODES, SEED
+from rebat.core.errors import InputError
 from rebat.core.units import format_duration
+
+if TYPE_CHECKING:
+    from rebat.campaign.scenario import Scenario
 
 
 @click.group()
 def workload() -> None:
-    """Import, generate and describe workloads (Batsim's JSON)."""
+    """Import, generate, prepare and describe workloads (Batsim's JSON)."""
 
 
 @workload.command(name="import")
@@ -65,6 +70,60 @@ def generate(name: str, seed: int, out: Path) -> None:
     made = GENERATORS[name](seed)
     write_workload(made, out)
     click.echo(f"{out}: {len(made.jobs)} jobs, {made.n_nodes} nodes")
+
+
+@workload.command()
+@click.argument("file", type=FILE, metavar="WORKLOAD")
+@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
+@preparation_options
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")
+@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")
+def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
+    """Write WORKLOAD as 'rebat run' runs it with the same options: checkpoints, silent errors.
+
+    A run of what is written, without these options, is the same run: under a real Batsim, and for
+    'rebat validate --workload'.
+
+    \b
+    Example:
+      rebat workload prepare june.json.gz --checkpoint young-daly --mtbf 1h -o june-1h.json.gz
+    """
+    import msgspec
+
+    from rebat.campaign.scenario import Scenario, prepared
+    from rebat.workloads.batsim_json import write_workload
+    from rebat.workloads.load import load_workload
+
+    scenario = Scenario(**options)
+    if scenario.mtbf is not None and scenario.checkpoint == "none":
+        raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
+    found = load_workload(file)
+    n_nodes = nodes or found.n_nodes
+    made = prepared(found, scenario, n_nodes)
+    if made is found:
+        expected = "--checkpoint, --silent-errors or --silent-error-probability"
+        raise InputError("nothing to prepare", str(file), expected)
+    note = f"prepared for {n_nodes} nodes: {_given(scenario)}"
+    write_workload(msgspec.structs.replace(made, n_nodes=n_nodes, notes=(*made.notes, note)), out)
+    click.echo(f"{out}: {len(made.jobs)} jobs, {n_nodes} nodes")
+
+
+def _given(scenario: Scenario) -> str:
+    """What was asked for, in words."""
+    texts = []
+    if scenario.checkpoint != "none":
+        texts.append(
+            f"{scenario.checkpoint} checkpoints, MTBF {scenario.mtbf:.12g} s, "
+            f"checkpoint {scenario.checkpoint_cost:.12g} s, "
+            f"recovery {scenario.recovery_cost:.12g} s, {scenario.checkpoint_rounding}"
+        )
+    if scenario.silent_errors is not None:
+        texts.append(f"silent errors at {scenario.silent_errors:g}, seed {scenario.seed}")
+    if scenario.silent_error_probability is not None:
+        probability = f"{scenario.silent_error_probability:g}"
+        texts.append(f"silent errors with probability {probability}, seed {scenario.seed}")
+    return "; ".join(texts)
 
 
 @workload.command()
