@@ -141,7 +141,8 @@ def test_bad_comparisons(capsys) -> None:
     refused(capsys, "b.csv:1", "compare", "a.csv", "b.csv")
     refused(capsys, "absent.csv", "compare", "absent.csv", "a.csv")
     refused(capsys, "several rows", "compare", "a.csv", "twice.csv")
-    refused(capsys, "--tolerance", "compare", "a.csv", "a.csv", "--tolerance", "-1")
+    for tolerance in ("-1", "nan", "inf", "1e999"):
+        refused(capsys, "--tolerance", "compare", "a.csv", "a.csv", "--tolerance", tolerance)
     refused(capsys, "0 job tables", "compare", "a.csv", ".")
 
 

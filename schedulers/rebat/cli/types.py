@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,16 @@ class DurationType(click.ParamType[float]):
         if seconds <= 0:
             self.fail(f"must be above 0, not {value!r}", param, ctx)
         return seconds
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range: neither NaN, which every comparison passes, nor infinite."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"must be a finite number, not {value!r}", param, ctx)
+        return number
 
 
 DURATION = DurationType()
