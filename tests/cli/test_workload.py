@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,66 @@ def test_bad_preparations(name: str, capsys) -> None:
     options, told = BAD_PREPARATIONS[name]
     assert told in refused(capsys, "workload", "prepare", SMALL, *options, "-o", "p.json")
     assert not Path("p.json").exists()
+
+
+RECORDS = "; MaxProcs: 8\n" + "".join(
+    f"{number} {submit} 0 10 {used} -1 -1 {size} 60 -1 1 {'-1 ' * 7}\n"
+    for number, submit, used, size in ((1, 0, 4, 2), (2, 100, 4, 2), (3, 200, 5, 3), (4, 300, 1, 1))
+)
+
+
+def imported(*options: str) -> list[tuple[str, int]]:
+    """Ids and sizes of a small trace's jobs."""
+    Path("t.swf").write_text(RECORDS)
+    main(["workload", "import", "t.swf", *options, "-o", "t.json"])
+    jobs = json.loads(Path("t.json").read_text())["jobs"]
+    return [(job["id"], job["res"]) for job in jobs]
+
+
+def test_import_has_the_selections_of_campaigns(capsys) -> None:
+    assert imported("--first", "100s", "--last", "5min") == [("2", 2), ("3", 3)]
+    assert "  2 of 4 records selected: the counts are of these" in capsys.readouterr().out
+    assert imported("--size", "allocated", "--max-jobs", "1") == [("1", 4)]
+
+
+@pytest.mark.parametrize("name", ["k.txt", "k", "k.swf", "k.json.bz2", "k.gz"])
+def test_a_workload_is_written_under_a_name_that_is_read(name: str, capsys) -> None:
+    Path("t.swf").write_text(RECORDS)
+    for verb in (["import", "t.swf"], ["generate", "synthetic"], ["prepare", SMALL]):
+        assert "must end in .json or .json.gz" in refused(capsys, "workload", *verb, "-o", name)
+    assert not Path(name).exists()
+
+
+def test_a_pipe_has_any_name() -> None:
+    os.mkfifo("pipe")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(Path("pipe").read_text()))
+    reader.start()
+    main(["workload", "generate", "synthetic", "-o", "pipe"])
+    reader.join()
+    assert json.loads(read[0])["nb_res"] == 128
+
+
+TWICE = {
+    "--seed": ["workload", "generate", "synthetic", "--seed", "1", "--seed", "1", "-o", "w.json"],
+    "--out": ["workload", "generate", "synthetic", "-o", "a.json", "--out", "b.json"],
+    "--mtbf": ["run", SMALL, "-p", "easy", "--mtbf", "1h", "--mtbf=2h", "--out", "out"],
+    "--tolerance": ["compare", "a", "b", "--tolerance", "1", "--allocations", "--tolerance", "2"],
+    "--resubmits": ["validate", "--resubmits", "a", "--gives-up"],
+    "--nodes": ["failures", "generate", "--nodes", "4", "--nodes", "5", "--mtbf", "1h"],
+}
+
+
+@pytest.mark.parametrize("option", TWICE)
+def test_an_option_with_one_value_is_given_once(option: str, capsys) -> None:
+    assert refused(capsys, *TWICE[option]) == (
+        f"rebat: error: {option}: is given 2 times (expected once)\n"
+    )
+    assert not list(Path().iterdir())
+
+
+def test_options_with_several_values_are_given_often() -> None:
+    Path("t.swf").write_text("; UnixStartTime: 1541030656\n" + RECORDS)
+    months = ["--month", "2018-11", "--month", "2018-12"]
+    main(["workload", "import", "t.swf", *months, "-o", "t.json"])
+    assert Path("t.json").exists()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.scenario_options import preparation_options
-from rebat.cli.types import DURATION, FILE, NODES, SEED
+from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD_OUT
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
@@ -23,15 +23,18 @@ def workload() -> None:
 
 @workload.command(name="import")
 @click.argument("trace", type=FILE)
-@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 @click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep this month; may be repeated.")  # fmt: skip
 @click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Which date decides on the month.")  # fmt: skip
 @click.option("--tz", default="UTC", show_default=True, help="Time zone of the months and of dates without one.")  # fmt: skip
 @click.option("--nodes", "n_nodes", type=NODES, help="Nodes of the machine (default: what the trace says).")  # fmt: skip
+@click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Which number of nodes to believe first.")  # fmt: skip
 @click.option("--cap", type=NODES, help="Cut larger jobs to this size (the paper: 49000 on Mira).")  # fmt: skip
 @click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="Jobs that outran their walltime: raise it to run time + 1 s, cut the run, drop the job, or let Batsim kill it.")  # fmt: skip
 @click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="Jobs without walltime: run time + 1 s, no bound, or drop.")  # fmt: skip
 @click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Where time zero lies.")  # fmt: skip
+@click.option("--first", "first_s", type=DURATION, help="Keep submissions from here on, counted from time zero.")  # fmt: skip
+@click.option("--last", "last_s", type=DURATION, help="Keep submissions before this, counted from time zero.")  # fmt: skip
 @click.option("--max-jobs", type=NODES, help="Keep only the first so many jobs.")  # fmt: skip
 def import_(trace: Path, out: Path, **options: Any) -> None:
     """Turn a trace (SWF, or ALCF's DIM_JOB_COMPOSITE CSV; plain or .gz) into a workload.
@@ -54,7 +57,7 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @workload.command()
 @click.argument("name")
 @click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 def generate(name: str, seed: int, out: Path) -> None:
     """Generate a workload: june-2017, march-2018, intrepid-june-2013 or synthetic.
 
@@ -74,7 +77,7 @@ def generate(name: str, seed: int, out: Path) -> None:
 
 @workload.command()
 @click.argument("file", type=FILE, metavar="WORKLOAD")
-@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
 @preparation_options
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")

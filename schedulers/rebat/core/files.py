@@ -93,18 +93,21 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, errors: str = "strict") -> str:
     """Read a whole text file, plain or .gz; every failure is an InputError that names it."""
-    with open_text(path) as lines:
+    with open_text(path, errors=errors) as lines:
         return lines.read()
 
 
 @contextmanager
-def open_text(path: Path, newline: str | None = None) -> Iterator[IO[str]]:
-    """Open a text file, plain or .gz, for reading; every failure is an InputError."""
+def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
+    """Open a text file, plain or .gz, for reading; every failure is an InputError.
+
+    It is UTF-8, with or without a byte order mark; ``newline`` and ``errors`` are those of `open`.
+    """
     try:
         opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8", newline=newline) as lines:
+        with opener(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors) as lines:
             yield lines
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

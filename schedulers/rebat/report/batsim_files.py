@@ -142,7 +142,7 @@ def read_jobs(path: Path) -> JobsFile:
 
 
 def _records(reader: Any, where: str) -> Iterator[JobRecord]:
-    header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
+    header = [name.strip() for name in next(reader, [])]
     missing = [name for name in REQUIRED if name not in header]
     if missing:
         what = f"no column {', '.join(missing)}"
