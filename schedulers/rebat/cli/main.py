@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from rebat import __version__
+from rebat.cli.once import OnceGroup
 from rebat.core.errors import RebatError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -48,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command -> (where it is, one line of help): enough for --help without importing any."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(OnceGroup):
     """A group that knows its commands by name and imports one when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
