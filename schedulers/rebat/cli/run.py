@@ -10,35 +10,19 @@ from typing import Any
 import click
 import msgspec
 
+from rebat.campaign.scenario import Scenario, prepared
 from rebat.campaign.single import Runnable, RunResult, simulate, write_run
 from rebat.cli.progress import compiling_notice, simulation_bar
+from rebat.cli.scenario_options import preparation_options
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_folder, write_text
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.metrics.summary import Measures, parse_selection, parse_window
-from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import scheduler
 from rebat.report.comparison import comparison, comparison_csv, ratio, text_of
-
-
-class Scenario(msgspec.Struct, frozen=True):
-    """The options that say what fails and what checkpoints."""
-
-    failures: Path | None
-    mtbf: float | None
-    downtime: float
-    seed: int
-    model: str
-    horizon: float | None
-    checkpoint: str
-    checkpoint_cost: float
-    recovery_cost: float
-    checkpoint_rounding: str
-    silent_errors: float | None = None
-    silent_error_probability: float | None = None
 
 
 @click.command()
@@ -50,12 +34,7 @@ class Scenario(msgspec.Struct, frozen=True):
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
 @click.option("--failure-model", "model", default="authors", show_default=True, help="authors (the paper's own scenarios) or poisson.")  # fmt: skip
 @click.option("--horizon", type=DURATION, help="Draw failures up to this date (default: 5000000, the paper's, or twice the span of a longer workload).")  # fmt: skip
-@click.option("--checkpoint", type=click.Choice(["none", "young-daly"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2).")  # fmt: skip
-@click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True)
-@click.option("--recovery-cost", type=DURATION, default="5min", show_default=True)
-@click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="ceil", show_default=True, help="How eqs 1 and 2 round the number of checkpoints.")  # fmt: skip
-@click.option("--silent-errors", type=click.FloatRange(min=0), help="Draw silent errors at this rate per node and second: jobs then end COMPLETED_FAILED, and policies with silent_errors=retry run them again.")  # fmt: skip
-@click.option("--silent-error-probability", type=click.FloatRange(min=0, max=1, max_open=True), help="The same, by the probability that a job of the average area errs (q-bar of RR-9296, section 5.1).")  # fmt: skip
+@preparation_options
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
@@ -82,7 +61,7 @@ def run(
     jobs = load_workload(workload)
     n_nodes = nodes or jobs.n_nodes
     events = machine_events(options, n_nodes, jobs)
-    jobs = with_silent_errors(with_checkpoints(jobs, options, n_nodes), options)
+    jobs = prepared(jobs, options, n_nodes)
     provenance = {
         "workload": {"file": workload.name, "sha256": _sha256(workload), "jobs": len(jobs.jobs)},
         "machine_events": len(events),
@@ -148,35 +127,6 @@ def horizon_s(options: Scenario, workload: Workload) -> float:
         return options.horizon
     last_us = max((job.submit_us for job in workload.jobs), default=0)
     return max(PAPER_HORIZON_S, 2 * to_s(last_us))
-
-
-def with_checkpoints(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
-    """The workload with the checkpoints that the options ask for."""
-    if options.checkpoint == "none":
-        return workload
-    if options.mtbf is None:
-        raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
-    return add_young_daly(
-        workload,
-        n_nodes=n_nodes,
-        mtbf_s=options.mtbf,
-        cost_s=options.checkpoint_cost,
-        recovery_s=options.recovery_cost,
-        rounding="floor" if options.checkpoint_rounding == "floor" else "ceil",
-    )
-
-
-def with_silent_errors(workload: Workload, options: Scenario) -> Workload:
-    """The workload with the silent errors that the options ask for, drawn from the seed."""
-    from rebat.models.silent_errors import add_silent_errors, error_rate, job_times_s
-
-    rate, probability = options.silent_errors, options.silent_error_probability
-    if rate is not None and probability is not None:
-        raise InputError("give one of --silent-errors and --silent-error-probability")
-    if probability is not None:
-        sizes = [job.n_nodes for job in workload.jobs]
-        rate = error_rate(job_times_s(workload), sizes, probability)
-    return workload if rate is None else add_silent_errors(workload, rate, seed=options.seed)
 
 
 def _run_one(
