@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
+from rebat.cli.output import tell
 from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
 
@@ -44,12 +43,10 @@ def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
 @contextmanager
 def compiling_notice() -> Iterator[None]:
     """Say so when the kernels must be compiled first (once per machine and version)."""
-    import sys
-
     from rebat.kernels.jit import is_compiled
 
     if not is_compiled():
-        print("rebat: compiling the kernels, once (some seconds) ...", file=sys.stderr)
+        tell("rebat: compiling the kernels, once (some seconds) ...")
     yield
 
 
@@ -83,7 +80,7 @@ def _line_by_line(every: int = 20) -> OnCampaignProgress:
         step = (now.done + now.failed) * every // max(now.total, 1)
         if step != shown or not (now.running or now.left):
             shown = step
-            click.echo(_text(now), err=True)
+            tell(_text(now))
 
     return on_progress
 

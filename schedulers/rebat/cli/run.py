@@ -10,19 +10,21 @@ from typing import Any
 import click
 import msgspec
 
+from rebat.campaign.comparing import run_each, write_comparison
 from rebat.campaign.scenario import Scenario, prepared
-from rebat.campaign.single import Runnable, RunResult, simulate, write_run
+from rebat.campaign.single import Runnable, RunResult, simulate
+from rebat.cli.comparison_table import table_of
+from rebat.cli.output import say, tell, warn
 from rebat.cli.progress import compiling_notice, simulation_bar
 from rebat.cli.scenario_options import preparation_options
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_folder, write_text
+from rebat.core.files import atomic_folder
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import scheduler
-from rebat.report.comparison import comparison, comparison_csv, ratio, text_of
 
 
 @click.command()
@@ -39,14 +41,16 @@ from rebat.report.comparison import comparison, comparison_csv, ratio, text_of
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv, figures.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, **scenario: Any,
+    out: Path, force: bool, **scenario: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
 
     WORKLOAD is a Batsim workload (.json), or a trace (.swf, ALCF's .csv), plain or .gz. With
-    neither failures nor checkpoints it runs as it is.
+    neither failures nor checkpoints it runs as it is. Results are written before anything is
+    printed. Exit status 2 when a policy failed: what the others gave is kept.
 
     \b
     Example, a month of Mira under failures, with and without node stealing:
@@ -67,14 +71,15 @@ def run(
         "machine_events": len(events),
         "options": {"nodes": n_nodes, "window": window, "select": select, **_plain(options)},
     }
-    with compiling_notice():
-        results = [_run_one(jobs, p, n_nodes, events, measures) for p in presets]
-    with atomic_folder(out, mark="comparison.csv") as folder:
-        for result in results:
-            write_run(folder / result.policy.replace(":", "+"), result, provenance)
-        _compare(results, folder)
-    _warn(results, options, jobs)
-    click.echo(f"results in {out}")
+    with atomic_folder(out, force) as folder, compiling_notice():
+        done = run_each(presets, lambda p: _run_one(jobs, p, n_nodes, events, measures))
+        write_comparison(folder, done.results, provenance)
+    _warn(done.results, options, jobs)
+    for failure in done.failures:
+        tell(f"rebat: error: {failure}")
+    say(f"{table_of(done.results)}results in {out}", kept=f"the results are in {out}")
+    if done.failures:
+        raise SystemExit(2)
 
 
 def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -> None:
@@ -83,17 +88,15 @@ def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -
     drawn = options.mtbf is not None and options.failures is None
     if drawn and makespan > horizon_s(options, workload):
         end = format_duration(horizon_s(options, workload))
-        click.echo(
-            f"rebat: warning: no failures after {end}, but jobs ran until "
-            f"{format_duration(makespan)}: raise --horizon",
-            err=True,
+        warn(
+            f"no failures after {end}, but jobs ran until "
+            f"{format_duration(makespan)}: raise --horizon"
         )
     for result in results:
         if result.summary.rejected:
-            click.echo(
-                f"rebat: warning: {result.policy} rejected {result.summary.rejected} jobs "
-                f"(larger than {result.summary.n_nodes} nodes, or without a walltime)",
-                err=True,
+            warn(
+                f"{result.policy} rejected {result.summary.rejected} jobs "
+                f"(larger than {result.summary.n_nodes} nodes, or without a walltime)"
             )
 
 
@@ -142,50 +145,6 @@ def _run_one(
             measures=measures,
             on_progress=on_progress,
         )
-
-
-def _compare(results: Sequence[RunResult], folder: Path) -> None:
-    from rebat.figures.flows import draw_flows
-    from rebat.figures.gantt import draw_gantt, worth_drawing
-
-    summaries = {result.policy: result.summary for result in results}
-    write_text(folder / "comparison.csv", comparison_csv(comparison(summaries)))
-    _print_table(results)
-    draw_flows(summaries, folder / "flows.png")
-    n_nodes = results[0].summary.n_nodes
-    if all(worth_drawing(result.ledger, n_nodes) for result in results):
-        ledgers = {result.policy: result.ledger for result in results}
-        draw_gantt(ledgers, n_nodes, folder / "gantt.png")
-
-
-def _print_table(results: Sequence[RunResult]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    summaries = {result.policy: result.summary for result in results}
-    first = results[0].summary
-    names = list(summaries)
-    low, high = (value / 86_400 for value in first.window_s)
-    table = Table(
-        title=f"{first.jobs} jobs, {first.n_nodes} nodes",
-        caption=(
-            f"platform time from day {low:.3g} to {high:.3g}; "
-            f"flow of {first.selected_jobs} jobs; ratios to {names[0]}"
-        ),
-    )
-    table.add_column("metric")
-    for name in names:
-        table.add_column(name, justify="right")
-    for name in names[1:]:
-        table.add_column(f"{name}/{names[0]}", justify="right")
-    for line in comparison(summaries):
-        ratios = [ratio(line, name, names[0]) for name in names[1:]]
-        table.add_row(
-            line.metric,
-            *(text_of(line.kind, line.values[name]) for name in names),
-            *("-" if value is None else f"{value:.3f}" for value in ratios),
-        )
-    Console(width=None if Console().is_terminal else 120).print(table)
 
 
 def _sha256(path: Path) -> str:
