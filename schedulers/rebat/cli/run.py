@@ -24,12 +24,12 @@ from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.presets import scheduler
+from rebat.policies.presets import schedulers
 
 
 @click.command()
 @click.argument("workload", type=FILE)
-@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS; may be repeated: all see the same failures.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', FILE.py:CLASS, or NAME:AXIS=CHOICE,...; may be repeated: all see the same failures.")  # fmt: skip
 @click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Draw failures with this mean time between failures of the whole machine (with --failures: only for the checkpoint period).")  # fmt: skip
 @click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
@@ -59,7 +59,7 @@ def run(
     """
     from rebat.workloads.load import load_workload
 
-    presets = [scheduler(name) for name in dict.fromkeys(policies)]
+    presets = schedulers(policies)
     measures = Measures(parse_window(window), parse_selection(select))
     options = Scenario(**scenario)
     jobs = load_workload(workload)
@@ -73,7 +73,7 @@ def run(
     }
     with atomic_folder(out, force) as folder, compiling_notice():
         done = run_each(presets, lambda p: _run_one(jobs, p, n_nodes, events, measures))
-        write_comparison(folder, done.results, provenance)
+        write_comparison(folder, done, provenance)
     _warn(done.results, options, jobs)
     for failure in done.failures:
         tell(f"rebat: error: {failure}")
