@@ -9,19 +9,11 @@ import msgspec
 from rebat.core.units import format_duration
 from rebat.figures import boxes
 from rebat.report import published
+from rebat.report.comparison import USES
 from rebat.report.evidence import Evidence
 from rebat.report.scenario import Scenario, exact
 
 DAY = 86_400.0
-_USES = {
-    "useful": "platform_useful",
-    "checkpoint": "platform_checkpoint",
-    "recovery": "platform_recovery",
-    "waste by failure": "platform_waste_failure",
-    "waste by stealing": "platform_waste_stealing",
-    "idle": "platform_idle",
-    "downtime": "platform_downtime",
-}
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -250,8 +242,8 @@ def _decomposition(
     for policy in policies:
         total = evidence.mean(workload, policy, scenario, "platform_total") or 1.0
         bars[policy] = {
-            use: (evidence.mean(workload, policy, scenario, metric) or 0.0) / total
-            for use, metric in _USES.items()
+            use: (evidence.mean(workload, policy, scenario, f"platform_{field}") or 0.0) / total
+            for use, field in USES.items()
             if use != "useful"
         }
     svg = boxes.stacks(bars, "share of node time not useful")
