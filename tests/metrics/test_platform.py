@@ -64,8 +64,8 @@ def test_the_work_of_a_job_killed_at_its_walltime_is_no_use() -> None:
 
 
 def test_so_is_what_its_earlier_attempts_kept() -> None:
-    """A checkpoint every 3 s costs 1 s: of the 5 s before the failure 3 of work and a checkpoint are
-    kept. The walltime of 12 s then allows 1 s of recovery and 8 s: twice 3 of work and 1."""
+    """A checkpoint every 3 s costs 1 s: of the 5 s before the failure, 3 of work and 1 are kept.
+    The walltime of 12 s then allows 1 s of recovery and 8 s: twice 3 of work and 1."""
     period = {"checkpoint_period": 3, "checkpoint_cost": 1, "recovery_cost": 1}
     workload = machine(1, (1, 20, 0, 12), profiles={})
     workload.profiles["20s"].update(period)

@@ -14,6 +14,7 @@ from rebat.campaign.comparing import run_each, write_comparison
 from rebat.campaign.scenario import Scenario, prepared
 from rebat.campaign.single import Runnable, RunResult, simulate
 from rebat.cli.comparison_table import table_of
+from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
 from rebat.cli.output import say, tell, warn
 from rebat.cli.progress import compiling_notice, simulation_bar
 from rebat.cli.scenario_options import preparation_options
@@ -59,15 +60,24 @@ def run(
     """
     from rebat.workloads.load import load_workload
 
-    presets = schedulers(policies)
-    measures = Measures(parse_window(window), parse_selection(select))
     options = Scenario(**scenario)
+    check_options(options)
+    with given_by("--policy"):
+        presets = schedulers(policies)
+    measures = _measures(window, select)
     jobs = load_workload(workload)
     n_nodes = nodes or jobs.n_nodes
     events = machine_events(options, n_nodes, jobs)
     jobs = prepared(jobs, options, n_nodes)
+    tell_of_input(jobs, options, n_nodes)
+    notes = {"notes": jobs.notes} if jobs.notes else {}
     provenance = {
-        "workload": {"file": workload.name, "sha256": _sha256(workload), "jobs": len(jobs.jobs)},
+        "workload": {
+            "file": workload.name,
+            "sha256": _sha256(workload),
+            "jobs": len(jobs.jobs),
+            **notes,
+        },
         "machine_events": len(events),
         "options": {"nodes": n_nodes, "window": window, "select": select, **_plain(options)},
     }
@@ -82,6 +92,13 @@ def run(
         raise SystemExit(2)
 
 
+def _measures(window: str, select: str) -> Measures:
+    with given_by("--window"):
+        span = parse_window(window)
+    with given_by("--select"):
+        return Measures(span, parse_selection(select))
+
+
 def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -> None:
     """Say what makes a comparison mean less than it seems to."""
     makespan = max(result.summary.makespan_s for result in results)
@@ -92,12 +109,7 @@ def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -
             f"no failures after {end}, but jobs ran until "
             f"{format_duration(makespan)}: raise --horizon"
         )
-    for result in results:
-        if result.summary.rejected:
-            warn(
-                f"{result.policy} rejected {result.summary.rejected} jobs "
-                f"(larger than {result.summary.n_nodes} nodes, or without a walltime)"
-            )
+    tell_of_results(results)
 
 
 def machine_events(options: Scenario, n_nodes: int, workload: Workload) -> list[MachineEvent]:

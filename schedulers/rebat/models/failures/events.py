@@ -34,10 +34,15 @@ class MachineEvent(msgspec.Struct, frozen=True):
 
 
 class EventFile(msgspec.Struct, frozen=True):
-    """What a file holds: its machine events by date, and how many generic ones were passed over."""
+    """What a file holds: its machine events by date, and how many others of each type."""
 
     events: list[MachineEvent]
-    n_generic: int = 0
+    generic_types: Counter[str] = Counter()
+
+    @property
+    def machine_events(self) -> list[MachineEvent]:
+        """Failures and repairs."""
+        return self.events
 
 
 def in_order(events: Iterable[MachineEvent]) -> list[MachineEvent]:
@@ -67,7 +72,7 @@ def read_event_file(path: Path) -> EventFile:
         fails while it is down or is repaired while it is up.
     """
     placed: list[tuple[MachineEvent, str]] = []
-    n_generic = 0
+    generic: Counter[str] = Counter()
     with open_text(Path(path)) as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
@@ -75,13 +80,13 @@ def read_event_file(path: Path) -> EventFile:
             where = f"{path}:{number}"
             event = _parse(line, where)
             if event is None:
-                n_generic += 1
+                generic[str(msgspec.json.decode(line)["type"])] += 1
             else:
                 placed.append((event, where))
     placed.sort(key=lambda pair: _key(pair[0]))
     events = [event for event, _ in placed]
     _check(events, [where for _, where in placed], MAX_NODE + 1)
-    return EventFile(events, n_generic)
+    return EventFile(events, generic)
 
 
 def _parse(line: str, where: str) -> MachineEvent | None:
