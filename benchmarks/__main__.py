@@ -83,6 +83,7 @@ def process() -> None:
         "rebat run (default month, two policies)": [
             "run", str(ROOT / "workloads/mira-like-june-2017.json.gz"), "-p", "baseline",
             "-p", "sfsj", "--mtbf", "1h", "--checkpoint", "young-daly", "--out", "out/bench",
+            "--force",
         ],
     }  # fmt: skip
     for name, arguments in commands.items():

@@ -152,6 +152,7 @@ def check_time(result: RunResult) -> None:
     p = result.summary.platform
     parts = (
         p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing, p.waste_silent,
+        p.waste_walltime,
     )  # fmt: skip
     assert abs(sum(parts) + p.downtime + p.idle - p.total) <= 1e-6 * max(1.0, p.total)
     assert min(*parts, p.downtime, p.idle) >= 0

@@ -223,6 +223,59 @@ def test_a_report_needs_results(tmp_path: Path) -> None:
         command("report", campaign_file(tmp_path), "--results", tmp_path / "r")
 
 
+# ---- policies and rules from files ---------------------------------------------------------------
+
+OWN = """
+from rebat.policies.base import Requeue, Start
+
+def longest(attempt):
+    return -attempt.walltime_us
+
+class Mine(Requeue):
+    def plan(self, view, changes):
+        free = view.n_free
+        for attempt in sorted(view.queue.values(), key=lambda a: (-a.priority, a.serial)):
+            if attempt.n_nodes <= free:
+                free -= attempt.n_nodes
+                yield Start(attempt.id)
+"""
+
+
+def own_campaign(folder: Path) -> Path:
+    own = GRID.replace('"sfsj"]', '"code/own.py:Mine", "easy:order=code/own.py:longest"]')
+    (folder / "code").mkdir(parents=True)
+    (folder / "code/own.py").write_text(OWN)
+    return campaign_file(folder, own)
+
+
+def test_policies_and_rules_from_files_beside_the_campaign(tmp_path: Path, monkeypatch) -> None:
+    file = own_campaign(tmp_path / "a")
+    monkeypatch.chdir("/")
+    status = run_campaign(file, tmp_path / "r", workers=2)
+    assert (status.ok, status.total) == (14, 14)
+    policies = {run.spec.policy for run in campaign_run.open_campaign(file).runs}
+    assert policies == {"baseline", "code/own.py:Mine", "easy:order=code/own.py:longest"}
+    assert n_run(run_here(own_campaign(tmp_path / "elsewhere"), tmp_path / "r")[1]) == 0
+    (tmp_path / "a/code/own.py").write_text(OWN + "\n# changed")
+    assert n_run(run_here(file, tmp_path / "r")[1]) == 8
+
+
+def test_a_policy_that_changes_meanwhile_is_noticed(tmp_path: Path, monkeypatch) -> None:
+    file = own_campaign(tmp_path)
+    opened = campaign_run.open_campaign(file)
+    (tmp_path / "code/own.py").write_text(OWN + "\n# changed")
+    own = next(run for run in opened.runs if "own.py" in run.spec.policy)
+    outcome = campaign_run.perform(Task(own, tmp_path / "r", False))
+    assert outcome.error == "code/own.py:Mine: changed while the campaign ran"
+
+
+def test_a_policy_of_ones_own_that_is_not_there_is_refused_at_reading(tmp_path: Path) -> None:
+    file = own_campaign(tmp_path)
+    file.write_text(file.read_text().replace(":Mine", ":Yours"))
+    with pytest.raises(InputError, match=r"grid 'small': policies: .*own\.py: has no 'Yours'"):
+        campaign_run.open_campaign(file)
+
+
 # ---- killed at any moment ------------------------------------------------------------------------
 
 MANY = GRID.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]")

@@ -16,7 +16,8 @@ from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
 from rebat.report.evidence import Evidence
 from rebat.report.judgements import judge
-from rebat.report.published import idle_as_program
+from rebat.report.published import idle_as_program, printed_for
+from rebat.report.scenario import USUAL_CHECKPOINTS, Scenario
 from rebat.session.ledger import AttemptRecord, Ledger
 from tests.campaign.builders import campaign_file
 
@@ -73,7 +74,8 @@ def test_tables_and_figures_name_the_papers(report: Path) -> None:
         assert paper in text
     assert text.count("<svg") >= 6
     markdown = (report / "report" / "report.md").read_text()
-    assert "| one | useful utilisation rises |" in markdown
+    scenario = "MTBF 30 min, downtime 10 min, Young/Daly checkpoints, failures up to 10 d"
+    assert f"| one, {scenario} | useful utilisation rises |" in markdown
 
 
 def test_the_same_results_give_the_same_report(report: Path) -> None:
@@ -115,3 +117,80 @@ def test_the_hour_around_a_steal_tells_jobs_and_escapes_their_names() -> None:
     assert "interrupted for another job" in svg
     assert "node 3 down" in svg
     assert not re.search(r"<b>", svg)
+
+
+# ---- scenarios are never merged
+
+TWICE = """
+[[grid]]
+name = "{name}"
+workloads = ["one"]
+policies = ["baseline", "h111"]
+{keys}
+[grid.failures]
+mtbf = {mtbf}
+downtime = "10min"
+{failures}
+{checkpoint}
+"""
+
+
+def grid(name: str, keys="", mtbf='"30min"', failures="", checkpoint="[grid.checkpoint]") -> str:
+    return TWICE.format(name=name, keys=keys, mtbf=mtbf, failures=failures, checkpoint=checkpoint)
+
+
+def reported(folder: Path, *grids: str) -> tuple[Evidence, str]:
+    """The evidence and the report's text of a campaign with these grids."""
+    file = campaign_file(folder, "".join(grids), jobs=40)
+    run_campaign(file, folder / "results", executor="inline")
+    write_report(folder / "results", open_campaign(file).runs, folder / "report")
+    text = (folder / "report/report.md").read_text()
+    return Evidence(folder / "results/results.parquet"), text
+
+
+OTHERWISE = {
+    "checkpoints": ({"checkpoint": ""}, "checkpoints: none"),
+    "checkpoint cost": ({"checkpoint": '[grid.checkpoint]\ncost = "1min"'}, "cost 1 min"),
+    "nodes": ({"keys": "nodes = 200"}, "200 nodes"),
+    "window": ({"keys": 'window = "0:1h"'}, "window 0:1h"),
+    "selection": ({"keys": 'select = "0.2:0.8"'}, "jobs 0.2:0.8"),
+    "failure model": ({"failures": 'model = "poisson"'}, "failures poisson"),
+    "horizon": ({"failures": 'horizon = "3h"'}, "failures up to 3 h"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_path: Path) -> None:
+    changes, told = OTHERWISE[what]
+    evidence, text = reported(tmp_path, grid("usual"), grid("other", **changes))
+    main = [scenario for _, scenario, _ in evidence.main_scenarios()]
+    assert len(main) == 2
+    for scenario in main:
+        assert len(evidence.values("one", "baseline", scenario, "useful_utilisation")) == 1
+        assert f"## one: useful utilisation and idle share ({scenario.label})" in text
+        assert f"| one, {scenario.label} | useful utilisation rises |" in text
+    assert [told in scenario.label for scenario in main] == [False, True]
+
+
+def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Path) -> None:
+    evidence, text = reported(tmp_path, grid("sweep", mtbf='["30min", "31min"]'))
+    ((workload, main, family),) = evidence.main_scenarios()
+    assert (workload, len(family)) == ("one", 2)
+    assert "(MTBF 30 min, downtime 10 min" in text
+    assert main.mtbf_s == 1800
+    for scenario in family:
+        mean = evidence.mean("one", "h111", scenario, "useful_utilisation")
+        assert mean is not None
+        assert f"| {scenario.mtbf_s / 60:g} min, 10 min | h111 | {mean:.2%} |" in text
+
+
+def test_printed_values_stand_beside_the_papers_scenario_only() -> None:
+    paper = Scenario("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS)
+    assert printed_for("june-2017", paper)
+    assert printed_for("synthetic", paper._replace(mtbf_s=1800.0, downtime_s=600.0))
+    others = [
+        {"mtbf_s": 1800.0}, {"downtime_s": 600.0}, {"checkpoint": None}, {"nodes": 100},
+        {"window": "0:1d"}, {"select": "all"}, {"failure_model": "poisson"}, {"horizon_s": 1e5},
+    ]  # fmt: skip
+    assert not any(printed_for("june-2017", paper._replace(**other)) for other in others)
+    assert not printed_for("mine", paper)

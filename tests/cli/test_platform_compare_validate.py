@@ -112,7 +112,8 @@ def test_different_tables_give_status_1_and_say_where(capsys) -> None:
     assert "6 jobs in both, 1 only in A" in told
     assert "first difference at 0.000000 s" in told
     assert "it is not there" in told
-    assert {p.name for p in Path("out").iterdir()} == {"differences.csv", "differences.png"}
+    names = {"differences.csv", "differences.png", "SHA256SUMS"}
+    assert {p.name for p in Path("out").iterdir()} == names
 
 
 def test_tolerance_and_allocations_decide(capsys) -> None:
@@ -125,13 +126,14 @@ def test_tolerance_and_allocations_decide(capsys) -> None:
     assert status("compare", "a.csv", "b.csv", "--tolerance", "0.5") == 0
 
 
-def test_an_earlier_comparison_is_replaced_other_folders_are_not(capsys) -> None:
+def test_an_earlier_comparison_is_replaced_by_force_other_folders_never(capsys) -> None:
     assert status("compare", "a.csv", "a.csv", "--out", "out") == 0
-    assert status("compare", "a.csv", "a.csv", "--out", "out") == 0
+    assert status("compare", "a.csv", "a.csv", "--out", "out") == 2
+    assert status("compare", "a.csv", "a.csv", "--out", "out", "--force") == 0
     capsys.readouterr()
     Path("mine").mkdir()
     Path("mine/thesis.txt").write_text("years of work")
-    assert status("compare", "a.csv", "a.csv", "--out", "mine") == 2
+    assert status("compare", "a.csv", "a.csv", "--out", "mine", "--force") == 2
     assert [p.name for p in Path("mine").iterdir()] == ["thesis.txt"]
 
 

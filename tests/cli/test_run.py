@@ -33,7 +33,7 @@ def test_every_file_is_there(toy: Path) -> None:
     names = {str(p.relative_to(toy)) for p in toy.rglob("*") if p.is_file()}
     per_policy = {"jobs.csv", "schedule.csv", "rebat_jobs.csv", "node_events.csv", "summary.json"}
     expected = {f"{policy}/{name}" for policy in ("baseline", "sfsj") for name in per_policy}
-    assert names == expected | {"comparison.csv", "flows.png", "gantt.png"}
+    assert names == expected | {"comparison.csv", "flows.png", "gantt.png", "SHA256SUMS"}
 
 
 def test_job_rows_have_the_agreed_columns(toy: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_comparison_has_ratios(toy: Path) -> None:
 def test_a_run_again_replaces_the_result_with_the_same_bytes(toy: Path) -> None:
     before = {p: p.read_bytes() for p in toy.rglob("*") if p.is_file()}
     main(
-        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "-p", "sfsj",
+        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "-p", "sfsj", "--force",
          "--failures", str(ROOT / "failure_events/toy.events"), "--out", str(toy)]
     )  # fmt: skip
     assert {p: p.read_bytes() for p in toy.rglob("*") if p.is_file()} == before
@@ -112,18 +112,6 @@ def test_every_command_has_help(name: str, capsys) -> None:
     assert "Usage" in capsys.readouterr().out
 
 
-def test_a_run_again_keeps_what_others_put_there(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    toy_file = str(ROOT / "workloads/toy.json")
-    main(["run", toy_file, "-p", "baseline", "--out", str(out)])
-    (out / "baseline" / "notes.txt").write_text("mine")
-    main(["run", toy_file, "-p", "sfsj", "--out", str(out)])
-    assert (out / "baseline" / "notes.txt").read_text() == "mine"
-    assert (out / "baseline" / "jobs.csv").exists()
-    assert (out / "sfsj" / "jobs.csv").exists()
-    assert not list(tmp_path.glob(".*"))
-
-
 def test_rejected_jobs_are_told(tmp_path: Path, capsys) -> None:
     toy_file = str(ROOT / "workloads/toy.json")
     main(["run", toy_file, "-p", "baseline", "--nodes", "4", "--out", str(tmp_path / "out")])
@@ -132,12 +120,29 @@ def test_rejected_jobs_are_told(tmp_path: Path, capsys) -> None:
     assert "jobs rejected" in captured.out
 
 
-def test_failures_that_stop_before_the_jobs_do_are_told(tmp_path: Path, capsys) -> None:
-    main(
-        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "--mtbf", "1h",
-         "--horizon", "5", "--out", str(tmp_path / "out")]
-    )  # fmt: skip
-    assert "raise --horizon" in capsys.readouterr().err
+def outages(out: Path) -> list[float]:
+    """Dates of the failures of a run."""
+    lines = (out / "baseline" / "node_events.csv").read_text().splitlines()[1:]
+    return [float(line.split(",")[0]) for line in lines if ",failed," in line]
+
+
+def test_failures_are_drawn_as_far_as_the_simulation_goes(tmp_path: Path) -> None:
+    """On eight nodes with a downtime of an hour all would be down one day, long after the end."""
+    for name, *options in (("all", "1h"), ("many", "10s", "--downtime", "5s")):
+        out = tmp_path / name
+        main(["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "--mtbf", *options,
+              "--out", str(out)])  # fmt: skip
+        rows = (out / "baseline" / "jobs.csv").read_text().splitlines()[1:]
+        ends = [float(row.split(",")[10]) for row in rows]
+        assert all(date <= max(ends) for date in outages(out))
+    assert outages(out)
+
+
+def test_no_failure_after_the_horizon(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    main(["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "--mtbf", "10s",
+          "--downtime", "1s", "--horizon", "5", "--out", str(out)])  # fmt: skip
+    assert sum(date > 5 for date in outages(out)) <= 1  # the first beyond it still counts
 
 
 def test_axes_are_listed(capsys) -> None:

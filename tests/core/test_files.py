@@ -86,7 +86,7 @@ def test_a_file_keeps_its_mode(tmp_path: Path, kept: int) -> None:
 
 def test_new_files_and_folders_get_what_the_umask_leaves(tmp_path: Path, umask: None) -> None:
     write_text(tmp_path / "file", "text")
-    with atomic_folder(tmp_path / "folder", mark="mark") as folder:
+    with atomic_folder(tmp_path / "folder") as folder:
         write_text(folder / "mark", "text")
     assert mode(tmp_path / "file") == 0o640
     assert mode(tmp_path / "folder") == 0o750
@@ -102,7 +102,7 @@ def test_unwritable_places_are_told_by_the_name_that_was_given(tmp_path: Path) -
         assert str(error.value).startswith(f"{tmp_path / name}: cannot write: ")
     with (
         pytest.raises(InputError, match=r"file/below: cannot write"),
-        atomic_folder(tmp_path / "file/below", mark="mark"),
+        atomic_folder(tmp_path / "file/below"),
     ):
         pass
     assert len(list(tmp_path.iterdir())) == 2
@@ -111,7 +111,7 @@ def test_unwritable_places_are_told_by_the_name_that_was_given(tmp_path: Path) -
 def test_a_failure_inside_a_folder_names_the_folder(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError) as error,
-        atomic_folder(tmp_path / "out", mark="mark") as folder,
+        atomic_folder(tmp_path / "out") as folder,
     ):
         write_text(folder / "mark", "text")
         write_text(folder / "mark/below", "text")

@@ -1,17 +1,25 @@
-"""The README's twenty lines run as they stand there, and broken ones are told."""
+"""Policies and rules from files: the README's twenty lines run, and broken ones are told."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from rebat.campaign.single import simulate
-from rebat.core.errors import InputError
+from rebat.campaign.single import RunResult, simulate
+from rebat.cli.main import main
+from rebat.core.errors import InputError, PolicyError
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures import generate_events
 from rebat.models.failures.events import read_events
-from rebat.policies.presets import scheduler
+from rebat.policies.options import configure
+from rebat.policies.presets import scheduler, schedulers
+from rebat.session.session import Session
 from rebat.workloads.batsim_json import read_workload
+from rebat.workloads.generate import synthetic
 from tests.scenarios import check_run
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +45,10 @@ def test_the_readmes_policy_runs_under_failures(tmp_path: Path) -> None:
     [
         ("def broken(:", "SyntaxError"),
         ("Mine = 3", "lacks plan"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("import nowhere", "No module named 'nowhere'"),
         ("class Mine:\n    def plan(self, view, changes): return []", "lacks recover"),
-        ("", "has no class Mine"),
+        ("", "has no 'Mine'"),
     ],
 )
 def test_a_broken_file_is_told(tmp_path: Path, code: str, told: str) -> None:
@@ -50,3 +60,229 @@ def test_a_broken_file_is_told(tmp_path: Path, code: str, told: str) -> None:
 def test_a_missing_file_is_told() -> None:
     with pytest.raises(InputError, match="no such file"):
         scheduler("absent.py:Mine")
+
+
+# ---- what a policy does wrong is one line: who, when, where
+
+POLICY = """from __future__ import annotations
+from dataclasses import dataclass
+from rebat.policies.base import Interrupt, NodeSet, Reject, Requeue, Start
+
+@dataclass
+class Seen:
+    starts: int = 0
+
+class Mine(Requeue):
+    def __init__(self):
+        self.seen = Seen()
+
+    def plan(self, view, changes):
+        {code}
+"""
+WRONG = {
+    "returns nothing": ("pass", r"mine\.py:13: Mine\.plan at 0 s: returned None"),
+    "returns a number": ("return 7", r"mine\.py:13: Mine\.plan at 0 s: returned 7"),
+    "yields a number": ("yield 7", r"mine\.py:13: Mine\.plan at 0 s: proposed 7"),
+    "yields an action": (
+        "yield Interrupt('a', 'b', 1, None)", r"mine\.py:13: .*proposed Interrupt",
+    ),
+    "starts no id": ("yield Start(next(iter(view.queue.values())))", "whose attempt_id is Attempt"),
+    "names no nodes": ("yield Start(next(iter(view.queue)), [0])", r"whose nodes is \[0\]"),
+    "raises": ("return [1 / 0]", r"mine\.py:14: Mine\.plan at 0 s: ZeroDivisionError: "),
+    "raises late": (
+        "\n        if view.now_us: self.lost\n        yield from map(Start, [*view.queue][:1])",
+        r"mine\.py:15: Mine\.plan at 1 s: AttributeError: ",
+    ),
+    "exits": ("raise SystemExit(0)", r"mine\.py:14: Mine\.plan at 0 s: SystemExit: 0"),
+    "recurses": ("return self.plan(view, changes)", r"mine\.py:14: .*RecursionError"),
+}  # fmt: skip
+
+
+def toy(chosen) -> RunResult:
+    return simulate(
+        read_workload(ROOT / "workloads/toy.json"),
+        chosen,
+        machine_events=read_events(ROOT / "failure_events/toy.events"),
+    )
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_a_policy_does_wrong_is_told(case: str, tmp_path: Path) -> None:
+    code, told = WRONG[case]
+    (tmp_path / "mine.py").write_text(POLICY.format(code=code))
+    with pytest.raises(PolicyError, match=told) as caught:
+        toy(scheduler(f"{tmp_path}/mine.py:Mine"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_policy_that_exits_leaves_with_status_2(tmp_path: Path, capsys) -> None:
+    (tmp_path / "mine.py").write_text(POLICY.format(code="raise SystemExit(0)"))
+    arguments = ["run", str(ROOT / "workloads/toy.json"), "-p", f"{tmp_path}/mine.py:Mine"]
+    with pytest.raises(SystemExit) as left:
+        main([*arguments, "--out", str(tmp_path / "out")])
+    assert left.value.code == 2
+    error = capsys.readouterr().err.splitlines()
+    assert error[-1].startswith("rebat: error: policy Mine: mine.py:14: Mine.plan at 0 s: ")
+
+
+def test_a_class_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    text = POLICY.format(code="return []").replace("def __init__(self)", "def __init__(self, n)")
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(InputError, match="class Mine cannot be made: TypeError"):
+        toy(scheduler(f"{tmp_path}/mine.py:Mine"))
+
+
+def test_a_recovery_is_checked_too(tmp_path: Path) -> None:
+    text = POLICY.format(code="yield from map(Start, [*view.queue][:1])")
+    text += "\n    def recover(self, view, failure):\n        return failure.nodes\n"
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(PolicyError, match=r"mine\.py:16: Mine\.recover at 1 s: proposed 2"):
+        toy(scheduler(f"{tmp_path}/mine.py:Mine"))
+
+
+def test_a_file_is_read_as_it_is_now_and_nothing_is_put_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    for number in (1, 2):  # the same size, within one tick of the file system's clock
+        file.write_text(f"class Mine: n = {number}\nMine.plan = Mine.recover = Mine.review = print")
+        assert scheduler(f"{file}:Mine").kind.n == number
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+# ---- two of one name
+
+
+def test_two_policies_of_one_name_both_run_and_say_what_they_are(tmp_path: Path, capsys) -> None:
+    readme = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert readme is not None
+    for name, text in (("a", readme[1]), ("b", readme[1].replace("a.n_nodes,", "-a.n_nodes,"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(text)
+    specs = [f"{tmp_path}/{name}/mine.py:SmallestFirst" for name in ("a", "b", "a/../b")]
+    out = tmp_path / "out"
+    chosen = [argument for spec in specs[:2] for argument in ("-p", spec)]
+    main(["run", str(ROOT / "workloads/toy.json"), *chosen, "--out", str(out)])
+    folders = sorted(path for path in out.iterdir() if path.is_dir())
+    assert len(folders) == 2
+    for folder, name in zip(folders, ("a", "b"), strict=True):
+        content = (tmp_path / name / "mine.py").read_bytes()
+        assert json.loads((folder / "summary.json").read_text())["own_code"] == [
+            {
+                "file": "mine.py",
+                "name": "SmallestFirst",
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+        ]
+    flows = [(folder / "rebat_jobs.csv").read_bytes() for folder in folders]
+    assert flows[0] != flows[1]
+
+
+def test_a_policy_of_its_own_name_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY.format(code="return []"))
+    spec = f"{tmp_path}/mine.py:Mine"
+    assert [one.name for one in schedulers([spec, "sfsj", spec, "h111"])] == ["Mine", "sfsj"]
+
+
+# ---- rules of one's own
+
+RULES = """
+from rebat.policies.planning.counted import CountedPlan
+
+def big_first(attempt):
+    return -attempt.n_nodes
+
+def smallest(candidate):
+    date, order = candidate.release
+    return candidate.running.attempt.n_nodes, -date, -order
+
+def always(steal):
+    return True
+
+def whole(checkpointing, run_us, semantics):
+    from rebat.models.checkpoint import since_last_checkpoint
+    return since_last_checkpoint(checkpointing, run_us, semantics)
+
+class Placement(CountedPlan):
+    pass
+
+def nothing(*_):
+    return None
+
+def broken(*_):
+    return [][0]
+"""
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    (tmp_path / "rules.py").write_text(RULES)
+    return tmp_path / "rules.py"
+
+
+@pytest.mark.parametrize(
+    ("own", "known"),
+    [
+        ("greedy:order={0}:big_first", "greedy:order=largest"),
+        ("greedy:{0}:big_first", "greedy:order=largest"),
+        ("SFSJ:victim={0}:smallest", "sfsj"),
+        ("sfsj:CRITERION={0}:always,depth=EASY", "sfsj:depth=easy"),
+        ("baseline:placement={0}:Placement", "baseline"),
+    ],
+)
+def test_rules_from_a_file_decide_as_those_of_the_tables(own: str, known: str, rules: Path) -> None:
+    ours, theirs = toy(scheduler(own.format(rules))), toy(scheduler(known))
+    assert [a.start_us for a in ours.ledger.attempts] == [
+        a.start_us for a in theirs.ledger.attempts
+    ]
+
+
+def test_a_timing_from_a_file(rules: Path) -> None:
+    jobs = add_young_daly(synthetic(0, 200), n_nodes=128, mtbf_s=1800)
+    events = generate_events("authors", 1800, 600, 128, horizon_s=1e6)
+    ours, theirs = (
+        simulate(jobs, scheduler(spec), machine_events=events)
+        for spec in (f"sfsj:timing={rules}:whole", "sfsj")
+    )
+    assert theirs.summary.steals > 0
+    assert [r.end_us for r in ours.ledger.attempts] == [r.end_us for r in theirs.ledger.attempts]
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("greedy:order={0}:nothing", r"rules\.py:21: .* the rule returned None"),
+        ("greedy:order={0}:broken", r"rules\.py:25: broken\.plan at 0 s: IndexError"),
+        ("sfsj:victim={0}:nothing", r"rules\.py:21: nothing\.recover at 1 s: .*returned None"),
+        ("sfsj:criterion={0}:smallest", r"rules\.py:8: smallest\.recover at 1 s: AttributeError"),
+    ],
+)
+def test_rules_that_fail_are_told(spec: str, told: str, rules: Path) -> None:
+    with pytest.raises(PolicyError, match=told):
+        toy(scheduler(spec.format(rules)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("greedy:order={0}:absent", "has no 'absent'"),
+        ("greedy:order={0}x.py:absent", "no such file"),
+        ("baseline:placement={0}:always", "lacks advance"),
+        ("baseline:maintenance={0}:always", "unknown maintenance"),
+        ("baseline:victim={0}:smallest", "means nothing to recovery=requeue"),
+        ("greedy:order=lpt,{0}:big_first", "two values for order"),
+        ("baseline:depth=easy,depth=greedy", "two values for depth"),
+        ("baseline:Depth=easy,depth=easy", "two values for depth"),
+    ],
+)
+def test_specifications_that_cannot_be(spec: str, told: str, rules: Path) -> None:
+    with pytest.raises(InputError, match=told):
+        scheduler(spec.format(rules))
+
+
+def test_rules_come_as_json_options_too(rules: Path, monkeypatch) -> None:
+    monkeypatch.chdir(rules.parent)
+    given = configure("greedy", {"order": "rules.py:big_first"}).make()
+    Session(given)
+    own = configure("rules.py:Mine2", {"policy": "greedy:order=rules.py:big_first"})
+    assert own.name == "greedy:order=rules.py:big_first"
+    with pytest.raises(InputError, match="has no 'absent'"):
+        configure("greedy", {"order": "rules.py:absent"})

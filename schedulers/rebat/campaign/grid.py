@@ -81,7 +81,7 @@ def expand(campaign: Campaign) -> list[RunSpec]:
     return [
         spec
         for index, grid in enumerate(campaign.grids)
-        for spec in _expand_grid(grid, campaign.workloads, f"grid[{index}]")
+        for spec in _expand_grid(campaign, grid, f"grid[{index}]")
     ]
 
 
@@ -143,12 +143,13 @@ def _grid(table: Any, where: str, workloads: Mapping[str, Source]) -> GridIn:
     return grid
 
 
-def _expand_grid(grid: GridIn, workloads: Mapping[str, Source], where: str) -> Iterator[RunSpec]:
+def _expand_grid(campaign: Campaign, grid: GridIn, where: str) -> Iterator[RunSpec]:
     scenarios = _scenarios(grid.failures, f"{where}.failures")
     for workload in grid.workloads:
         base = RunSpec(
-            grid=grid.name, workload=workload, policy="", source=workloads[workload],
+            grid=grid.name, workload=workload, policy="", source=campaign.workloads[workload],
             nodes=grid.nodes, window=grid.window, select=grid.select,
+            folder=str(campaign.path.parent.absolute()),
         )  # fmt: skip
         for policy in grid.failure_free:
             yield msgspec.structs.replace(base, policy=policy)
@@ -194,7 +195,7 @@ def _check_names(spec: RunSpec) -> None:
     """Everything that is looked up by name or parsed later must be there now."""
     from rebat.metrics.summary import parse_selection, parse_window
     from rebat.models.failures import failure_model
-    from rebat.policies.presets import preset
+    from rebat.policies.presets import scheduler
     from rebat.workloads.generate import GENERATORS
 
     place = f"grid {spec.grid!r}"
@@ -202,7 +203,7 @@ def _check_names(spec: RunSpec) -> None:
     if generator is not None and generator not in GENERATORS:
         raise unknown_name("generator", generator, GENERATORS).at(f"workloads.{spec.workload}")
     for where, check in (
-        (f"{place}: policies", lambda: preset(spec.policy)),
+        (f"{place}: policies", lambda: scheduler(spec.policy, Path(spec.folder))),
         (f"{place}: window", lambda: parse_window(spec.window)),
         (f"{place}: select", lambda: parse_selection(spec.select)),
         (f"{place}: failures.model", lambda: spec.failures and failure_model(spec.failures.model)),

@@ -1,7 +1,8 @@
 """A run's key: the hash of all that determines its result, and of nothing else.
 
 Names of grids, of workloads and of files, and aliases of policies, do not count; the content of
-the input does. ``RESULTS_FORMAT`` stands for the program.
+the input does, and that of files with policies and rules of one's own (not of what they import).
+``RESULTS_FORMAT`` stands for the program.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from rebat.campaign.spec import RunSpec, Source
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import parse_selection, parse_window
-from rebat.policies.presets import preset
+from rebat.policies.own import OwnPolicy
+from rebat.policies.presets import Preset, scheduler
+from rebat.policies.presets import identity as policy_identity
 from rebat.workloads.generate import GENERATORS
 
-RESULTS_FORMAT = 1
+RESULTS_FORMAT = 2
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
 
 
@@ -67,6 +70,11 @@ def generated(source: Source) -> Workload:
     return GENERATORS[source.generator or ""](source.seed)
 
 
+def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
+    """A run's scheduler; files of one's own are read now."""
+    return scheduler(spec.policy, Path(spec.folder))
+
+
 def identity(spec: RunSpec, content: str) -> dict[str, Any]:
     """All that determines a run's result, as plain JSON values without names or paths."""
     workload: dict[str, Any] = {"sha256": content}
@@ -77,7 +85,7 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
         {
             "format": RESULTS_FORMAT,
             "workload": workload,
-            "policy": preset(spec.policy).axes,
+            "policy": policy_identity(scheduler_of(spec)),
             "nodes": spec.nodes,
             "failures": spec.failures,
             "checkpoint": spec.checkpoint,

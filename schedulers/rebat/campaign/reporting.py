@@ -8,8 +8,8 @@ from pathlib import Path
 import rebat
 from rebat.campaign.keys import Run
 from rebat.campaign.spec import RunSpec
-from rebat.campaign.store import OVERVIEW, TABLE
-from rebat.campaign.worker import simulate_spec, workload_of
+from rebat.campaign.store import OVERVIEW, TABLE, scenario_of
+from rebat.campaign.worker import simulate_run, workload_of
 from rebat.core.files import read_text, write_text
 from rebat.core.units import format_duration
 from rebat.figures.steal_hour import steal_hour
@@ -81,11 +81,14 @@ def _an_hour(runs: Sequence[Run]) -> Iterator[Picture]:
     run = next(stealing, None)
     if run is None:
         return
-    result = simulate_spec(run.spec, run.content)
+    result = simulate_run(run)
     within = [t for t in result.ledger.steals if t >= result.summary.window_s[0] * 1e6]
     if within:
         svg = steal_hour(result.ledger, result.summary.n_nodes, within[0])
-        title = f"{run.spec.workload}: an hour around a steal (point at a rectangle)"
+        about = (
+            f"{scenario_of(run.spec).label}, seed {run.spec.failures and run.spec.failures.seed}"
+        )
+        title = f"{run.spec.workload}: an hour around a steal ({about}; point at a rectangle)"
         yield Picture("cf. Figure 2", title, svg)
 
 

@@ -11,14 +11,13 @@ import msgspec
 
 from rebat.campaign.execute import executor as executor_named
 from rebat.campaign.grid import expand, read_campaign
-from rebat.campaign.keys import Run, keyed
+from rebat.campaign.keys import Run, keyed, scheduler_of
 from rebat.campaign.single import simulate
 from rebat.campaign.store import Status, Store
 from rebat.campaign.worker import Outcome, Task, lost, perform
 from rebat.core.errors import InputError, RebatError
 from rebat.kernels.jit import is_compiled
 from rebat.models.failures import generate_events
-from rebat.policies.presets import preset
 from rebat.workloads.generate import synthetic
 
 
@@ -140,9 +139,9 @@ def _warm_up(runs: Sequence[Run]) -> None:
         return
     jobs = synthetic(0, 50)
     events = generate_events("authors", 1800, 600, jobs.n_nodes, horizon_s=1e4)
-    for policy in {run.spec.policy for run in runs}:
+    for run in {run.spec.policy: run for run in runs}.values():
         try:
-            simulate(jobs, preset(policy), machine_events=events)
+            simulate(jobs, scheduler_of(run.spec), machine_events=events)
         except RebatError:
             continue  # its own runs will say what is wrong with it
 

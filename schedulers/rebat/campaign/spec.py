@@ -46,7 +46,10 @@ class CheckpointModel(msgspec.Struct, frozen=True):
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. ``grid``, ``workload`` and ``policy`` are also what the tables call it."""
+    """One run. ``grid``, ``workload`` and ``policy`` are also what the tables call it.
+
+    ``folder`` is where files of one's own that the policy names are looked for.
+    """
 
     grid: str
     workload: str
@@ -57,6 +60,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: CheckpointModel | None = None
     window: str = "auto"
     select: str = "auto"
+    folder: str = ""
 
 
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

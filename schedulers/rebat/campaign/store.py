@@ -20,6 +20,7 @@ from rebat.campaign.keys import Run
 from rebat.campaign.spec import RunSpec
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_path, write_text
+from rebat.report.scenario import Scenario, exact
 
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"
@@ -146,24 +147,53 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        kinds = {"mtbf_s": pa.float64(), "downtime_s": pa.float64(), "value": pa.float64()}
-        kinds["seed"] = pa.int64()
+        kinds = dict.fromkeys(_NUMBERS, pa.float64()) | dict.fromkeys(("seed", "nodes"), pa.int64())
         schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
         with atomic_path(self.folder / TABLE) as temporary:
             pq.write_table(pa.table(columns, schema=schema), temporary, compression="zstd")
 
 
+_LABELS = ("grid", "workload", "policy", *Scenario._fields, "seed")
+_NUMBERS = ("mtbf_s", "downtime_s", "horizon_s", "value")
+
+
+def scenario_of(spec: RunSpec) -> Scenario:
+    """What a run's numbers are about, workload and policy apart."""
+    drawn = spec.failures
+    return Scenario(
+        failure_model=drawn.model if drawn else None,
+        mtbf_s=drawn.mtbf_s if drawn else None,
+        downtime_s=drawn.downtime_s if drawn else None,
+        horizon_s=drawn.horizon_s if drawn else None,
+        checkpoint=_checkpoint_text(spec),
+        nodes=spec.nodes,
+        window=spec.window,
+        select=spec.select,
+    )
+
+
+def _checkpoint_text(spec: RunSpec) -> str | None:
+    """How jobs checkpoint; the MTBF of the period only where it is not the failures'."""
+    model = spec.checkpoint
+    if model is None:
+        return None
+    costs = f"cost {exact(model.cost_s)}, recovery {exact(model.recovery_s)}"
+    text = f"Young/Daly ({costs}, {model.rounding}"
+    follows = spec.failures is not None and spec.failures.mtbf_s == model.mtbf_s
+    return text + (")" if follows else f", for an MTBF of {exact(model.mtbf_s)})")
+
+
 def labels(spec: RunSpec) -> dict[str, Any]:
     """The columns that say which run a row of the table is about."""
-    drawn = spec.failures
-    return {
-        "grid": spec.grid,
-        "workload": spec.workload,
-        "policy": spec.policy,
-        "mtbf_s": drawn.mtbf_s if drawn else None,
-        "downtime_s": drawn.downtime_s if drawn else None,
-        "seed": drawn.seed if drawn else None,
-    }
+    named = {"grid": spec.grid, "workload": spec.workload, "policy": spec.policy}
+    seed = spec.failures.seed if spec.failures else None
+    return named | scenario_of(spec)._asdict() | {"seed": seed}
+
+
+def which(spec: RunSpec) -> str:
+    """The same for people."""
+    seed = f", seed {spec.failures.seed}" if spec.failures else ""
+    return f"{spec.grid}, {spec.workload}, {spec.policy}, {scenario_of(spec).label}{seed}"
 
 
 def flat_metrics(metrics: dict[str, Any]) -> Iterator[tuple[str, str | None, float]]:
@@ -188,10 +218,8 @@ def flat_metrics(metrics: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
 
 
 def _columns(runs: Sequence[Run], results: dict[str, Result | None]) -> dict[str, list[Any]]:
-    names = ("grid", "workload", "policy", "mtbf_s", "downtime_s", "seed")
-    columns: dict[str, list[Any]] = {
-        name: [] for name in (*names, "metric", "size_class", "value", "key")
-    }
+    names = (*_LABELS, "metric", "size_class", "value", "key")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for run in runs:
         result = results[run.key]
         for metric, size_class, value in flat_metrics((result and result.metrics) or {}):

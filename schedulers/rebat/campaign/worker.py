@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.campaign.keys import Run, canonical, content_hash, generated
+from rebat.campaign.keys import Run, canonical, content_hash, generated, scheduler_of
 from rebat.campaign.single import RunResult, simulate, write_run
 from rebat.campaign.spec import CheckpointModel, RunSpec, Source
 from rebat.campaign.store import Result, Store
@@ -17,7 +17,8 @@ from rebat.core.jobs import Workload
 from rebat.metrics.summary import Measures, as_json, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures import generate_events
-from rebat.policies.presets import preset
+from rebat.policies.own import OwnPolicy
+from rebat.policies.presets import Preset, identity
 from rebat.workloads.load import load_workload
 
 
@@ -42,7 +43,7 @@ def perform(task: Task) -> Outcome:
     began = time.perf_counter()
     run, store = task.run, Store(task.results)
     try:
-        result = simulate_spec(run.spec, run.content)
+        result = simulate_run(run)
         if task.keep:
             write_run(store.run_folder(run.key), result, {"run": run.identity})
         done = Result(
@@ -60,7 +61,7 @@ def lost(task: Task, reason: str) -> Outcome:
     return Outcome(task.run.key, reason, 0.0)
 
 
-def simulate_spec(spec: RunSpec, content: str) -> RunResult:
+def simulate_run(run: Run) -> RunResult:
     """Run one point of the grid.
 
     Raises
@@ -70,6 +71,7 @@ def simulate_spec(spec: RunSpec, content: str) -> RunResult:
     BatsimAbort
         For what a real Batsim would have died on.
     """
+    spec, content = run.spec, run.content
     source = canonical(msgspec.to_builtins(spec.source))
     n_nodes = spec.nodes or _loaded(source, content).n_nodes
     drawn = spec.failures
@@ -79,11 +81,18 @@ def simulate_spec(spec: RunSpec, content: str) -> RunResult:
     )  # fmt: skip
     return simulate(
         _prepared(source, content, n_nodes, spec.checkpoint),
-        preset(spec.policy),
+        _scheduler(run),
         n_nodes=n_nodes,
         machine_events=events,
         measures=Measures(parse_window(spec.window), parse_selection(spec.select)),
     )
+
+
+def _scheduler(run: Run) -> Preset | OwnPolicy:
+    chosen = scheduler_of(run.spec)
+    if msgspec.to_builtins(identity(chosen)) != run.identity["policy"]:
+        raise InputError("changed while the campaign ran", run.spec.policy)
+    return chosen
 
 
 def workload_of(run: Run) -> Workload:
@@ -129,4 +138,5 @@ def _line(error: Exception, spec: RunSpec) -> str:
     text = str(error) if isinstance(error, RebatError) else f"{type(error).__name__}: {error}"
     if spec.source.file:
         text = text.replace(spec.source.file, Path(spec.source.file).name)
+    text = text.replace(f"{spec.folder}/", "") if spec.folder else text
     return " ".join(text.split())

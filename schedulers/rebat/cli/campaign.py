@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.output import tell
 from rebat.cli.progress import campaign_bar
 from rebat.cli.types import FILE, FOLDER, NODES
 from rebat.core.errors import InputError
@@ -132,7 +133,7 @@ def _sentence(status: Status) -> str:
 
 
 def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
-    from rebat.campaign.store import Store, labels
+    from rebat.campaign.store import Store, which
 
     store = Store(folder)
     failed = [
@@ -141,7 +142,6 @@ def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
         if (result := store.read(run.key)) is not None and result.status == "failed"
     ]
     for run, error in failed[:most]:
-        which = ", ".join(str(value) for value in labels(run.spec).values() if value is not None)
-        click.echo(f"  failed: {which}: {error}", err=True)
+        tell(f"  failed: {which(run.spec)}: {error}")
     if len(failed) > most:
-        click.echo(f"  ... and {len(failed) - most} more, see campaign.json", err=True)
+        tell(f"  ... and {len(failed) - most} more, see campaign.json")

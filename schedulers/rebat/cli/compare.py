@@ -24,7 +24,10 @@ RUNS = click.Path(path_type=Path)
 @click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Times are the same up to so many seconds.")  # fmt: skip
 @click.option("--allocations", is_flag=True, help="Compare also which nodes each job got.")
 @click.option("--out", type=FOLDER, help="Write differences.csv and a figure to this folder.")
-def compare(a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None) -> None:
+@click.option("--force", is_flag=True, help="Replace the earlier comparison that --out holds, as a whole.")  # fmt: skip
+def compare(
+    a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None, force: bool
+) -> None:
     """Compare the runs A and B: two jobs.csv of Batsim or rebat, or folders that hold one.
 
     Exit status 0: same jobs, states and times; 1: they differ; 2: unreadable input.
@@ -46,7 +49,7 @@ def compare(a: Path, b: Path, tolerance: float, allocations: bool, out: Path | N
     if out is not None:
         from rebat.report.differences import write_comparison
 
-        with atomic_folder(out, mark="differences.csv") as folder:
+        with atomic_folder(out, force) as folder:
             write_comparison(result, folder, ("A", "B"))
         click.echo(f"differences in {out}")
     if not result.same(allocations):

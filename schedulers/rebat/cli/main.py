@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from rebat import __version__
 from rebat.cli.once import OnceGroup
-from rebat.core.errors import RebatError
+from rebat.cli.output import silence, tell
+from rebat.core.errors import InputError, RebatError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rebat.cli.run:run", "Simulate policies on a workload, embedded; compare them."),
@@ -49,6 +54,25 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command -> (where it is, one line of help): enough for --help without importing any."""
 
 
+class ReaderGone(Exception):
+    """Who read standard output has closed it."""
+
+
+@contextmanager
+def _told_in_our_way() -> Iterator[None]:
+    """Files and streams that fail, before click takes them for its own; only files have names."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGone from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.filename is not None:
+            raise InputError(reason, str(error.filename)) from None
+        silence(sys.stdout)
+        raise RebatError(f"cannot write: {reason}") from None
+
+
 class LazyGroup(OnceGroup):
     """A group that knows its commands by name and imports one when it is used."""
 
@@ -61,6 +85,16 @@ class LazyGroup(OnceGroup):
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Parse the arguments; prints what --help and --version ask for."""
+        with _told_in_our_way():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _told_in_our_way():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -84,25 +118,59 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; errors of ours are one line on standard error and exit status 2."""
+    """Run the command line; errors of ours are one line on standard error and exit status 2.
+
+    Ctrl-C ends with status 130, SIGTERM with 143, both with one line; a reader of standard output
+    that goes away (``| head``) ends a command without a word, with 141. Files are there as a whole
+    or not at all in each case, and what was written before stays.
+    """
     try:
-        return cli.main(arguments, standalone_mode=False)
+        with terminable():
+            return cli.main(arguments, standalone_mode=False)
+    except ReaderGone:
+        silence(sys.stdout)
+        sys.exit(141)
     except RebatError as error:
         fail(str(error))
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("rebat: interrupted", err=True)
+        tell("rebat: interrupted")
         sys.exit(130)
+    except Terminated:
+        tell("rebat: terminated")
+        sys.exit(143)
     except MemoryError:
         fail("not enough memory")
 
 
 def fail(text: str) -> None:
     """Print one line and leave with status 2."""
-    click.echo(f"rebat: error: {' '.join(text.split())}", err=True)
+    tell(f"rebat: error: {' '.join(text.split())}")
     sys.exit(2)
+
+
+class Terminated(BaseException):
+    """SIGTERM came: blocks are left in order, temporary files removed."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let a first SIGTERM leave the block as an exception; a second one kills as ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
+from rebat.cli.output import tell
 from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
 
@@ -16,22 +16,27 @@ if TYPE_CHECKING:
     from rebat.campaign.run import Progress as CampaignProgress
 
 
+EVERY_S = 10.0
+"""A line so often where standard error is no terminal."""
+
+
 @contextmanager
 def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
-    """A bar that shows how far a simulation is; silent where standard error is no terminal."""
+    """How far a simulation is: a bar on a terminal, elsewhere a line every ten seconds."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _now_and_then(label)
+        return
     columns = (
         TextColumn("{task.description:<14}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("jobs, simulated {task.fields[date]}"),
+        TextColumn("attempts, simulated {task.fields[date]}"),
     )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=jobs, date="0 s")
 
         def on_progress(now_us: int, ended: int, known: int) -> None:
@@ -41,15 +46,26 @@ def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
         yield on_progress
 
 
+def _now_and_then(label: str) -> OnProgress:
+    told = time.monotonic()
+
+    def on_progress(now_us: int, ended: int, known: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= EVERY_S:
+            told = time.monotonic()
+            date = format_duration(to_s(now_us))
+            tell(f"rebat: {label}: {ended} of {known} attempts ended, simulated {date}")
+
+    return on_progress
+
+
 @contextmanager
 def compiling_notice() -> Iterator[None]:
     """Say so when the kernels must be compiled first (once per machine and version)."""
-    import sys
-
     from rebat.kernels.jit import is_compiled
 
     if not is_compiled():
-        print("rebat: compiling the kernels, once (some seconds) ...", file=sys.stderr)
+        tell("rebat: compiling the kernels, once (some seconds) ...")
     yield
 
 
@@ -83,7 +99,7 @@ def _line_by_line(every: int = 20) -> OnCampaignProgress:
         step = (now.done + now.failed) * every // max(now.total, 1)
         if step != shown or not (now.running or now.left):
             shown = step
-            click.echo(_text(now), err=True)
+            tell(_text(now))
 
     return on_progress
 

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from rebat.campaign.comparing import run_each, write_comparison
 from rebat.campaign.scenario import Scenario, prepared
-from rebat.campaign.single import Runnable, RunResult, simulate, write_run
+from rebat.campaign.single import Runnable, RunResult, simulate
+from rebat.cli.comparison_table import table_of
+from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
+from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
 from rebat.cli.scenario_options import preparation_options
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_folder, write_text
+from rebat.core.files import atomic_folder
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.presets import scheduler
-from rebat.report.comparison import comparison, comparison_csv, ratio, text_of
+from rebat.policies.presets import schedulers
 
 
 @click.command()
 @click.argument("workload", type=FILE)
-@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS; may be repeated: all see the same failures.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', FILE.py:CLASS, or NAME:AXIS=CHOICE,...; may be repeated: all see the same failures.")  # fmt: skip
 @click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Draw failures with this mean time between failures of the whole machine (with --failures: only for the checkpoint period).")  # fmt: skip
 @click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
@@ -39,14 +42,16 @@ from rebat.report.comparison import comparison, comparison_csv, ratio, text_of
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv, figures.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, **scenario: Any,
+    out: Path, force: bool, **scenario: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
 
     WORKLOAD is a Batsim workload (.json), or a trace (.swf, ALCF's .csv), plain or .gz. With
-    neither failures nor checkpoints it runs as it is.
+    neither failures nor checkpoints it runs as it is. Results are written before anything is
+    printed. Exit status 2 when a policy failed: what the others gave is kept.
 
     \b
     Example, a month of Mira under failures, with and without node stealing:
@@ -55,36 +60,42 @@ def run(
     """
     from rebat.workloads.load import load_workload
 
-    presets = [scheduler(name) for name in dict.fromkeys(policies)]
-    measures = Measures(parse_window(window), parse_selection(select))
     options = Scenario(**scenario)
+    check_options(options)
+    with given_by("--policy"):
+        presets = schedulers(policies)
+    measures = _measures(window, select)
     jobs = load_workload(workload)
     n_nodes = nodes or jobs.n_nodes
     events = machine_events(options, n_nodes)
     jobs = prepared(jobs, options, n_nodes)
+    tell_of_input(jobs, options, n_nodes)
+    notes = {"notes": jobs.notes} if jobs.notes else {}
     provenance = {
-        "workload": {"file": workload.name, "sha256": _sha256(workload), "jobs": len(jobs.jobs)},
+        "workload": {
+            "file": workload.name,
+            "sha256": _sha256(workload),
+            "jobs": len(jobs.jobs),
+            **notes,
+        },
         "options": {"nodes": n_nodes, "window": window, "select": select, **_plain(options)},
     }
-    with compiling_notice():
-        results = [_run_one(jobs, p, n_nodes, events, measures) for p in presets]
-    with atomic_folder(out, mark="comparison.csv") as folder:
-        for result in results:
-            write_run(folder / result.policy.replace(":", "+"), result, provenance)
-        _compare(results, folder)
-    _warn(results)
-    click.echo(f"results in {out}")
+    with atomic_folder(out, force) as folder, compiling_notice():
+        done = run_each(presets, lambda p: _run_one(jobs, p, n_nodes, events, measures))
+        write_comparison(folder, done, provenance)
+    tell_of_results(done.results)
+    for failure in done.failures:
+        tell(f"rebat: error: {failure}")
+    say(f"{table_of(done.results)}results in {out}", kept=f"the results are in {out}")
+    if done.failures:
+        raise SystemExit(2)
 
 
-def _warn(results: Sequence[RunResult]) -> None:
-    """Say what makes a comparison mean less than it seems to."""
-    for result in results:
-        if result.summary.rejected:
-            click.echo(
-                f"rebat: warning: {result.policy} rejected {result.summary.rejected} jobs "
-                f"(larger than {result.summary.n_nodes} nodes, or without a walltime)",
-                err=True,
-            )
+def _measures(window: str, select: str) -> Measures:
+    with given_by("--window"):
+        span = parse_window(window)
+    with given_by("--select"):
+        return Measures(span, parse_selection(select))
 
 
 def machine_events(options: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
@@ -120,50 +131,6 @@ def _run_one(
             measures=measures,
             on_progress=on_progress,
         )
-
-
-def _compare(results: Sequence[RunResult], folder: Path) -> None:
-    from rebat.figures.flows import draw_flows
-    from rebat.figures.gantt import draw_gantt, worth_drawing
-
-    summaries = {result.policy: result.summary for result in results}
-    write_text(folder / "comparison.csv", comparison_csv(comparison(summaries)))
-    _print_table(results)
-    draw_flows(summaries, folder / "flows.png")
-    n_nodes = results[0].summary.n_nodes
-    if all(worth_drawing(result.ledger, n_nodes) for result in results):
-        ledgers = {result.policy: result.ledger for result in results}
-        draw_gantt(ledgers, n_nodes, folder / "gantt.png")
-
-
-def _print_table(results: Sequence[RunResult]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    summaries = {result.policy: result.summary for result in results}
-    first = results[0].summary
-    names = list(summaries)
-    low, high = (value / 86_400 for value in first.window_s)
-    table = Table(
-        title=f"{first.jobs} jobs, {first.n_nodes} nodes",
-        caption=(
-            f"platform time from day {low:.3g} to {high:.3g}; "
-            f"flow of {first.selected_jobs} jobs; ratios to {names[0]}"
-        ),
-    )
-    table.add_column("metric")
-    for name in names:
-        table.add_column(name, justify="right")
-    for name in names[1:]:
-        table.add_column(f"{name}/{names[0]}", justify="right")
-    for line in comparison(summaries):
-        ratios = [ratio(line, name, names[0]) for name in names[1:]]
-        table.add_row(
-            line.metric,
-            *(text_of(line.kind, line.values[name]) for name in names),
-            *("-" if value is None else f"{value:.3f}" for value in ratios),
-        )
-    Console(width=None if Console().is_terminal else 120).print(table)
 
 
 def _sha256(path: Path) -> str:

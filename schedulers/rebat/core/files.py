@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from rebat.core.errors import InputError
+from rebat.core.manifest import MANIFEST, not_ours, remove_listed, write_manifest
 
 
 @contextmanager
@@ -117,26 +118,28 @@ def open_text(path: Path, newline: str | None = None, errors: str = "strict") ->
 
 
 @contextmanager
-def atomic_folder(path: Path, mark: str) -> Iterator[Path]:
-    """A temporary folder beside ``path`` that takes its place when the block ends well.
+def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
+    """A temporary folder that takes the place of ``path`` when the block ends well.
 
-    Files that stood there under the same names are replaced, one by one; all others stay. A folder
-    that holds other things and no file named ``mark``, the sign of an earlier result, is refused.
+    A list of its files (`core.manifest`) is put beside them. A folder that holds anything already
+    is refused; with ``force`` an earlier result is replaced as a whole, provided that it is there
+    as it was written and nothing was put beside it.
 
     Raises
     ------
     InputError
-        When something else stands there, or the folder cannot be made.
+        Before the block: when something else stands there, or the folder cannot be made.
     """
-    if path.exists() and any(path.iterdir()) and not (path / mark).exists():
-        raise InputError("exists and holds no earlier result", str(path), "a new or empty folder")
-    temporary = _temporary_name(path, path.parent)
+    _check_free(path, force)
+    temporary = _temporary_name(path, path if path.exists() else path.parent)
     with _failures_told(path, temporary):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         try:
             yield temporary
+            write_manifest(temporary)
             if path.exists():
+                remove_listed(path)
                 _move_files(temporary, path)
             else:
                 temporary.rename(path)
@@ -144,9 +147,28 @@ def atomic_folder(path: Path, mark: str) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def _check_free(path: Path, force: bool) -> None:
+    """Refuse a folder that holds an earlier result, or what is none."""
+    if not path.exists() or not any(path.iterdir()):
+        return
+    if not (path / MANIFEST).exists():
+        raise InputError("exists and holds no earlier result", str(path), "a new or empty folder")
+    if not force:
+        raise InputError(
+            "holds an earlier result", str(path), "a new folder, or --force to replace it"
+        )
+    foreign = not_ours(path)
+    if foreign:
+        raise InputError(
+            f"is not replaced: it holds {foreign}", str(path), "an earlier result as it was written"
+        )
+
+
 def _move_files(source: Path, target: Path) -> None:
-    """Move every file below one folder to the same place below another."""
-    for file in sorted(p for p in source.rglob("*") if p.is_file()):
+    """Move every file below one folder to the same place below another; the list of them last."""
+    for file in sorted(
+        (path for path in source.rglob("*") if path.is_file()), key=lambda p: p.name == MANIFEST
+    ):
         place = target / file.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
         file.replace(place)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rebat.figures.canvas import COLOURS, new_figure
+from rebat.figures.canvas import colours, new_figure
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
 """Policy -> group on the x axis -> a value per failure scenario."""
@@ -47,10 +47,11 @@ def boxes(
 def _panel(axis: Any, label: str, series: Series, dots: Mapping[str, float]) -> None:
     groups = list(dict.fromkeys(group for values in series.values() for group in values))
     width = 0.8 / max(1, len(series))
-    for number, (_, values) in enumerate(series.items()):
+    for number, (values, colour) in enumerate(
+        zip(series.values(), colours(len(series)), strict=True)
+    ):
         shown = [(i, values[g]) for i, g in enumerate(groups) if values.get(g)]
         if shown:
-            colour = COLOURS[number % len(COLOURS)]
             axis.boxplot(
                 [list(v) for _, v in shown],
                 positions=[i + (number + 0.5) * width - 0.4 for i, _ in shown],
@@ -74,9 +75,7 @@ def _handles(panels: Sequence[tuple[str, Series, Mapping[str, float]]]) -> Any:
     from matplotlib.patches import Patch
 
     _, series, dots = panels[0]
-    handles: list[Any] = [
-        Patch(facecolor=COLOURS[i % len(COLOURS)], alpha=0.5) for i in range(len(series))
-    ]
+    handles: list[Any] = [Patch(facecolor=colour, alpha=0.5) for colour in colours(len(series))]
     labels = list(series)
     if dots:
         handles.append(Line2D([], [], marker="o", color="red", linestyle=""))
@@ -89,8 +88,7 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
     figure = new_figure(5.2 * len(panels), 3.2)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (label, named) in zip(axes, panels, strict=True):
-        for number, (name, points) in enumerate(named.items()):
-            colour = COLOURS[number % len(COLOURS)]
+        for (name, points), colour in zip(named.items(), colours(len(named)), strict=True):
             axis.plot(*zip(*points, strict=True), "o-", label=name, color=colour, markersize=3)
         axis.set_xscale("log")
         axis.set_xlabel("MTBF (h)", fontsize=9)
@@ -102,14 +100,14 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
 
 
 def stacks(bars: Mapping[str, Mapping[str, float]], label: str) -> str:
-    """Stacked bars: bar -> part -> share (Figure 3)."""
+    """Stacked bars: bar -> part -> share (Figure 3); parts that are 0 everywhere are left out."""
     figure = new_figure(1.6 + 0.9 * len(bars), 3.6)
     axis = figure.subplots()
-    parts = list(dict.fromkeys(part for values in bars.values() for part in values))
+    parts = list(dict.fromkeys(part for values in bars.values() for part in values if values[part]))
     bottom = [0.0] * len(bars)
-    for number, part in enumerate(parts):
+    for part, colour in zip(parts, colours(len(parts)), strict=True):
         heights = [values.get(part, 0.0) for values in bars.values()]
-        axis.bar(range(len(bars)), heights, bottom=bottom, label=part, color=COLOURS[number])
+        axis.bar(range(len(bars)), heights, bottom=bottom, label=part, color=colour)
         bottom = [a + b for a, b in zip(bottom, heights, strict=True)]
     axis.set_xticks(range(len(bars)), list(bars), rotation=35, ha="right", fontsize=7)
     axis.set_ylabel(label, fontsize=9)

@@ -27,7 +27,8 @@ class PlatformTime(msgspec.Struct, frozen=True):
 
     ``idle_share`` is the share of time with at least one node up and free (Tables 5a and 8);
     ``waste_silent`` the time of attempts that ended with an error and were run again, and of the
-    checkpointed progress lost with them.
+    checkpointed progress lost with them; ``waste_walltime`` the work, in all its attempts, of a job
+    that was killed at its walltime in the end.
     """
 
     total: float
@@ -37,6 +38,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
     waste_failure: float
     waste_stealing: float
     waste_silent: float
+    waste_walltime: float
     downtime: float
     idle: float
     idle_share: float
@@ -51,13 +53,16 @@ class PlatformTime(msgspec.Struct, frozen=True):
 def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
     """Account for every node-second of a window."""
     first, last = window
-    uses = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent")
+    uses = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime")
     parts = dict.fromkeys(uses, 0)
+    cut = {r.attempt.job_id for r in ledger.attempts if r.cause == Cause.WALLTIME}
     for record in ledger.attempts:
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue
+        of_no_use = record.attempt.job_id in cut
         for name, us in _parts(record, first, last).items():
-            parts[name] += us * record.attempt.n_nodes
+            use = "walltime" if name == "useful" and of_no_use else name
+            parts[use] += us * record.attempt.n_nodes
     downtime = sum(
         min(up, last) - max(down, first)
         for _, down, up in down_intervals(ledger.node_events, last)
@@ -72,6 +77,7 @@ def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
         waste_failure=parts["failure"] / US_PER_S,
         waste_stealing=parts["stealing"] / US_PER_S,
         waste_silent=parts["silent"] / US_PER_S,
+        waste_walltime=parts["walltime"] / US_PER_S,
         downtime=downtime / US_PER_S,
         idle=idle / US_PER_S,
         idle_share=idle_share,

@@ -1,12 +1,14 @@
 """The product of which every scheduler is a point: one table of choices per axis.
 
 Adding a choice is a function or class and a row in one of the tables; every combination is then
-there, under ``name:axis=choice,...`` on the command line and as JSON options over the wire.
+there, under ``name:axis=choice,...`` on the command line and as JSON options over the wire. A rule
+of one's own needs no row: ``name:order=FILE.py:FUNCTION``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +18,9 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.policies.base import Policy, Requeue
 from rebat.policies.composition import Planning, Recovery, Scheduler
+from rebat.policies.guard import Guarded
+from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source_of
+from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.list_scheduling import (
@@ -74,6 +79,11 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         'accept': a job that ends with an error has failed; 'retry': it is run again.
     seed : int
         For the order 'random'.
+
+    A rule of one's own stands as ``FILE.py:FUNCTION`` for order (of an attempt: a number, the
+    smallest goes first), victim (of a candidate: a number, the smallest is the victim), criterion
+    (of a steal: whether) and timing; for placement as ``FILE.py:CLASS``. Rules of the tables show
+    what they get to see.
     """
 
     planning: str = "list"
@@ -96,13 +106,29 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     seed: int = 0
 
 
+_TABLES: dict[str, Mapping[str, Any]] = {
+    "order": QUEUE_ORDERS,
+    "placement": PLACEMENTS,
+    "victim": VICTIMS,
+    "criterion": CRITERIA,
+    "timing": TIMINGS,
+}
+"""The tables of rules, which files may stand in for."""
+
+
+def _rule(axes: Axes, axis: str) -> Any:
+    """The rule that an axis names, from its table or from a file."""
+    choice = getattr(axes, axis)
+    return own_rule(axis, choice) if is_own(choice) else _TABLES[axis][choice]
+
+
 def _list_planning(axes: Axes) -> Planning:
     planning: Planning = ListScheduling(
-        QUEUE_ORDERS[axes.order],
+        _rule(axes, "order"),
         depth_of(axes),
         axes.maintenance,
         to_us(axes.margin),
-        PLACEMENTS[axes.placement],
+        _rule(axes, "placement"),
         axes.reserve == "first",
         axes.seed,
     )
@@ -110,7 +136,7 @@ def _list_planning(axes: Axes) -> Planning:
 
 
 def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
-    planning = Shelves(QUEUE_ORDERS[axes.order], backfill, to_us(axes.margin), axes.seed)
+    planning = Shelves(_rule(axes, "order"), backfill, to_us(axes.margin), axes.seed)
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
 
 
@@ -139,9 +165,9 @@ def _resolved(axes: Axes, axis: str) -> str:
 RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
     "requeue": lambda axes: Requeue(),
     "stealing": lambda axes: NodeStealing(
-        VICTIMS[axes.victim],
-        CRITERIA[axes.criterion],
-        TIMINGS[axes.timing],
+        _rule(axes, "victim"),
+        _rule(axes, "criterion"),
+        _rule(axes, "timing"),
         RELEASES[_resolved(axes, "release")],
         "authors" if axes.semantics == "authors" else "paper",
     ),
@@ -149,16 +175,12 @@ RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
 """What to do when nodes fail under running jobs."""
 
 CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
+    **_TABLES,
     "planning": PLANNINGS,
-    "order": QUEUE_ORDERS,
     "reserve": ("blocked", "first"),
     "maintenance": MAINTENANCE,
-    "placement": PLACEMENTS,
     "walltimes": ("optional", "required"),
     "recovery": RECOVERIES,
-    "victim": VICTIMS,
-    "criterion": CRITERIA,
-    "timing": TIMINGS,
     "semantics": SEMANTICS,
     **{axis: ("auto", *choices.values()) for axis, choices in _AUTO.items()},
     "silent_errors": ("accept", "retry"),
@@ -184,11 +206,14 @@ def check(axes: Axes) -> Axes:
     Raises
     ------
     InputError
-        For a choice that does not exist; it lists those that do.
+        For a choice that does not exist; it lists those that do. For a file that holds no rule.
     """
     for axis, choices in CHOICES.items():
-        if getattr(axes, axis) not in choices:
-            raise unknown_name(axis, getattr(axes, axis), choices)
+        choice = getattr(axes, axis)
+        if axis in OWN_RULES and is_own(choice):
+            own_rule(axis, choice)
+        elif choice not in choices:
+            raise unknown_name(axis, choice, choices)
     depth = str(axes.depth)
     if depth not in DEPTHS and not (depth.isdecimal() and int(depth) < 10**6):
         raise InputError(f"depth {depth!r}", expected=f"a number, or {', '.join(DEPTHS)}")
@@ -199,10 +224,14 @@ def check(axes: Axes) -> Axes:
     return axes
 
 
-def changed(axes: Axes, changes: Mapping[str, Any]) -> Axes:
-    """Axes with some choices replaced, checked; texts are taken for numbers where needed."""
+def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) -> Axes:
+    """Axes with some choices replaced, checked; texts are taken for numbers where needed.
+
+    Files of one's own are looked for from ``folder`` on, or from here.
+    """
+    own = {axis: placed(v, folder) for axis, v in changes.items() if is_own(v)}
     try:
-        known = msgspec.to_builtins(axes) | dict(changes)
+        known = msgspec.to_builtins(axes) | dict(changes) | own
         new = check(msgspec.convert(known, Axes, strict=False))
     except msgspec.ValidationError as error:
         raise InputError(
@@ -218,8 +247,22 @@ def changed(axes: Axes, changes: Mapping[str, Any]) -> Axes:
 
 
 def policy_of(axes: Axes) -> Policy:
-    """A fresh policy at this point of the product."""
-    return Scheduler(PLANNINGS[axes.planning](axes), RECOVERIES[axes.recovery](axes))
+    """A fresh policy at this point of the product; one with rules from files is guarded."""
+    policy = Scheduler(PLANNINGS[axes.planning](axes), RECOVERIES[axes.recovery](axes))
+    own = own_places(axes).values()
+    if not own:
+        return policy
+    return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
+
+
+def own_places(axes: Axes) -> dict[str, str]:
+    """Axis -> file and function of the rules that are one's own."""
+    return {axis: getattr(axes, axis) for axis in OWN_RULES if is_own(getattr(axes, axis))}
+
+
+def own_sources(axes: Axes) -> dict[str, OwnCode]:
+    """Axis -> what the records say of the rules that are one's own."""
+    return {axis: source_of(place) for axis, place in own_places(axes).items()}
 
 
 def session_options_of(axes: Axes) -> SessionOptions:

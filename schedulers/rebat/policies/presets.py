@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import SessionOptions
-from rebat.policies.axes import Axes, changed, policy_of, session_options_of
+from rebat.policies.axes import Axes, changed, own_sources, policy_of, session_options_of
 from rebat.policies.base import Policy
-from rebat.policies.own import MARK, OwnPolicy, own_policy
+from rebat.policies.own import OwnCode, OwnPolicy, is_own, own_policy
 from rebat.policies.queue_order import QUEUE_ORDERS
 
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
@@ -36,6 +39,11 @@ class Preset(msgspec.Struct, frozen=True):
     def session(self) -> SessionOptions:
         """The options of the session that it runs in."""
         return session_options_of(self.axes)
+
+    @property
+    def sources(self) -> tuple[OwnCode, ...]:
+        """The files with rules of one's own, for the records."""
+        return tuple(own_sources(self.axes).values())
 
 
 _ROWS = [
@@ -169,10 +177,11 @@ PRESETS: dict[str, Preset] = {row.name: row for row in (*_ROWS, *_variants(), *_
 ALIASES = {"conservative": "baseline", "h111": "sfsj"}
 
 
-def preset(spec: str) -> Preset:
+def preset(spec: str, folder: Path | None = None) -> Preset:
     """The scheduler of a name or alias, in any case, with changed axes if it names some.
 
-    A choice without its axis is a queue order.
+    A choice without its axis is a queue order. Files with rules of one's own are looked for from
+    ``folder`` on, or from here.
 
     >>> preset("baseline:depth=easy,recovery=stealing").axes == preset("easy-sfsj").axes
     True
@@ -182,25 +191,68 @@ def preset(spec: str) -> Preset:
     Raises
     ------
     InputError
-        For an unknown name, axis or choice; the message lists what there is.
+        For an unknown name, axis or choice; the message lists what there is. For an axis with two
+        values.
     """
-    name, _, changes = spec.strip().lower().partition(":")
-    name = ALIASES.get(name, name)
+    name, _, texts = spec.strip().partition(":")
+    name = ALIASES.get(name.lower(), name.lower())
     if name not in PRESETS:
         raise unknown_name("policy", name, [*PRESETS, *ALIASES])
     found = PRESETS[name]
-    if not changes:
+    if not texts:
         return found
-    pairs = [
-        ("order", "=", change) if change in QUEUE_ORDERS else change.partition("=")
-        for change in changes.split(",")
-    ]
-    if not all(axis and value for axis, _, value in pairs):
+    pairs = [_change(text) for text in texts.split(",")]
+    if not all(axis and value for axis, value in pairs):
         raise InputError(f"policy {spec!r}", expected="name:axis=choice,axis=choice")
-    axes = changed(found.axes, {axis: value for axis, _, value in pairs})
+    twice = [axis for axis, times in Counter(axis for axis, _ in pairs).items() if times > 1]
+    if twice:
+        raise InputError(f"policy {spec!r} has two values for {twice[0]}", expected="one per axis")
+    axes = changed(found.axes, dict(pairs), folder)
+    changes = ",".join(text if is_own(text) else text.lower() for text in texts.split(","))
     return Preset(f"{name}:{changes}", f"{found.summary}; but {changes}", found.source, axes)
 
 
-def scheduler(spec: str) -> Preset | OwnPolicy:
-    """A preset by name, or a policy of one's own: ``FILE.py:CLASS``."""
-    return own_policy(spec.strip()) if MARK in spec else preset(spec)
+def _change(text: str) -> tuple[str, str]:
+    """An axis and its choice; names in any case, files as they are."""
+    axis, equals, value = text.partition("=")
+    if not equals and (is_own(text) or text.lower() in QUEUE_ORDERS):
+        axis, value = "order", text
+    return axis.lower(), value if is_own(value) else value.lower()
+
+
+def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
+    """A preset by name, or a policy of one's own: ``FILE.py:CLASS``, from ``folder`` on."""
+    if is_own(spec) and spec.strip().partition(":")[0].lower() not in {*PRESETS, *ALIASES}:
+        return own_policy(spec, folder)
+    return preset(spec, folder)
+
+
+def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
+    """Schedulers in order, each once; own policies whose name is taken go by file and class."""
+    found: dict[Any, Preset | OwnPolicy] = {}
+    typed: dict[Any, str] = {}
+    for spec in specs:
+        one = scheduler(spec)
+        key = one.place if isinstance(one, OwnPolicy) else one.name
+        found.setdefault(key, one)
+        typed.setdefault(key, spec.strip())
+    taken = Counter(one.name for one in found.values())
+    return [
+        msgspec.structs.replace(one, name=typed[key])
+        if isinstance(one, OwnPolicy) and taken[one.name] > 1
+        else one
+        for key, one in found.items()
+    ]
+
+
+def identity(chosen: Preset | OwnPolicy) -> Any:
+    """What of a scheduler determines its results: axes and contents of files, no names."""
+    if isinstance(chosen, OwnPolicy):
+        return _content(chosen.sources[0])
+    axes: dict[str, Any] = msgspec.to_builtins(chosen.axes)
+    own = own_sources(chosen.axes)
+    return axes | {axis: _content(source) for axis, source in own.items()}
+
+
+def _content(source: OwnCode) -> dict[str, str]:
+    return {"name": source.name, "sha256": source.sha256}

@@ -23,12 +23,17 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
     """The lines of the comparison, in the order in which people ask."""
     lines = [
         _line(summaries, "jobs rejected", "count", lambda s: s.rejected),
-        _line(summaries, "useful utilisation", "share", lambda s: s.useful_utilisation),
+        _line(
+            summaries,
+            "useful utilisation, share of node time that was up",
+            "share",
+            lambda s: s.useful_utilisation,
+        ),
         *(
             _line(summaries, f"{use}, share of node time", "share", lambda s, f=field: _share(s, f))
-            for use, field in _USES.items()
+            for use, field in USES.items()
         ),
-        _line(summaries, "time with an idle node", "share", lambda s: s.platform.idle_share),
+        _line(summaries, "some node idle, share of time", "share", lambda s: s.platform.idle_share),
         _line(summaries, "failures under a job", "count", lambda s: s.failures_hit),
         _line(summaries, "  a node was free", "count", lambda s: s.free_node_at_hit),
         _line(summaries, "  steals decided", "count", lambda s: s.steals),
@@ -48,15 +53,18 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
     return [line for line in lines if any(line.values.values())]
 
 
-_USES = {
+USES = {
+    "useful": "useful",
     "checkpoints": "checkpoint",
     "recovery": "recovery",
     "wasted by failures": "waste_failure",
     "wasted by stealing": "waste_stealing",
     "wasted by silent errors": "waste_silent",
+    "wasted at walltimes": "waste_walltime",
     "downtime": "downtime",
     "idle": "idle",
 }
+"""What node time goes into; the shares of these add up to 1."""
 _FLOWS = {"max flow": "max_s", "mean flow": "mean_s", "weighted mean flow": "weighted_mean_s"}
 
 

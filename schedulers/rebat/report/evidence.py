@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rebat.core.errors import InputError
+from rebat.report.scenario import Scenario
 
 HOUR = 3600.0
+_COLUMNS = [
+    "workload", "policy", *Scenario._fields, "metric", "size_class", "seed", "value",
+]  # fmt: skip
 ALIASES = {"sfsj": "h111", "conservative": "baseline"}
 
 
@@ -32,45 +36,52 @@ class Evidence:
             raise InputError("holds no results yet", str(path))
         table["policy"] = table["policy"].replace(ALIASES)
         table["size_class"] = table["size_class"].fillna("")
+        missing = {*_COLUMNS} - {*table.columns}
+        if missing:
+            what = f"lacks the column {min(missing)}: it is of another version"
+            raise InputError(what, str(path), "rebat campaign report, which writes it anew")
+        plain = table[_COLUMNS].astype(object).where(table[_COLUMNS].notna(), None)
         self._cells: dict[tuple[Any, ...], dict[int, float]] = {}
-        columns = ["workload", "policy", "mtbf_s", "downtime_s", "metric", "size_class"]
-        values = table[[*columns, "seed", "value"]].itertuples(index=False, name=None)
-        for *key, seed, value in values:
-            scenario = tuple(None if pd.isna(part) else part for part in key)
-            seeds = self._cells.setdefault(scenario, {})
-            seeds[-1 if pd.isna(seed) else int(seed)] = float(value)
+        for row in plain.itertuples(index=False, name=None):
+            workload, policy, *about, metric, size_class, seed, value = row
+            scenario = _scenario(about)
+            cell = (workload, policy, scenario, metric, size_class)
+            self._cells.setdefault(cell, {})[-1 if seed is None else int(seed)] = float(value)
         self.workloads: list[str] = list(dict.fromkeys(key[0] for key in self._cells))
 
-    def policies(self, workload: str, mtbf_s: float, downtime_s: float) -> list[str]:
+    def policies(self, workload: str, scenario: Scenario) -> list[str]:
         """Policies with results in a failure scenario, baseline first."""
-        found = dict.fromkeys(
-            key[1] for key in self._cells if key[0] == workload and key[2:4] == (mtbf_s, downtime_s)
-        )
+        found = dict.fromkeys(k[1] for k in self._cells if k[0] == workload and k[2] == scenario)
         return sorted(found, key=lambda name: (name != "baseline", name))
 
-    def scenarios(self, workload: str) -> list[tuple[float, float]]:
-        """(MTBF, downtime) pairs with results, in seconds."""
-        found = {key[2:4] for key in self._cells if key[0] == workload and key[2] is not None}
-        return sorted(found)
+    def families(self, workload: str) -> list[list[Scenario]]:
+        """Scenarios with failures, those together that differ in MTBF and downtime alone."""
+        families: dict[Scenario, dict[Scenario, None]] = {}
+        for name, _, scenario, *_ in self._cells:
+            if name == workload and scenario.mtbf_s is not None:
+                families.setdefault(scenario.family, {})[scenario] = None
+        return [
+            sorted(family, key=lambda s: (s.mtbf_s, s.downtime_s)) for family in families.values()
+        ]
 
-    def main_scenario(self, workload: str) -> tuple[float, float] | None:
+    def main_scenario(self, workload: str, family: Sequence[Scenario]) -> Scenario:
         """The scenario with most policies: the paper's 1 h and 1 h where it was run."""
-        pairs = self.scenarios(workload)
-        if (HOUR, HOUR) in pairs:
-            return HOUR, HOUR
-        return max(pairs, key=lambda p: len(self.policies(workload, *p)), default=None)
+        for scenario in family:
+            if (scenario.mtbf_s, scenario.downtime_s) == (HOUR, HOUR):
+                return scenario
+        return max(family, key=lambda scenario: len(self.policies(workload, scenario)))
+
+    def main_scenarios(self) -> Iterator[tuple[str, Scenario, Sequence[Scenario]]]:
+        """(workload, main scenario, its family): what tables and figures are made for."""
+        for workload in self.workloads:
+            for family in self.families(workload):
+                yield workload, self.main_scenario(workload, family), family
 
     def values(
-        self,
-        workload: str,
-        policy: str,
-        scenario: tuple[float, float] | None,
-        metric: str,
-        size_class: str = "",
+        self, workload: str, policy: str, scenario: Scenario, metric: str, size_class: str = ""
     ) -> dict[int, float]:
-        """A value per seed; without a scenario the failure-free run's (seed -1)."""
-        mtbf, downtime = scenario or (None, None)
-        return self._cells.get((workload, policy, mtbf, downtime, metric, size_class), {})
+        """A value per seed; of a failure-free run under seed -1."""
+        return self._cells.get((workload, policy, scenario, metric, size_class), {})
 
     def mean(self, *question: Any, **more: Any) -> float | None:
         """The mean over the seeds; None when there is no result."""
@@ -78,21 +89,26 @@ class Evidence:
         return sum(found.values()) / len(found) if found else None
 
     def ratios(
-        self,
-        workload: str,
-        policy: str,
-        scenario: tuple[float, float],
-        metric: str,
-        size_class: str = "",
+        self, workload: str, policy: str, scenario: Scenario, metric: str, size_class: str = ""
     ) -> list[float]:
         """Per seed, the policy's value over Baseline's on the same failures."""
         ours = self.values(workload, policy, scenario, metric, size_class)
         base = self.values(workload, "baseline", scenario, metric, size_class)
         return [ours[seed] / base[seed] for seed in sorted(ours) if base.get(seed)]
 
-    def size_classes(self, workload: str) -> Iterator[str]:
+    def size_classes(self, workload: str, scenario: Scenario) -> Iterator[str]:
         """Size classes with flows, in ascending order; 'all' last."""
-        names = {k[5] for k in self._cells if k[0] == workload and k[4] == "flow_max_s"}
+        names = {
+            key[4]
+            for key in self._cells
+            if key[0] == workload and key[2] == scenario and key[3] == "flow_max_s"
+        }
         yield from sorted(names - {"all"}, key=lambda n: int(n.strip("[)").split(",")[0]))
         if "all" in names:
             yield "all"
+
+
+def _scenario(about: Sequence[Any]) -> Scenario:
+    """A row's scenario; a column of whole numbers with gaps comes as one of floats."""
+    scenario = Scenario(*about)
+    return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))

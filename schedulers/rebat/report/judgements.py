@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from rebat.report.evidence import Evidence
+from rebat.report.scenario import Scenario, exact
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """One claim of the paper held against our runs.
+    """One claim of the paper held against our runs; ``workload`` says under which scenario.
 
     ``holds`` follows from ``number`` by ``rule``; nothing else was looked at.
     """
@@ -25,22 +26,17 @@ class Judgement(msgspec.Struct, frozen=True):
 
 def judge(evidence: Evidence) -> Iterator[Judgement]:
     """The paper's claims about SFSJ (H111) against Baseline, where our runs can tell."""
-    for workload in evidence.workloads:
-        scenario = evidence.main_scenario(workload)
-        if scenario is None:
-            continue
+    for workload, scenario, family in evidence.main_scenarios():
         yield from _at_one_scenario(evidence, workload, scenario)
-        yield from _over_mtbf(evidence, workload)
+        yield from _over_mtbf(evidence, workload, family)
 
 
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _at_one_scenario(
-    evidence: Evidence, workload: str, scenario: tuple[float, float]
-) -> Iterator[Judgement]:
-    classes = [name for name in evidence.size_classes(workload) if name != "all"]
+def _at_one_scenario(evidence: Evidence, workload: str, scenario: Scenario) -> Iterator[Judgement]:
+    classes = [name for name in evidence.size_classes(workload, scenario) if name != "all"]
     largest = classes[-1] if classes else "all"
     smallest = classes[0] if classes else "all"
     asked = (
@@ -62,22 +58,21 @@ def _at_one_scenario(
         if ratio is not None:
             rule = f"mean ratio H111 / Baseline {'above' if rises else 'below'} 1"
             holds = ratio > 1 if rises else ratio < 1
-            yield Judgement(workload, claim, rule, ratio, holds, paper)
+            subject = f"{workload}, {scenario.label}"
+            yield Judgement(subject, claim, rule, ratio, holds, paper)
     yield from _variants(evidence, workload, scenario)
 
 
-def _variants(
-    evidence: Evidence, workload: str, scenario: tuple[float, float]
-) -> Iterator[Judgement]:
+def _variants(evidence: Evidence, workload: str, scenario: Scenario) -> Iterator[Judgement]:
     means = {
         policy: evidence.mean(workload, policy, scenario, "useful_utilisation")
-        for policy in evidence.policies(workload, *scenario)
+        for policy in evidence.policies(workload, scenario)
     }
     known = {policy: value for policy, value in means.items() if value is not None}
     if "h311" in known and len(known) > 2:
         least = min(known, key=lambda policy: known[policy])
         yield Judgement(
-            workload,
+            f"{workload}, {scenario.label}",
             "H311 (wait for the next checkpoint) has the lowest utilisation",
             "lowest mean of all policies run; the number is H311's minus the lowest",
             known["h311"] - known[least],
@@ -86,19 +81,21 @@ def _variants(
         )
 
 
-def _over_mtbf(evidence: Evidence, workload: str) -> Iterator[Judgement]:
-    pairs = evidence.scenarios(workload)
-    for downtime in sorted({pair[1] for pair in pairs}):
-        mtbfs = sorted(pair[0] for pair in pairs if pair[1] == downtime)
+def _over_mtbf(
+    evidence: Evidence, workload: str, family: Sequence[Scenario]
+) -> Iterator[Judgement]:
+    for downtime_s in sorted({scenario.downtime_s or 0.0 for scenario in family}):
+        row = [scenario for scenario in family if scenario.downtime_s == downtime_s]
         gains = [
-            _mean(evidence.ratios(workload, "h111", (mtbf, downtime), "useful_utilisation"))
-            for mtbf in mtbfs
+            _mean(evidence.ratios(workload, "h111", scenario, "useful_utilisation"))
+            for scenario in row
         ]
-        if len(mtbfs) > 1 and gains[0] is not None and gains[-1] is not None:
+        if len(row) > 1 and gains[0] is not None and gains[-1] is not None:
             yield Judgement(
-                workload,
-                f"downtime {downtime / 60:g} min: SFSJ gains more when failures are frequent",
-                "utilisation ratio at the smallest MTBF minus that at the largest, above 0",
+                f"{workload}, {row[0].family_label}",
+                f"downtime {exact(downtime_s)}: SFSJ gains more when failures are frequent",
+                f"utilisation ratio at an MTBF of {exact(row[0].mtbf_s)} minus that at "
+                f"{exact(row[-1].mtbf_s)}, above 0",
                 gains[0] - gains[-1],
                 gains[0] > gains[-1],
                 "the smaller the MTBF, the higher the utilization (section 6.2.1)",

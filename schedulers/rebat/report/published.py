@@ -5,7 +5,26 @@ Values are fractions where the paper prints per cent. Workloads go by the genera
 
 from __future__ import annotations
 
+from rebat.report.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, Scenario
+
 JUNE, MARCH, INTREPID = "june-2017", "march-2018", "intrepid-june-2013"
+
+_SCENARIOS: dict[str, tuple[float, float]] = {
+    # (MTBF, downtime) in seconds of the tables below: sections 6.1 and 6.3.
+    JUNE: (3600.0, 3600.0),
+    MARCH: (3600.0, 3600.0),
+    INTREPID: (3600.0, 3600.0),
+    "synthetic": (1800.0, 600.0),
+}
+
+
+def printed_for(workload: str, scenario: Scenario) -> bool:
+    """Whether the paper's tables are about this scenario of a workload."""
+    mtbf_s, downtime_s = _SCENARIOS.get(workload, (None, None))
+    usual = Scenario("authors", mtbf_s, downtime_s, checkpoint=USUAL_CHECKPOINTS)
+    unending = scenario.horizon_s in USUAL_HORIZONS_S
+    return unending and workload in _SCENARIOS and scenario._replace(horizon_s=None) == usual
+
 
 UTILISATION: dict[str, dict[str, float]] = {
     # Table 4; the months of Mira again in Table 8, with all variants; Table 7.

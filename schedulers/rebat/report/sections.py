@@ -6,20 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from rebat.core.units import format_duration
 from rebat.figures import boxes
 from rebat.report import published
+from rebat.report.comparison import USES
 from rebat.report.evidence import Evidence
+from rebat.report.scenario import Scenario, exact
 
 DAY = 86_400.0
-_USES = {
-    "useful": "platform_useful",
-    "checkpoint": "platform_checkpoint",
-    "recovery": "platform_recovery",
-    "waste by failure": "platform_waste_failure",
-    "waste by stealing": "platform_waste_stealing",
-    "idle": "platform_idle",
-    "downtime": "platform_downtime",
-}
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -50,20 +44,20 @@ def number(value: float | None) -> str:
 
 
 def tables(evidence: Evidence) -> Iterator[Table]:
-    """Tables 4, 5, 7, 8 and 9: ours beside the printed ones."""
-    for workload in evidence.workloads:
-        scenario = evidence.main_scenario(workload)
-        if scenario is None:
-            continue
+    """Tables 4, 5, 7, 8 and 9: ours beside the printed ones, and every scenario of a sweep."""
+    for workload, scenario, family in evidence.main_scenarios():
         yield _utilisation(evidence, workload, scenario)
         yield _steals(evidence, workload, scenario)
+        if len(family) > 1:
+            yield _sweep(evidence, workload, family)
 
 
-def _utilisation(evidence: Evidence, workload: str, scenario: tuple[float, float]) -> Table:
-    printed = published.UTILISATION.get(workload, {})
-    idle_printed = published.IDLE_SHARE.get(workload, {})
+def _utilisation(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
+    ours = published.printed_for(workload, scenario)
+    printed = published.UTILISATION.get(workload, {}) if ours else {}
+    idle_printed = published.IDLE_SHARE.get(workload, {}) if ours else {}
     rows = []
-    for policy in evidence.policies(workload, *scenario):
+    for policy in evidence.policies(workload, scenario):
         idle = evidence.mean(workload, policy, scenario, "platform_idle_share")
         as_program = None if idle is None else published.idle_as_program(idle)
         rows.append(
@@ -80,17 +74,19 @@ def _utilisation(evidence: Evidence, workload: str, scenario: tuple[float, float
         "policy", "utilisation", "paper", "time with an idle node",
         "the same as the program counts", "paper",
     ]  # fmt: skip
-    return Table(
-        "Tables 4, 5a, 7, 8", f"{workload}: useful utilisation and idle share", columns, rows
-    )
+    title = f"{workload}: useful utilisation and idle share ({scenario.label})"
+    return Table("Tables 4, 5a, 7, 8", title, columns, rows)
 
 
-def _steals(evidence: Evidence, workload: str, scenario: tuple[float, float]) -> Table:
+def _steals(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
+    printed = published.STEALS.get(workload, {})
+    if not published.printed_for(workload, scenario):
+        printed = {}
     rows = []
-    for policy in evidence.policies(workload, *scenario):
+    for policy in evidence.policies(workload, scenario):
         steals = evidence.mean(workload, policy, scenario, "steals")
         hits = evidence.mean(workload, policy, scenario, "failures_hit")
-        paper = published.STEALS.get(workload, {}).get(policy)
+        paper = printed.get(policy)
         others = None if steals is None or hits is None else hits - steals
         rows.append(
             [policy, number(steals), number(others), number(hits)]
@@ -104,7 +100,32 @@ def _steals(evidence: Evidence, workload: str, scenario: tuple[float, float]) ->
         "paper: steals",
         "paper: empty",
     ]
-    return Table("Tables 5b, 9", f"{workload}: how failures were answered", columns, rows)
+    title = f"{workload}: how failures were answered ({scenario.label})"
+    return Table("Tables 5b, 9", title, columns, rows)
+
+
+def _sweep(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Table:
+    """Every MTBF and downtime that was run, of which the other tables show one."""
+    rows = []
+    for scenario in family:
+        for policy in evidence.policies(workload, scenario):
+            flow = evidence.mean(workload, policy, scenario, "flow_weighted_mean_s", "all")
+            rows.append(
+                [
+                    f"{exact(scenario.mtbf_s)}, {exact(scenario.downtime_s)}",
+                    policy,
+                    percent(evidence.mean(workload, policy, scenario, "useful_utilisation")),
+                    percent(evidence.mean(workload, policy, scenario, "platform_idle_share")),
+                    number(evidence.mean(workload, policy, scenario, "steals")),
+                    "" if flow is None else format_duration(flow),
+                ]
+            )
+    columns = [
+        "MTBF, downtime", "policy", "utilisation", "time with an idle node", "steals",
+        "weighted mean flow",
+    ]  # fmt: skip
+    title = f"{workload}: every MTBF and downtime ({family[0].family_label})"
+    return Table("cf. Figures 9, 10, 11", title, columns, rows)
 
 
 # ---- figures
@@ -114,11 +135,8 @@ _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 def pictures(evidence: Evidence) -> Iterator[Picture]:
     """Figures 1, 3 to 13 and 19 to 21, as far as the campaign ran what they need."""
-    for workload in evidence.workloads:
-        scenario = evidence.main_scenario(workload)
-        if scenario is None:
-            continue
-        policies = evidence.policies(workload, *scenario)
+    for workload, scenario, family in evidence.main_scenarios():
+        policies = evidence.policies(workload, scenario)
         if "baseline" not in policies:
             continue
         yield _against_failure_free(evidence, workload, scenario)
@@ -129,8 +147,8 @@ def pictures(evidence: Evidence) -> Iterator[Picture]:
             shown = [policy for policy in variants if policy in policies]
             if shown and (len(shown) > 1 or variants == ("h111",)):
                 yield _ratio_picture(evidence, workload, scenario, (paper, title), shown)
-        if len({pair[0] for pair in evidence.scenarios(workload)}) > 1:
-            yield from _over_mtbf(evidence, workload)
+        if len({one.mtbf_s for one in family}) > 1:
+            yield from _over_mtbf(evidence, workload, family)
 
 
 _COMPARISONS = (
@@ -144,11 +162,11 @@ _COMPARISONS = (
 def _flow_series(
     evidence: Evidence,
     workload: str,
-    scenario: tuple[float, float],
+    scenario: Scenario,
     metric: str,
     policies: Sequence[str],
 ) -> dict[str, dict[str, list[float]]]:
-    groups = list(evidence.size_classes(workload))
+    groups = list(evidence.size_classes(workload, scenario))
     return {
         policy: {
             group: [
@@ -160,24 +178,21 @@ def _flow_series(
     }
 
 
-def _against_failure_free(
-    evidence: Evidence, workload: str, scenario: tuple[float, float]
-) -> Picture:
-    panels = []
+def _against_failure_free(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
+    panels, free = [], scenario.failure_free
     for label, metric in _FLOWS:
         series = _flow_series(evidence, workload, scenario, metric, ["baseline"])
         dots = {
             group: value / DAY
-            for group in evidence.size_classes(workload)
-            if (value := evidence.mean(workload, "baseline", None, metric, group)) is not None
+            for group in evidence.size_classes(workload, scenario)
+            if (value := evidence.mean(workload, "baseline", free, metric, group)) is not None
         }
         panels.append((f"{label} (days)", series, dots))
-    return Picture(
-        "Figures 1, 4, 5, 12", f"{workload}: Baseline with failures", boxes.boxes(panels)
-    )
+    title = f"{workload}: Baseline with failures ({scenario.label})"
+    return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels))
 
 
-def _absolute(evidence: Evidence, workload: str, scenario: tuple[float, float]) -> Picture:
+def _absolute(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
     panels = [
         (
             f"{label} (days)",
@@ -186,13 +201,15 @@ def _absolute(evidence: Evidence, workload: str, scenario: tuple[float, float]) 
         )
         for label, metric in _FLOWS
     ]
-    return Picture("Figure 8", f"{workload}: Baseline and SFSJ", boxes.boxes(panels))
+    return Picture(
+        "Figure 8", f"{workload}: Baseline and SFSJ ({scenario.label})", boxes.boxes(panels)
+    )
 
 
 def _ratio_picture(
     evidence: Evidence,
     workload: str,
-    scenario: tuple[float, float],
+    scenario: Scenario,
     names: tuple[str, str],
     policies: Sequence[str],
 ) -> Picture:
@@ -201,7 +218,7 @@ def _ratio_picture(
         series: dict[str, dict[str, list[float]]] = {
             policy: {
                 group: evidence.ratios(workload, policy, scenario, metric, group)
-                for group in evidence.size_classes(workload)
+                for group in evidence.size_classes(workload, scenario)
             }
             for policy in policies
         }
@@ -213,27 +230,29 @@ def _ratio_picture(
                 series[policy]["weighted"] = weighted
         panels.append((f"{label} / Baseline", series, dict[str, float]()))
     paper, title = names
-    return Picture(paper, f"{workload}: {title}", boxes.boxes(panels, one_line=True))
+    return Picture(
+        paper, f"{workload}: {title} ({scenario.label})", boxes.boxes(panels, one_line=True)
+    )
 
 
 def _decomposition(
-    evidence: Evidence, workload: str, scenario: tuple[float, float], policies: Sequence[str]
+    evidence: Evidence, workload: str, scenario: Scenario, policies: Sequence[str]
 ) -> Picture:
     bars = {}
     for policy in policies:
         total = evidence.mean(workload, policy, scenario, "platform_total") or 1.0
         bars[policy] = {
-            use: (evidence.mean(workload, policy, scenario, metric) or 0.0) / total
-            for use, metric in _USES.items()
+            use: (evidence.mean(workload, policy, scenario, f"platform_{field}") or 0.0) / total
+            for use, field in USES.items()
             if use != "useful"
         }
     svg = boxes.stacks(bars, "share of node time not useful")
-    return Picture("Figure 3", f"{workload}: where the platform's time goes", svg)
+    title = f"{workload}: where the platform's time goes ({scenario.label})"
+    return Picture("Figure 3", title, svg)
 
 
-def _over_mtbf(evidence: Evidence, workload: str) -> Iterator[Picture]:
-    pairs = evidence.scenarios(workload)
-    classes = [name for name in evidence.size_classes(workload) if name != "all"]
+def _over_mtbf(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Iterator[Picture]:
+    classes = [name for name in evidence.size_classes(workload, family[0]) if name != "all"]
     asked = (
         ("utilisation, SFSJ / Baseline", "useful_utilisation", ""),
         (f"max flow of {classes[-1]}, ratio", "flow_max_s", classes[-1]),
@@ -241,18 +260,14 @@ def _over_mtbf(evidence: Evidence, workload: str) -> Iterator[Picture]:
     )
     panels = []
     for label, metric, size_class in asked:
-        named = {}
-        for downtime in sorted({pair[1] for pair in pairs}):
-            points = []
-            for mtbf in sorted(pair[0] for pair in pairs if pair[1] == downtime):
-                ratios = evidence.ratios(workload, "h111", (mtbf, downtime), metric, size_class)
-                if ratios:
-                    points.append((mtbf / 3600, sum(ratios) / len(ratios)))
-            if points:
-                named[f"downtime {downtime / 60:g} min"] = points
+        named: dict[str, list[tuple[float, float]]] = {}
+        for scenario in sorted(family, key=lambda one: (one.downtime_s, one.mtbf_s)):
+            ratios = evidence.ratios(workload, "h111", scenario, metric, size_class)
+            if ratios and scenario.mtbf_s is not None:
+                points = named.setdefault(f"downtime {exact(scenario.downtime_s)}", [])
+                points.append((scenario.mtbf_s / 3600, sum(ratios) / len(ratios)))
         if named:
             panels.append((label, named))
     if panels:
-        yield Picture(
-            "Figures 9, 10, 11", f"{workload}: as failures grow rarer", boxes.lines(panels)
-        )
+        title = f"{workload}: as failures grow rarer ({family[0].family_label})"
+        yield Picture("Figures 9, 10, 11", title, boxes.lines(panels))

@@ -1,0 +1,127 @@
+"""Rules of one's own, ``FILE.py:FUNCTION``, made to fit where a rule of the tables goes.
+
+What a file's function answers is checked, and completed by what every rule must have: a failed job
+goes before a victim and that before the others, and ties are broken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rebat.core.attempts import Attempt
+from rebat.core.errors import InputError
+from rebat.core.options import Semantics
+from rebat.models.checkpoint import Checkpointing, Remaining
+from rebat.policies.guard import place_of
+from rebat.policies.own import file_of, load, name_of
+from rebat.policies.planning.list_scheduling import AvailabilityPlan
+from rebat.policies.queue_order import Key
+from rebat.policies.recovery.victims import Candidate, Steal
+
+Rule = Callable[..., Any]
+
+
+class OwnOrder(msgspec.Struct, frozen=True):
+    """A queue order from a function of an attempt: the smallest number first."""
+
+    rule: Rule
+
+    def __call__(self, attempt: Attempt) -> Key:
+        """The function's numbers, behind the priority."""
+        return (-attempt.priority, *_numbers(self.rule, self.rule(attempt)), attempt.serial)
+
+
+class OwnVictim(msgspec.Struct, frozen=True):
+    """A victim rule from a function of a candidate: the smallest number is the victim."""
+
+    rule: Rule
+
+    def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
+        """The function's numbers; among equals the earliest released."""
+        return (*_numbers(self.rule, self.rule(candidate)), *candidate.release)
+
+
+class OwnCriterion(msgspec.Struct, frozen=True):
+    """A criterion from a function of a steal: whether to steal."""
+
+    rule: Rule
+
+    def __call__(self, steal: Steal) -> bool:
+        """The function's answer."""
+        answer = self.rule(steal)
+        if not isinstance(answer, bool):
+            raise UnfitAnswer(self.rule, answer, "True or False")
+        return answer
+
+
+class OwnTiming(msgspec.Struct, frozen=True):
+    """A timing from a function of (checkpointing, run time in us, semantics)."""
+
+    rule: Rule
+
+    def __call__(self, c: Checkpointing, run_us: int, semantics: Semantics) -> Remaining:
+        """The function's answer."""
+        answer = self.rule(c, run_us, semantics)
+        if not isinstance(answer, Remaining):
+            raise UnfitAnswer(self.rule, answer, "a Remaining")
+        return answer
+
+
+def _placement(kind: Any) -> Any:
+    """A placement is a class made for a number of nodes."""
+    methods = [name for name in vars(AvailabilityPlan) if not name.startswith("_")]
+    lacking = [name for name in methods if not callable(getattr(kind, name, None))]
+    if lacking:
+        raise InputError(f"lacks {', '.join(lacking)}", expected="a class like CountedPlan")
+    return kind
+
+
+OWN_RULES: dict[str, Callable[[Any], Any]] = {
+    "order": OwnOrder,
+    "placement": _placement,
+    "victim": OwnVictim,
+    "criterion": OwnCriterion,
+    "timing": OwnTiming,
+}
+"""Axis -> what makes a rule of it from what a file holds."""
+
+
+def own_rule(axis: str, place: str) -> Any:
+    """The rule of an axis that a file holds.
+
+    Raises
+    ------
+    InputError
+        When it cannot be loaded, or is no rule.
+    """
+    found = load(place)
+    where = f"{file_of(place)}: {name_of(place)}"
+    if not callable(found):
+        raise InputError(f"is no {axis} rule", where, "a function")
+    try:
+        return OWN_RULES[axis](found)
+    except InputError as error:
+        raise error.at(where) from None
+
+
+class UnfitAnswer(TypeError):
+    """A rule answered what it may not; ``place`` is where it is defined."""
+
+    def __init__(self, rule: Rule, answer: object, expected: str) -> None:
+        super().__init__(f"the rule returned {answer!r:.60} (expected {expected})")
+        self.place = place_of(rule)
+
+
+def _numbers(rule: Rule, answer: Any) -> tuple[float, ...]:
+    values = answer if isinstance(answer, tuple) else (answer,)
+    try:
+        unfit = not values or any(math.isnan(value) for value in values)
+    except TypeError:
+        unfit = True
+    if unfit:
+        raise UnfitAnswer(rule, answer, "a number, or a tuple of numbers")
+    return values

@@ -1,0 +1,79 @@
+"""What a number of a campaign is about, workload and policy apart: failures, checkpoints, measures.
+
+Its fields are columns of the results table. Results are only ever put together or compared where
+all of them agree.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rebat.core.units import format_duration, parse_duration
+
+AUTO = "auto"
+USUAL_HORIZONS_S = (None, 5e6, float("inf"))
+"""Failures that never stop for the workload: up to where the node-stealing authors draw them."""
+
+USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
+"""Section 5.2 of the node-stealing paper, the period that of the failures' MTBF."""
+
+
+class Scenario(NamedTuple):
+    """Failures, checkpoints, machine and measures of a run; None: no failures, no checkpoints, the
+    workload's own number of nodes. Times in seconds; ``checkpoint`` is a text."""
+
+    failure_model: str | None = None
+    mtbf_s: float | None = None
+    downtime_s: float | None = None
+    horizon_s: float | None = None
+    checkpoint: str | None = None
+    nodes: int | None = None
+    window: str = AUTO
+    select: str = AUTO
+
+    @property
+    def family(self) -> Scenario:
+        """What scenarios of a sweep over MTBF and downtime share."""
+        return self._replace(mtbf_s=None, downtime_s=None)
+
+    @property
+    def failure_free(self) -> Scenario:
+        """The same machine and measures without failures and checkpoints."""
+        return Scenario(nodes=self.nodes, window=self.window, select=self.select)
+
+    @property
+    def label(self) -> str:
+        """For people; what is as usual (Baseline's machine, measures and failure law) is left out.
+
+        >>> Scenario("authors", 3600.0, 1800.0, 5e6).label
+        'MTBF 1 h, downtime 30 min, checkpoints: none'
+        """
+        return ", ".join([*self._failures(), *self._rest()])
+
+    @property
+    def family_label(self) -> str:
+        """The same for a whole sweep."""
+        return ", ".join(self._rest())
+
+    def _failures(self) -> list[str]:
+        if self.mtbf_s is None or self.downtime_s is None:
+            return ["no failures"]
+        return [f"MTBF {exact(self.mtbf_s)}", f"downtime {exact(self.downtime_s)}"]
+
+    def _rest(self) -> list[str]:
+        texts = [f"checkpoints: {self.checkpoint or 'none'}"]
+        if self.checkpoint == USUAL_CHECKPOINTS:
+            texts = ["Young/Daly checkpoints"]
+        if self.failure_model not in (None, "authors"):
+            texts.append(f"failures {self.failure_model}")
+        if self.horizon_s not in USUAL_HORIZONS_S:
+            texts.append(f"failures up to {exact(self.horizon_s)}")
+        texts += [f"{self.nodes} nodes"] if self.nodes else []
+        texts += [f"window {self.window}"] if self.window != AUTO else []
+        return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
+
+
+def exact(seconds: Any) -> str:
+    """A duration in the largest unit in which nothing of it is lost."""
+    text = format_duration(seconds)
+    return text if parse_duration(text) == seconds else f"{seconds:.12g} s"

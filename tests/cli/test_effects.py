@@ -1,0 +1,131 @@
+"""Options and inputs that do nothing do not pass in silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rebat.cli import progress
+from rebat.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+TOY = str(ROOT / "workloads/toy.json")
+EVENTS = ["--failures", str(ROOT / "failure_events/toy.events")]
+SWF = "{} 0 0 {} 1 -1 -1 1 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+DOWN = '{"type": "machine_unavailable", "resources": "2", "timestamp": 1}\n'
+
+WITHOUT_EFFECT = {
+    "downtime": (["--downtime", "5s"], "--downtime: has no effect (expected --mtbf"),
+    "model": (["--failure-model", "poisson"], "--failure-model: has no effect"),
+    "horizon": (["--horizon", "5d"], "--horizon: has no effect"),
+    "downtime of a file": ([*EVENTS, "--downtime", "5s"], "--downtime: has no effect"),
+    "MTBF of a file": ([*EVENTS, "--mtbf", "1h"], "--mtbf: has no effect"),
+    "cost": (["--checkpoint-cost", "5s"], "--checkpoint-cost: has no effect"),
+    "recovery": (["--mtbf", "1h", "--recovery-cost", "5s"], "--recovery-cost: has no effect"),
+    "rounding": (["--checkpoint-rounding", "floor"], "--checkpoint-rounding: has no effect"),
+}
+AS_SPELT = {
+    "MTBF": (["--mtbf", "1e-9"], "--mtbf: is 1e-09 s"),
+    "downtime": (["--mtbf", "1h", "--downtime", "1e-9"], "--downtime: is 1e-09 s"),
+    "window": (["--window", "3d"], "--window: window '3d'"),
+    "selection": (["--select", "half"], "--select: job selection 'half'"),
+    "policy": (["-p", "magic"], "--policy: unknown policy 'magic'"),
+    "axis twice": (["-p", "sfsj:depth=easy,depth=greedy"], "two values for depth"),
+    "model": (["--mtbf", "1h", "--failure-model", "x"], "--failure-model: unknown failure model"),
+}
+
+
+@pytest.mark.parametrize("case", [*WITHOUT_EFFECT, *AS_SPELT])
+def test_options_without_effect_or_sense_are_refused_as_they_are_spelt(
+    case: str, tmp_path: Path, capsys
+) -> None:
+    for cases in (WITHOUT_EFFECT, AS_SPELT):
+        if case in cases:
+            options, told = cases[case]
+            with pytest.raises(SystemExit) as left:
+                main(["run", TOY, "-p", "sfsj", *options, "--out", str(tmp_path / "out")])
+            error = capsys.readouterr().err
+            assert left.value.code == 2
+            assert error.count("\n") == 1
+            assert told in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def told(capsys, out: Path, *options: str, workload: str = TOY) -> list[str]:
+    """What a run says on standard error."""
+    main(["run", workload, "-p", "baseline", *options, "--out", str(out)])
+    lines = capsys.readouterr().err.splitlines()
+    return [line for line in lines if "compiling" not in line]
+
+
+def test_options_with_an_effect_pass_in_silence(tmp_path: Path, capsys) -> None:
+    assert told(capsys, tmp_path / "a", *EVENTS) == []
+    drawn = ["--mtbf", "1h", "--downtime", "1h", "--seed", "3", "--horizon", "1d"]
+    assert told(capsys, tmp_path / "b", *drawn) == []
+    kept = ["--checkpoint", "young-daly", "--checkpoint-cost", "1s", "--mtbf", "1h"]
+    assert told(capsys, tmp_path / "c", *EVENTS, *kept) == []
+    assert told(capsys, tmp_path / "d", "--seed", "3") == []
+
+
+def test_a_window_after_the_end_is_told(tmp_path: Path, capsys) -> None:
+    (line,) = told(capsys, tmp_path / "out", "--window", "1h:2h")
+    assert "begins at 1 h, the last job ended at 20 s" in line
+    assert told(capsys, tmp_path / "other", "--window", "10:30") == []
+
+
+def test_a_selection_of_no_job_is_told(tmp_path: Path, capsys) -> None:
+    (line,) = told(capsys, tmp_path / "out", "--select", "0.01:0.05")
+    assert "no job whose flow is measured" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["holds no failure"]),
+        (
+            DOWN + DOWN.replace("machine_un", "machine_Un"),
+            ["1 events of type 'machine_Unavailable' passed over; did you mean machine_unav"],
+        ),
+        (
+            '{"type": "meteor", "timestamp": 3}\n' * 2,
+            ["holds no failure", "2 events of type 'meteor' passed over"],
+        ),
+    ],
+)
+def test_event_files_that_do_little_are_told(
+    text: str, expected: list[str], tmp_path: Path, capsys
+) -> None:
+    (tmp_path / "f.events").write_text(text)
+    lines = told(capsys, tmp_path / "out", "--failures", str(tmp_path / "f.events"))
+    assert len(lines) == len(expected)
+    assert all(part in line for part, line in zip(expected, lines, strict=True))
+
+
+def test_the_importers_notes_are_told_and_kept(tmp_path: Path, capsys) -> None:
+    trace = tmp_path / "trace.swf"
+    trace.write_text("; MaxNodes: 4\n" + SWF.format(1, 10) + SWF.format(2, 0))
+    lines = told(capsys, tmp_path / "out", workload=str(trace))
+    summary = json.loads((tmp_path / "out/baseline/summary.json").read_text())
+    notes = summary["workload"]["notes"]
+    assert any("no run time" in note for note in notes)
+    assert lines == [f"rebat: note: {note}" for note in notes]
+
+
+def test_overload_is_told_before_anything_runs(tmp_path: Path, capsys) -> None:
+    hard = ["--mtbf", "1s", "--downtime", "100ms", "--horizon", "1min"]
+    line = told(capsys, tmp_path / "out", *hard)[0]
+    assert "2 of 5 jobs cannot be expected to finish" in line
+    assert "job 3: 6 nodes, 10 s between what is kept, some 1,808 attempts expected" in line
+
+
+def test_progress_is_told_where_there_is_no_terminal(tmp_path: Path, capsys, monkeypatch) -> None:
+    synthetic = str(ROOT / "workloads/synthetic-small.json")
+    assert told(capsys, tmp_path / "quick", workload=synthetic)[1:] == []
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
+    hard = ["--mtbf", "5min", "--downtime", "1min", "--horizon", "1d"]
+    lines = told(capsys, tmp_path / "slow", *hard, workload=synthetic)
+    shown = [line for line in lines if "attempts ended, simulated" in line]
+    assert shown
+    assert all(line.startswith("rebat: baseline: ") for line in shown)

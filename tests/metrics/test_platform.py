@@ -1,0 +1,78 @@
+"""Where node time goes: each share says of what, and together they are all of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.single import simulate
+from rebat.metrics.summary import Measures, RunSummary
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures import generate_events
+from rebat.models.failures.events import read_events
+from rebat.policies.presets import preset
+from rebat.report.comparison import comparison, comparison_csv
+from rebat.workloads.batsim_json import read_workload
+from rebat.workloads.generate import synthetic
+from tests.scenarios import check_run, fails, machine, run
+
+ROOT = Path(__file__).parents[2]
+
+
+def shares(*summaries: RunSummary) -> list[float]:
+    """The sum of each policy's shares of node time, in the table that people see."""
+    lines = comparison({str(place): summary for place, summary in enumerate(summaries)})
+    kept = [line for line in lines if line.metric.endswith(", share of node time")]
+    return [sum(line.values[str(p)] or 0.0 for line in kept) for p in range(len(summaries))]
+
+
+def test_the_toys_shares_of_node_time_add_up() -> None:
+    events = read_events(ROOT / "failure_events/toy.events")
+    summaries = [
+        simulate(
+            read_workload(ROOT / "workloads/toy.json"), preset(name), machine_events=events
+        ).summary
+        for name in ("baseline", "sfsj")
+    ]
+    assert shares(*summaries) == pytest.approx([1, 1], abs=1e-12)
+
+
+@pytest.mark.parametrize("window", [None, (10**9, 4 * 10**10)])
+def test_so_do_those_of_a_machine_under_failures(window: tuple[int, int] | None) -> None:
+    jobs = add_young_daly(synthetic(0, 300), n_nodes=128, mtbf_s=1800)
+    events = generate_events("authors", 1800, 600, 128, horizon_s=1e6)
+    result = simulate(jobs, preset("sfsj"), machine_events=events, measures=Measures(window=window))
+    assert shares(result.summary) == pytest.approx([1], abs=1e-12)
+
+
+def test_every_share_says_of_what() -> None:
+    lines = comparison({"easy": run("easy", machine(4, (2, 10), (4, 10))).summary})
+    named = [line.metric for line in lines if line.kind == "share"]
+    assert named
+    assert all(", share of " in metric for metric in named)
+    assert '"useful, share of node time",' in comparison_csv(lines)
+
+
+def test_the_work_of_a_job_killed_at_its_walltime_is_no_use() -> None:
+    """Two nodes for 6 of 10 s are lost; the other job's ten node-seconds are not."""
+    result = run("easy", machine(4, (2, 10, 0, 6), (1, 10)))
+    check_run(result)
+    platform = result.summary.platform
+    assert (platform.waste_walltime, platform.useful) == (12, 10)
+    assert platform.idle == 4 * 10 - 22
+
+
+def test_so_is_what_its_earlier_attempts_kept() -> None:
+    """A checkpoint every 3 s costs 1 s: of the 5 s before the failure, 3 of work and 1 are kept.
+    The walltime of 12 s then allows 1 s of recovery and 8 s: twice 3 of work and 1."""
+    period = {"checkpoint_period": 3, "checkpoint_cost": 1, "recovery_cost": 1}
+    workload = machine(1, (1, 20, 0, 12), profiles={})
+    workload.profiles["20s"].update(period)
+    result = run("baseline", workload, fails(0, 5, 6))
+    check_run(result)
+    platform = result.summary.platform
+    assert platform.useful == 0
+    assert platform.waste_failure == 1
+    assert platform.recovery == 1
+    assert (platform.waste_walltime, platform.checkpoint) == (9, 3)
