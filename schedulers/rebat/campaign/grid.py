@@ -166,7 +166,8 @@ def _scenarios(failures: FailuresIn | None, where: str) -> list[FailureScenario 
     _distinct(failures.seeds, f"{where}.seeds")
     if not failures.seeds or min(failures.seeds) < 0:
         raise InputError(f"is {failures.seeds}", f"{where}.seeds", "whole numbers, 0 or more")
-    horizon_s = _seconds(failures.horizon, f"{where}.horizon")
+    horizon = failures.horizon
+    horizon_s = None if horizon is None else _seconds(horizon, f"{where}.horizon")
     return [
         FailureScenario(failures.model, mtbf_s, downtime_s, seed, horizon_s)
         for mtbf_s in _seconds_each(failures.mtbf, f"{where}.mtbf")

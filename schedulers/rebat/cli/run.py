@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -112,9 +111,8 @@ def machine_events(options: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
         return events
     if options.mtbf is None:
         return []
-    horizon_s = math.inf if options.horizon is None else options.horizon
     return DrawnEvents(
-        options.model, options.mtbf, options.downtime, n_nodes, horizon_s, options.seed
+        options.model, options.mtbf, options.downtime, n_nodes, options.horizon, options.seed
     )
 
 

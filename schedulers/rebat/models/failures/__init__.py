@@ -34,14 +34,15 @@ def failure_model(name: str) -> FailureModel:
 class DrawnEvents(msgspec.Struct, frozen=True):
     """The failures of a model and their repairs, drawn as far as they are looked at.
 
-    Every look begins anew and sees the same. There is no end unless ``horizon_s`` sets one.
+    Every look begins anew and sees the same.
 
     Parameters
     ----------
     model : str
         A key of ``FAILURE_MODELS``.
     mtbf_s, downtime_s, horizon_s : float
-        Platform MTBF, down time of a node, and date of the last failure; seconds.
+        Platform MTBF, down time of a node, and date of the last failure; seconds. Without a
+        horizon failures never end.
     n_nodes, seed : int
 
     Raises
@@ -54,26 +55,24 @@ class DrawnEvents(msgspec.Struct, frozen=True):
     mtbf_s: float
     downtime_s: float
     n_nodes: int
-    horizon_s: float = math.inf
+    horizon_s: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         failure_model(self.model)
-        for name, value in (("MTBF", self.mtbf_s), ("downtime", self.downtime_s)):
-            _check_span(name, value)
+        spans = {"MTBF": self.mtbf_s, "downtime": self.downtime_s, "horizon": self.horizon_s}
+        for name, value in spans.items():
+            if value is not None and not (math.isfinite(value) and 1e-6 <= value <= MAX_SECONDS):
+                raise InputError(f"{name} is {value:g} s", expected=f"1e-06 to {MAX_SECONDS:.0e} s")
         for name, number, least in (("number of nodes", self.n_nodes, 1), ("seed", self.seed, 0)):
             if number < least:
                 raise InputError(f"{name} is {number}", expected=f"at least {least}")
 
     def __iter__(self) -> Iterator[MachineEvent]:
         draw = failure_model(self.model)
-        failures = draw(self.mtbf_s, self.downtime_s, self.n_nodes, self.horizon_s, self.seed)
+        horizon_s = math.inf if self.horizon_s is None else self.horizon_s
+        failures = draw(self.mtbf_s, self.downtime_s, self.n_nodes, horizon_s, self.seed)
         return events_of(failures, self.downtime_s)
-
-
-def _check_span(name: str, value: float) -> None:
-    if not (math.isfinite(value) and 1e-6 <= value <= MAX_SECONDS):
-        raise InputError(f"{name} is {value:g} s", expected=f"1e-06 to {MAX_SECONDS:.0e} s")
 
 
 def generate_events(
@@ -86,7 +85,6 @@ def generate_events(
     seed: int = 0,
 ) -> list[MachineEvent]:
     """The failures of a model up to a horizon and their repairs, for a file; see `DrawnEvents`."""
-    _check_span("horizon", horizon_s)
     return list(DrawnEvents(model, mtbf_s, downtime_s, n_nodes, horizon_s, seed))
 
 
