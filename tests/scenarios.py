@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from rebat.campaign.single import RunResult, simulate
-from rebat.core.attempts import Cause
+from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
@@ -131,7 +131,7 @@ def check_ends(ledger: Ledger) -> None:
         records.sort(key=lambda record: record.attempt.number)
         assert [r.attempt.number for r in records] == list(range(len(records))), job_id
         causes = [record.cause for record in records]
-        again = (Cause.NODE_FAILURE, Cause.STOLEN, Cause.SILENT_ERROR)
+        again = INTERRUPTED | {Cause.SILENT_ERROR}
         assert all(cause in again for cause in causes[:-1]), job_id
         assert causes[-1] not in again, job_id
         for before, after in pairwise(records):
@@ -153,6 +153,7 @@ def check_time(result: RunResult) -> None:
     parts = (
         p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing, p.waste_silent,
         p.waste_walltime,
+        p.waste_moving,
     )  # fmt: skip
     assert abs(sum(parts) + p.downtime + p.idle - p.total) <= 1e-6 * max(1.0, p.total)
     assert min(*parts, p.downtime, p.idle) >= 0

@@ -19,7 +19,10 @@ class Priority(IntEnum):
 
 
 class Cause(StrEnum):
-    """Why an attempt ended; SILENT_ERROR: with an error, and the job is run again."""
+    """Why an attempt ended; SILENT_ERROR: with an error, and the job is run again.
+
+    MOVED: it goes on on other nodes. PREEMPTED: it made room for another.
+    """
 
     COMPLETED = "completed"
     JOB_FAILED = "job failed"
@@ -27,7 +30,13 @@ class Cause(StrEnum):
     WALLTIME = "walltime"
     NODE_FAILURE = "node failure"
     STOLEN = "stolen"
+    MOVED = "moved"
+    PREEMPTED = "preempted"
     REJECTED = "rejected"
+
+
+INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
+"""Causes after which a job goes on in a further attempt, from its last checkpoint."""
 
 
 class Attempt(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rebat.core.attempts import Cause
+from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.units import to_s
 from rebat.figures.canvas import COLOURS, new_figure, save
 from rebat.metrics.platform import down_intervals
@@ -16,7 +16,7 @@ MOST_NODES, MOST_ATTEMPTS = 128, 400
 """Beyond this a Gantt chart tells nothing any more and none is drawn by default."""
 
 
-_INTERRUPTED = (Cause.NODE_FAILURE, Cause.STOLEN, Cause.SILENT_ERROR)
+_INTERRUPTED = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:

@@ -207,18 +207,13 @@ def any_before(start: Any, queued: int, date: int) -> bool:
 
 
 @kernel
-def take_due(size: Any, duration: Any, start: Any, queued: int, now: int, out: Any) -> int:
-    """Take the jobs whose start has come out of the queue's arrays.
-
-    Their positions before the removal go to ``out``, ascending; gives their number.
-    """
+def take_out(size: Any, duration: Any, start: Any, queued: int, out: Any, n_out: int) -> None:
+    """Take the jobs at the first ``n_out`` positions of ``out``, ascending, out of the arrays."""
     found = 0
     for i in range(queued):
-        if start[i] <= now:
-            out[found] = i
+        if found < n_out and i == out[found]:
             found += 1
         elif found:
             size[i - found] = size[i]
             duration[i - found] = duration[i]
             start[i - found] = start[i]
-    return found

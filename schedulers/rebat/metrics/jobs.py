@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rebat.core.attempts import Cause
+from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.units import to_s
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -63,12 +63,12 @@ def _add(row: JobRow, record: AttemptRecord) -> None:
     row.flow = to_s(record.end_us - record.attempt.submit_us)
     row.failures += record.cause == Cause.NODE_FAILURE
     row.stolen += record.cause == Cause.STOLEN
-    row.wasted_node_seconds += to_s(lost_us(record) * row.size)
+    row.wasted_node_seconds += to_s(lost_us(record) * record.attempt.n_nodes)
 
 
 def lost_us(record: AttemptRecord) -> int:
     """Run time of an attempt without success that was neither recovery nor kept for good."""
-    if record.cause not in (Cause.NODE_FAILURE, Cause.STOLEN, Cause.SILENT_ERROR):
+    if record.cause not in INTERRUPTED | {Cause.SILENT_ERROR}:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
     kept = 0 if record.void else record.useful_us

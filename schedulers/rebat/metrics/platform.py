@@ -28,7 +28,8 @@ class PlatformTime(msgspec.Struct, frozen=True):
     ``idle_share`` is the share of time with at least one node up and free (Tables 5a and 8);
     ``waste_silent`` the time of attempts that ended with an error and were run again, and of the
     checkpointed progress lost with them; ``waste_walltime`` the work, in all its attempts, of a job
-    that was killed at its walltime in the end.
+    that was killed at its walltime in the end; ``waste_moving`` what stops for a move or for room
+    have lost.
     """
 
     total: float
@@ -39,6 +40,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
     waste_stealing: float
     waste_silent: float
     waste_walltime: float
+    waste_moving: float
     downtime: float
     idle: float
     idle_share: float
@@ -53,7 +55,16 @@ class PlatformTime(msgspec.Struct, frozen=True):
 def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
     """Account for every node-second of a window."""
     first, last = window
-    uses = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime")
+    uses = (
+        "useful",
+        "checkpoint",
+        "recovery",
+        "failure",
+        "stealing",
+        "silent",
+        "walltime",
+        "moving",
+    )
     parts = dict.fromkeys(uses, 0)
     cut = {r.attempt.job_id for r in ledger.attempts if r.cause == Cause.WALLTIME}
     for record in ledger.attempts:
@@ -78,6 +89,7 @@ def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
         waste_stealing=parts["stealing"] / US_PER_S,
         waste_silent=parts["silent"] / US_PER_S,
         waste_walltime=parts["walltime"] / US_PER_S,
+        waste_moving=parts["moving"] / US_PER_S,
         downtime=downtime / US_PER_S,
         idle=idle / US_PER_S,
         idle_share=idle_share,
@@ -111,6 +123,8 @@ _LOST = {
     Cause.NODE_FAILURE: "failure",
     Cause.STOLEN: "stealing",
     Cause.SILENT_ERROR: "silent",
+    Cause.MOVED: "moving",
+    Cause.PREEMPTED: "moving",
     Cause.COMPLETED: "useful",
     Cause.WALLTIME: "useful",
     Cause.JOB_FAILED: "useful",

@@ -18,6 +18,7 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import Semantics, YoungDaly
+from rebat.core.proposals import When
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 
 Rounding = Literal["ceil", "floor"]
@@ -114,6 +115,13 @@ def after_next_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -
 
 
 RemainingRule = Callable[[Checkpointing, int, Semantics], Remaining]
+
+STOP_RULES: dict[When, RemainingRule] = {
+    When.NOW: since_last_checkpoint,
+    When.CHECKPOINT: after_proactive_checkpoint,
+    When.NEXT_CHECKPOINT: after_next_checkpoint,
+}
+"""What a stop leaves, by when it takes place: T1, T2, T3 of section 7.1."""
 
 
 def remaining_after(

@@ -16,8 +16,8 @@ import msgspec
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Policy, Requeue
-from rebat.policies.composition import Planning, Recovery, Scheduler
+from rebat.policies.base import Policy
+from rebat.policies.composition import Planning, Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source_of
 from rebat.policies.own_rules import OWN_RULES, own_rule
@@ -32,8 +32,8 @@ from rebat.policies.planning.list_scheduling import (
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.shelves import Shelves
 from rebat.policies.queue_order import QUEUE_ORDERS
-from rebat.policies.recovery.stealing import NodeStealing
-from rebat.policies.recovery.victims import CRITERIA, RELEASES, TIMINGS, VICTIMS
+from rebat.policies.reactions.stealing import NodeStealing
+from rebat.policies.reactions.victims import CRITERIA, RELEASES, TIMINGS, VICTIMS
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
 """Reservation depths by name; any whole number will do too."""
@@ -70,7 +70,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     walltimes : str
         'optional', or 'required': jobs without one are rejected.
     recovery : str
-        A key of RECOVERIES.
+        A key of REACTIONS.
     victim, criterion, timing : str
         Keys of VICTIMS, CRITERIA and TIMINGS, for the recovery 'stealing'.
     semantics : str
@@ -81,8 +81,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         For the order 'random'.
 
     A rule of one's own stands as ``FILE.py:FUNCTION`` for order (of an attempt: a number, the
-    smallest goes first), victim (of a candidate: a number, the smallest is the victim), criterion
-    (of a steal: whether) and timing; for placement as ``FILE.py:CLASS``. Rules of the tables show
+    smallest goes first), victim (of a candidate: a number, the smallest is the victim) and
+    criterion (of a steal: whether); for placement as ``FILE.py:CLASS``. Rules of the tables show
     what they get to see.
     """
 
@@ -140,11 +140,21 @@ def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
 
 
-PLANNINGS: dict[str, Callable[[Axes], Planning]] = {
-    "list": _list_planning,
-    "shelf": lambda axes: _shelf_planning(axes, True),
-    "shelf-nb": lambda axes: _shelf_planning(axes, False),
-    "batsched-fcfs": lambda axes: Fcfs(),
+class Kind(msgspec.Struct, frozen=True):
+    """How a planning or reaction is made, and the axes that it has beside the common ones."""
+
+    make: Callable[[Axes], Any]
+    axes: frozenset[str] = frozenset()
+
+
+_ORDERED = frozenset({"order", "margin", "walltimes", "seed"})
+_LIST = _ORDERED | {"depth", "reserve", "maintenance", "placement"}
+
+PLANNINGS: dict[str, Kind] = {
+    "list": Kind(_list_planning, _LIST),
+    "shelf": Kind(lambda axes: _shelf_planning(axes, True), _ORDERED),
+    "shelf-nb": Kind(lambda axes: _shelf_planning(axes, False), _ORDERED),
+    "batsched-fcfs": Kind(lambda axes: Fcfs()),
 }
 """How starts are decided: list scheduling with reservations, shelves with or without backfilling
 (RR-9296, b = 1 or 0), or Batsched's plain FCFS."""
@@ -162,17 +172,20 @@ def _resolved(axes: Axes, axis: str) -> str:
     return _AUTO[axis][axes.semantics] if choice == "auto" else choice
 
 
-RECOVERIES: dict[str, Callable[[Axes], Recovery]] = {
-    "requeue": lambda axes: Requeue(),
-    "stealing": lambda axes: NodeStealing(
+def _stealing(axes: Axes) -> NodeStealing:
+    return NodeStealing(
         _rule(axes, "victim"),
         _rule(axes, "criterion"),
         _rule(axes, "timing"),
         RELEASES[_resolved(axes, "release")],
-        "authors" if axes.semantics == "authors" else "paper",
-    ),
+    )
+
+
+REACTIONS: dict[str, Kind] = {
+    "requeue": Kind(lambda axes: None),
+    "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
 }
-"""What to do when nodes fail under running jobs."""
+"""What to do when nodes fail under running jobs; 'requeue' leaves it to the session."""
 
 CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     **_TABLES,
@@ -180,7 +193,7 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "reserve": ("blocked", "first"),
     "maintenance": MAINTENANCE,
     "walltimes": ("optional", "required"),
-    "recovery": RECOVERIES,
+    "recovery": REACTIONS,
     "semantics": SEMANTICS,
     **{axis: ("auto", *choices.values()) for axis, choices in _AUTO.items()},
     "silent_errors": ("accept", "retry"),
@@ -188,8 +201,20 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
 """The choices of each axis that is a name."""
 
 
-STEALING_ONLY = {"victim", "criterion", "timing", "release", "held"}
-"""Axes that have no effect without stealing."""
+COMMON = frozenset({"planning", "recovery", "semantics", "passes", "silent_errors"})
+"""Axes that every scheduler has."""
+
+
+def effective(axes: Axes) -> frozenset[str]:
+    """The axes that have an effect at this point of the product."""
+    found = COMMON | PLANNINGS[axes.planning].axes | REACTIONS[axes.recovery].axes
+    depth = depth_of(axes)
+    idle = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
+    if depth in (0, ALL):
+        idle.add("reserve")
+    if axes.order != "random":
+        idle.add("seed")
+    return found - idle
 
 
 def depth_of(axes: Axes) -> int:
@@ -237,18 +262,22 @@ def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) 
         raise InputError(
             f"policy options: {error}", expected=f"axes {', '.join(Axes.__struct_fields__)}"
         ) from None
-    idle = STEALING_ONLY & set(changes)
-    if idle and new.recovery != "stealing":
+    idle = sorted(set(changes) - effective(new))
+    if idle:
+        point = ", ".join(f"{axis}={getattr(new, axis)}" for axis in ("planning", "recovery"))
         raise InputError(
-            f"axis {', '.join(sorted(idle))} means nothing to recovery={new.recovery}",
-            expected="recovery=stealing beside it",
+            f"axis {', '.join(idle)} means nothing here ({point}, depth={new.depth}, "
+            f"order={new.order})",
+            expected=f"one of {', '.join(sorted(effective(new)))}",
         )
     return new
 
 
 def policy_of(axes: Axes) -> Policy:
     """A fresh policy at this point of the product; one with rules from files is guarded."""
-    policy = Scheduler(PLANNINGS[axes.planning](axes), RECOVERIES[axes.recovery](axes))
+    reaction = REACTIONS[axes.recovery].make(axes)
+    planning = PLANNINGS[axes.planning].make(axes)
+    policy = Scheduler(planning, [reaction] if reaction else ())
     own = own_places(axes).values()
     if not own:
         return policy

@@ -7,13 +7,83 @@ proposal and refuses, with a reason, what a real Batsim would abort on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
+from rebat.core.proposals import (
+    Drain,
+    Move,
+    Proposal,
+    Reject,
+    Release,
+    Requeue,
+    Start,
+    Stop,
+    Undrain,
+    Wait,
+    Wake,
+    When,
+)
+from rebat.core.shapes import Shape
 from rebat.models.checkpoint import Checkpointing, Remaining
+from rebat.models.speedup import Speedup
+
+
+class Machine(Protocol):
+    """The nodes, for policies that choose among them; masks are copies, shape (n,)."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes, up or down."""
+
+    @property
+    def free(self) -> npt.NDArray[np.bool_]:
+        """Usable, and not held."""
+
+    @property
+    def down(self) -> npt.NDArray[np.bool_]:
+        """Failed."""
+
+    @property
+    def drained(self) -> npt.NDArray[np.bool_]:
+        """Taken out of service by a Drain."""
+
+    @property
+    def uptime_us(self) -> npt.NDArray[np.int64]:
+        """Since when each node is up, as a duration; 0 for a node that is down."""
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """What the user said of a job; ``fields`` is all of its JSON, ``speedup`` its profile's."""
+
+    id: str
+    n_nodes: int
+    walltime_us: int
+    submit_us: int
+    shape: Shape
+    speedup: Speedup
+    fields: Mapping[str, Any]
+
+
+class WaitingJob(Protocol):
+    """A stopped job for which nodes are held."""
+
+    @property
+    def on(self) -> str:
+        """The attempt whose stop it waits for; empty: none."""
+
+    @property
+    def n_held(self) -> int:
+        """How many nodes are held for it."""
+
+    @property
+    def n_lost(self) -> int:
+        """How many of its nodes have failed, those that made it stop included."""
 
 
 class View(Protocol):
@@ -33,7 +103,7 @@ class View(Protocol):
 
     @property
     def n_free(self) -> int:
-        """Nodes that are up and hold no attempt."""
+        """Nodes that are usable and hold no attempt."""
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
@@ -41,30 +111,83 @@ class View(Protocol):
 
     @property
     def running(self) -> Mapping[str, Running]:
-        """Running attempts by id, in order of start."""
+        """Running attempts by id, in order of start; also those that are being stopped."""
+
+    @property
+    def stopping(self) -> Mapping[str, object]:
+        """Running attempts whose kill is under way, by id."""
+
+    @property
+    def scheduled(self) -> Mapping[str, object]:
+        """Running attempts that will be stopped at a checkpoint, by id."""
+
+    @property
+    def waiting(self) -> Mapping[str, WaitingJob]:
+        """Stopped jobs for which nodes are held, by the job's id."""
+
+    @property
+    def machine(self) -> Machine:
+        """The nodes one by one."""
+
+    def job(self, job_id: str) -> Submission:
+        """What the user said of a job."""
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
         """How an attempt checkpoints; None if it does not."""
 
+    def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
+        """What a running attempt would keep, and how long the stop would wait."""
+
+    def walltime_after_us(self, attempt_id: str, remaining: Remaining) -> int:
+        """The walltime of what remains."""
+
     def obstacle(self, nodes: NodeSet) -> int:
-        """The first of these nodes that is not up and free; -1 if all are."""
+        """The first of these nodes that is not usable and free; -1 if all are."""
+
+
+class News(msgspec.Struct):
+    """What one message told: a policy reacts to it before anything is planned.
+
+    ``n_free`` nodes are free before anything is done about it.
+    ``failed`` nodes, and the running attempts ``hit`` by that: they are stopped and queued again,
+    unless a proposal says otherwise. ``called_off``: those of them whose stop was to come for
+    another reason. ``held_hit``: jobs that wait and lost nodes held for them. ``woken``: the tags
+    of the wakes that are due. ``notices``: (kind, data) of Batsim's other events. ``refused``:
+    what was not carried out, with its reason, or fell through.
+    """
+
+    n_free: int = 0
+    arrived: list[Attempt] = []
+    started: list[Running] = []
+    ended: list[Running] = []
+    failed: list[int] = []
+    rejuvenated: list[int] = []
+    hit: list[Running] = []
+    called_off: list[str] = []
+    held_hit: list[str] = []
+    woken: list[str] = []
+    notices: list[tuple[str, dict[str, Any]]] = []
+    refused: list[tuple[str, str]] = []
 
 
 class Changes(msgspec.Struct):
     """What happened since the policy was last asked to plan.
 
-    ``failed_nodes`` are down now and were up then, ``rejuvenated_nodes`` the other way round;
-    ``failures`` and ``repairs`` count the events, also those that took each other back. ``held``
-    are nodes kept free for a job that waits for a stolen one, as if an attempt ran there;
-    when they are given back they are among the ``ended``. ``failed_under`` names, for each failed
-    node that an attempt still holds, that attempt. ``refused`` are proposals that the session did
-    not carry out, with its reason: an attempt whose start was refused is in the queue still.
+    ``started`` are its own starts as they were accepted; those that were not are ``refused`` and
+    still in the queue. ``stopped`` gave their nodes back before their end; ``moved`` run somewhere
+    without having been planned. ``held`` are nodes kept free for a job, as if an attempt ran there;
+    when they are given back they are among the ``ended``. ``failed_nodes`` cannot be used any more
+    (they failed, or were drained) and could when it was last asked, ``rejuvenated_nodes`` the other
+    way round; ``failures`` and ``repairs`` count the events, also those that took each other back.
+    ``failed_under`` names, for each failed node that an attempt still holds, that attempt.
     """
 
     arrived: list[Attempt] = []
     resubmitted: list[Attempt] = []
+    started: list[Running] = []
     ended: list[Running] = []
-    killed: list[Running] = []
+    stopped: list[Running] = []
+    moved: list[Running] = []
     held: list[Running] = []
     failed_nodes: list[int] = []
     failed_under: list[str] = []
@@ -75,91 +198,29 @@ class Changes(msgspec.Struct):
 
     def __bool__(self) -> bool:
         return bool(
-            self.arrived or self.resubmitted or self.ended or self.killed
+            self.arrived or self.resubmitted or self.ended or self.stopped or self.moved
             or self.held or self.failures or self.repairs or self.refused
         )  # fmt: skip
 
-    def returned(self, view: View) -> list[Attempt]:
-        """Attempts in the queue whose start was refused: who planned on it has to undo that."""
-        names = dict.fromkeys(attempt_id for attempt_id, _ in self.refused)
-        return [view.queue[attempt_id] for attempt_id in names if attempt_id in view.queue]
 
+class Policy:
+    """A scheduler: ``plan`` is all that one of one's own needs."""
 
-class Failure(msgspec.Struct, frozen=True):
-    """Nodes that failed, and the running attempts that must die with them.
+    def react(self, view: View, news: News) -> Iterable[Proposal]:
+        """What is to become of what runs; asked at every message, before ``plan``.
 
-    ``held_hit`` are the jobs for which nodes were held that failed, each with how many it lost and
-    how many are still held.
-    """
+        Each proposal is carried out before the next one is asked for. By default nothing: the
+        session stops what runs on failed nodes and queues it first, from its last checkpoint.
+        """
+        return ()
 
-    nodes: tuple[int, ...]
-    hit: tuple[Running, ...]
-    held_hit: tuple[tuple[str, int, int], ...] = ()
-
-
-class Start(msgspec.Struct, frozen=True):
-    """Start a queued attempt; without ``nodes`` it gets the lowest-numbered free ones."""
-
-    attempt_id: str
-    nodes: NodeSet | None = None
-
-
-class Reject(msgspec.Struct, frozen=True):
-    """Refuse a job for good."""
-
-    attempt_id: str
-    reason: str
-
-
-class Interrupt(msgspec.Struct, frozen=True):
-    """Kill a running attempt and put what remains of it back into the queue.
-
-    With ``hold_us`` above 0 the job is parked instead: its surviving nodes are held for it, for so
-    long as far as plans can know, until a ``Resume`` puts it into the queue.
-    """
-
-    attempt_id: str
-    cause: Cause
-    priority: int
-    remaining: Remaining
-    hold_us: int = 0
-
-
-class Resume(msgspec.Struct, frozen=True):
-    """Give back the nodes held for a parked job and put it into the queue."""
-
-    job_id: str
-
-
-Action = Interrupt | Resume
-
-
-class Policy(Protocol):
-    """A scheduler. ``plan`` is all that a policy of one's own needs; see CONTRIBUTING."""
-
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Which queued attempts to start, or to reject, now."""
-
-    def recover(self, view: View, failure: Failure) -> Iterable[Action]:
-        """What to interrupt when nodes fail; attempts hit and not named are requeued whole."""
-
-    def review(self, view: View) -> Iterable[Action]:
-        """Asked at every message: what has come due or fallen through since ``recover``."""
-
-
-class Requeue:
-    """Mixed into a policy that has no opinion on failures: what is hit goes first in the queue."""
-
-    def recover(self, view: View, failure: Failure) -> Iterable[Action]:
-        """Leave it to the session: each attempt hit is requeued from its last checkpoint."""
-        return ()
-
-    def review(self, view: View) -> Iterable[Action]:
-        """Nothing is ever pending."""
-        return ()
+        raise NotImplementedError
 
 
 __all__ = [
-    "Action", "Attempt", "Cause", "Changes", "Failure", "Interrupt", "NodeSet", "Policy",
-    "Priority", "Reject", "Requeue", "Resume", "Running", "Start", "View",
+    "Attempt", "Cause", "Changes", "Drain", "Machine", "Move", "News", "NodeSet", "Policy",
+    "Priority", "Proposal", "Reject", "Release", "Requeue", "Running", "Start", "Stop",
+    "Submission", "Undrain", "View", "Wait", "Wake", "When",
 ]  # fmt: skip

@@ -1,40 +1,37 @@
-"""What a scheduler is put together from: a planning and a recovery."""
+"""What a scheduler is put together from: a planning, and reactions in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from rebat.policies.base import Action, Changes, Failure, Reject, Start, View
+from rebat.core.proposals import Proposal
+from rebat.policies.base import Changes, News, Policy, View
 
 
 class Planning(Protocol):
-    """The planning half of a policy."""
+    """Decides on what waits."""
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]: ...
-
-
-class Recovery(Protocol):
-    """The recovery half of a policy."""
-
-    def recover(self, view: View, failure: Failure) -> Iterable[Action]: ...
-    def review(self, view: View) -> Iterable[Action]: ...
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]: ...
 
 
-class Scheduler:
-    """A policy put together from a planning and a recovery."""
+class Reaction(Protocol):
+    """Decides on what runs; see what those before it have claimed."""
 
-    def __init__(self, planning: Planning, recovery: Recovery) -> None:
-        self._planning, self._recovery = planning, recovery
+    def react(self, view: View, news: News) -> Iterable[Proposal]: ...
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+
+class Scheduler(Policy):
+    """A policy put together from a planning and reactions."""
+
+    def __init__(self, planning: Planning, reactions: Sequence[Reaction] = ()) -> None:
+        self._planning, self._reactions = planning, tuple(reactions)
+
+    def react(self, view: View, news: News) -> Iterator[Proposal]:
+        """What each reaction wants, one after the other."""
+        for reaction in self._reactions:
+            yield from reaction.react(view, news)
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Which queued attempts to start, or to reject, now."""
         return self._planning.plan(view, changes)
-
-    def recover(self, view: View, failure: Failure) -> Iterable[Action]:
-        """What to interrupt when nodes fail."""
-        return self._recovery.recover(view, failure)
-
-    def review(self, view: View) -> Iterable[Action]:
-        """What has come due or fallen through since."""
-        return self._recovery.review(view)

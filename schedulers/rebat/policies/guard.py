@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
-from rebat.core.attempts import Cause
+import msgspec
+
 from rebat.core.errors import PolicyError
-from rebat.core.nodes import NodeSet
-from rebat.core.units import to_s
-from rebat.models.checkpoint import Remaining
-from rebat.policies.base import (
-    Action,
-    Changes,
-    Failure,
-    Interrupt,
-    Policy,
+from rebat.core.proposals import (
+    Drain,
+    Proposal,
     Reject,
-    Resume,
+    Release,
     Start,
-    View,
+    Stop,
+    Undrain,
+    Wake,
 )
+from rebat.core.units import to_s
+from rebat.policies.base import Changes, News, Policy, View
 
-PLANS, ACTIONS = (Start, Reject), (Interrupt, Resume)
-_FIELDS: dict[type, dict[str, Any]] = {
-    Start: {"attempt_id": str, "nodes": (NodeSet, NoneType)},
-    Reject: {"attempt_id": str},
-    Interrupt: {
-        "attempt_id": str,
-        "cause": Cause,
-        "priority": int,
-        "remaining": Remaining,
-        "hold_us": int,
-    },
-    Resume: {"job_id": str},
-}
-"""What the fields of proposals must be."""
+PROPOSALS: tuple[type, ...] = (Start, Reject, Stop, Release, Wake, Drain, Undrain)
 
 
-class Guarded:
+class Guarded(Policy):
     """A policy whose every answer is checked.
 
     Parameters
@@ -56,22 +41,16 @@ class Guarded:
     def __init__(self, policy: Policy, name: str, files: Sequence[str]) -> None:
         self._policy, self._name, self._files = policy, name, frozenset(files)
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+    def react(self, view: View, news: News) -> Iterator[Proposal]:
+        """What is to become of what runs."""
+        return self._ask(view, self._policy.react, view, news)
+
+    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Which queued attempts to start, or to reject, now."""
-        return self._ask(view, PLANS, self._policy.plan, view, changes)
+        return self._ask(view, self._policy.plan, view, changes)
 
-    def recover(self, view: View, failure: Failure) -> Iterable[Action]:
-        """What to interrupt when nodes fail."""
-        return self._ask(view, ACTIONS, self._policy.recover, view, failure)
-
-    def review(self, view: View) -> Iterable[Action]:
-        """What has come due or fallen through since."""
-        return self._ask(view, ACTIONS, self._policy.review, view)
-
-    def _ask(
-        self, view: View, kinds: tuple[type, ...], method: Callable[..., Any], *arguments: Any
-    ) -> list[Any]:
-        """The proposals of a method, generators run to their end.
+    def _ask(self, view: View, method: Callable[..., Any], *arguments: Any) -> Iterator[Proposal]:
+        """The proposals of a method, each checked before it is handed on.
 
         Raises
         ------
@@ -79,16 +58,26 @@ class Guarded:
             When it raises, answers something else than proposals, or wants to exit.
         """
         where = f"{self._name}.{method.__name__} at {to_s(view.now_us):.12g} s"
+        answers = self._answers(where, method, *arguments)
+        for answer in answers:
+            wrong = _wrong(answer)
+            if wrong:
+                raise PolicyError(f"{place_of(method)}: {where}: {wrong}")
+            yield answer
+
+    def _answers(self, where: str, method: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         try:
             answer = method(*arguments)
-            proposals = list(answer) if isinstance(answer, Iterable) else None
+            if isinstance(answer, Iterable):
+                yield from answer
+                return
         except (Exception, SystemExit) as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise PolicyError(f"{self._line_of(error, method)}: {where}: {what}") from error
-        wrong = _wrong(answer, proposals, kinds)
-        if wrong:
-            raise PolicyError(f"{place_of(method)}: {where}: {wrong}")
-        return proposals or []
+        raise PolicyError(
+            f"{place_of(method)}: {where}: returned {_short(answer)} "
+            "(expected a list of proposals, or to yield them)"
+        )
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
         """The last line of the policy's own files that ran; or where what fails is defined."""
@@ -99,18 +88,15 @@ class Guarded:
         return str(getattr(error, "place", "")) or place_of(method)
 
 
-def _wrong(answer: object, proposals: list[Any] | None, kinds: tuple[type, ...]) -> str | None:
-    """What is wrong with an answer; None when it is made of proposals."""
-    names = " and ".join(kind.__name__ for kind in kinds)
-    if proposals is None:
-        return f"returned {_short(answer)} (expected a list of {names}, or to yield them)"
-    for proposal in proposals:
-        if not isinstance(proposal, kinds):
-            return f"proposed {_short(proposal)} (expected {names})"
-        for field, kind in _FIELDS[type(proposal)].items():
-            value = getattr(proposal, field)
-            if not isinstance(value, kind):
-                return f"proposed a {type(proposal).__name__} whose {field} is {_short(value)}"
+def _wrong(proposal: object) -> str | None:
+    """What is wrong with what should be a proposal."""
+    if not isinstance(proposal, PROPOSALS) or not isinstance(proposal, msgspec.Struct):
+        names = ", ".join(kind.__name__ for kind in PROPOSALS)
+        return f"proposed {_short(proposal)} (expected {names})"
+    for field in msgspec.structs.fields(proposal):
+        value = getattr(proposal, field.name)
+        if not isinstance(value, field.type):
+            return f"proposed a {type(proposal).__name__} whose {field.name} is {_short(value)}"
     return None
 
 

@@ -34,7 +34,7 @@ class OwnCode(msgspec.Struct, frozen=True):
 
 
 class OwnPolicy(msgspec.Struct, frozen=True):
-    """A class with ``plan`` and ``recover`` and ``review`` (mix in ``Requeue`` for those two).
+    """A class with ``plan`` and ``react`` (derive from ``Policy`` for that).
 
     ``name`` is what results call it, ``place`` the file with the class.
     """
@@ -76,10 +76,10 @@ def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
     place = placed(spec, folder)
     kind = load(place)
     name = name_of(place)
-    lacking = [m for m in ("plan", "recover", "review") if not callable(getattr(kind, m, None))]
+    lacking = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]
     if not isinstance(kind, type) or lacking:
         what = f"class {name} lacks {', '.join(lacking)}" if lacking else f"{name} is no class"
-        expected = "a class with plan(view, changes) that mixes in Requeue"
+        expected = "a class with plan(view, changes) that derives from Policy"
         raise InputError(what, file_of(place), expected)
     return OwnPolicy(name, kind, place)
 

@@ -14,13 +14,11 @@ import msgspec
 
 from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
-from rebat.core.options import Semantics
-from rebat.models.checkpoint import Checkpointing, Remaining
 from rebat.policies.guard import place_of
 from rebat.policies.own import file_of, load, name_of
 from rebat.policies.planning.list_scheduling import AvailabilityPlan
 from rebat.policies.queue_order import Key
-from rebat.policies.recovery.victims import Candidate, Steal
+from rebat.policies.reactions.victims import Candidate, Steal
 
 Rule = Callable[..., Any]
 
@@ -58,19 +56,6 @@ class OwnCriterion(msgspec.Struct, frozen=True):
         return answer
 
 
-class OwnTiming(msgspec.Struct, frozen=True):
-    """A timing from a function of (checkpointing, run time in us, semantics)."""
-
-    rule: Rule
-
-    def __call__(self, c: Checkpointing, run_us: int, semantics: Semantics) -> Remaining:
-        """The function's answer."""
-        answer = self.rule(c, run_us, semantics)
-        if not isinstance(answer, Remaining):
-            raise UnfitAnswer(self.rule, answer, "a Remaining")
-        return answer
-
-
 def _placement(kind: Any) -> Any:
     """A placement is a class made for a number of nodes."""
     methods = [name for name in vars(AvailabilityPlan) if not name.startswith("_")]
@@ -85,7 +70,6 @@ OWN_RULES: dict[str, Callable[[Any], Any]] = {
     "placement": _placement,
     "victim": OwnVictim,
     "criterion": OwnCriterion,
-    "timing": OwnTiming,
 }
 """Axis -> what makes a rule of it from what a file holds."""
 

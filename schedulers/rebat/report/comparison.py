@@ -61,6 +61,7 @@ USES = {
     "wasted by stealing": "waste_stealing",
     "wasted by silent errors": "waste_silent",
     "wasted at walltimes": "waste_walltime",
+    "wasted by moves": "waste_moving",
     "downtime": "downtime",
     "idle": "idle",
 }

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rebat.policies.base import Changes, Reject, Start, View
+from rebat.policies.base import Changes, Proposal, Reject, Start, View
 from rebat.policies.composition import Planning
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
@@ -30,7 +30,7 @@ class NeedsWalltime:
     def __init__(self, planning: Planning) -> None:
         self._planning = planning
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Which queued attempts to start, or to reject, now."""
         endless = [attempt for attempt in changes.arrived if not attempt.has_walltime]
         if not endless:
@@ -47,8 +47,9 @@ class Fcfs:
     def __init__(self) -> None:
         self._queue = SortedQueue(fcfs)
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the queue's head while it fits; jobs larger than the machine are rejected."""
+        self._queue.book(changes.started)
         rejected = []
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > view.n_nodes:
@@ -66,4 +67,4 @@ class Fcfs:
             free -= attempt.n_nodes
             due += 1
         self._queue.start[:due] = view.now_us
-        return [Start(attempt.id) for _, attempt in self._queue.take_due(view.now_us)]
+        return [Start(attempt.id) for _, attempt in self._queue.due(view.now_us)]

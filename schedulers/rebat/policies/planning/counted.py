@@ -104,11 +104,9 @@ class CountedPlan:
                 size, end_us = self._holds[attempt_id]
                 self._plan.change(self._now_us, end_us, -size)
 
-    def started(
-        self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
-    ) -> None:
-        """An attempt with a place in the plan now runs there until ``end_us`` at the latest."""
-        self._hold(attempt_id, n_nodes, end_us)
+    def started(self, running: Running, end_us: int) -> None:
+        """An attempt with a place in the plan runs there until ``end_us`` at the latest."""
+        self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def _hold(self, attempt_id: str, size: int, end_us: int) -> None:
         self._base.change(self._now_us, end_us, -size)
@@ -116,16 +114,12 @@ class CountedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def held(self, running: Running) -> None:
-        """Nodes are held for a parked job, as if it ran there; a rebuild is due."""
+        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
         self._hold(running.attempt.id, running.attempt.n_nodes, running.planned_end_us)
 
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
-        self.withdrawn(running.attempt.id)
-
-    def withdrawn(self, attempt_id: str) -> None:
-        """What was taken for started does not run, or not any more."""
-        size, end = self._holds.pop(attempt_id)
+        size, end = self._holds.pop(running.attempt.id)
         self._change(max(end, self._now_us), size)
         self._opened_us = max(self._opened_us, end)
 

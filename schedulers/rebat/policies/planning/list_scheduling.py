@@ -12,7 +12,7 @@ from typing import Protocol
 
 from rebat.core.attempts import Priority, Running
 from rebat.core.nodes import NodeSet
-from rebat.policies.base import Changes, Reject, Start, View
+from rebat.policies.base import Changes, Proposal, Reject, Start, View
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import QueueOrder, fcfs
@@ -62,12 +62,9 @@ class AvailabilityPlan(Protocol):
     """What a placement must offer to be planned on; see ``CountedPlan`` for the meanings."""
 
     def advance(self, now_us: int) -> None: ...
-    def started(
-        self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
-    ) -> None: ...
+    def started(self, running: Running, end_us: int) -> None: ...
     def held(self, running: Running) -> None: ...
     def ended(self, running: Running) -> None: ...
-    def withdrawn(self, attempt_id: str) -> None: ...
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
     def rejuvenated(self, nodes: list[int]) -> None: ...
     def append(self, queue: SortedQueue, first: int, last: int) -> None: ...
@@ -115,32 +112,41 @@ class ListScheduling:
         self._first = first
         self._plan: AvailabilityPlan | None = None
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Which attempts to start now; jobs larger than the machine are rejected."""
         plan = self._plan
         if plan is None:
             plan = self._plan = self._placement(view.n_nodes)
             self._queue.on_machine(view.n_nodes)
+        refused = self._book(plan, changes)
         plan.advance(view.now_us)
         rejected = [
             Reject(attempt.id, f"asks for {attempt.n_nodes} of {view.n_nodes} nodes")
             for attempt in changes.arrived
             if attempt.n_nodes > view.n_nodes
         ]
-        upkeep = self._take_in(plan, view, changes)
+        upkeep, first = self._take_in(plan, view, changes)
         if self._depth == ALL:
-            self._maintain(plan, upkeep)
+            self._maintain(plan, Upkeep.REBUILD if refused else upkeep, first)
         else:
             plan.backfill(self._queue, self._depth, self._first)
         return [*rejected, *self._start_due(plan, view.now_us)]
 
+    def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
+        """Write down what really started of what was due; whether something did not."""
+        booked, refused = self._queue.book(changes.started)
+        for _, running in booked:
+            end_us = running.start_us + self._queue.duration_of(running.attempt)
+            plan.started(running, end_us)
+        return refused
+
     def _take_in(self, plan: AvailabilityPlan, view: View, changes: Changes) -> tuple[Upkeep, int]:
         """Bring queue and plan up to date; gives the upkeep due and the first new position."""
         kinds = set()
-        for running in (*changes.ended, *changes.killed):
+        for running in (*changes.ended, *changes.stopped):
             plan.ended(running)
             kinds.add("end")
-        for running in changes.held:
+        for running in (*changes.moved, *changes.held):
             plan.held(running)
             kinds.add("priority")
         if changes.failures:
@@ -149,15 +155,11 @@ class ListScheduling:
         if changes.repairs:
             plan.rejuvenated(changes.rejuvenated_nodes)
             kinds.add("rejuvenation")
-        returned = changes.returned(view)
-        for attempt in returned:
-            plan.withdrawn(attempt.id)
-            kinds.add("priority")
         if any(attempt.priority > Priority.REGULAR for attempt in changes.resubmitted):
             kinds.add("priority")  # one that comes back after a silent error just arrives
         upkeep = max((self._upkeep[kind] for kind in kinds), default=Upkeep.APPEND)
         first = len(self._queue)
-        for attempt in (*returned, *changes.arrived, *changes.resubmitted):
+        for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes <= view.n_nodes:
                 if self._queue.add(attempt) < len(self._queue) - 1:
                     upkeep = Upkeep.REBUILD  # it stands before others that are planned already
@@ -165,8 +167,7 @@ class ListScheduling:
                     upkeep = max(upkeep, self._upkeep["arrival"])
         return upkeep, first
 
-    def _maintain(self, plan: AvailabilityPlan, due: tuple[Upkeep, int]) -> None:
-        upkeep, first = due
+    def _maintain(self, plan: AvailabilityPlan, upkeep: Upkeep, first: int) -> None:
         if upkeep == Upkeep.REBUILD:
             plan.rebuild(self._queue)
             return
@@ -176,10 +177,7 @@ class ListScheduling:
             plan.append(self._queue, first, len(self._queue))
 
     def _start_due(self, plan: AvailabilityPlan, now_us: int) -> list[Start]:
-        starts = []
-        for position, attempt in self._queue.take_due(now_us):
-            end_us = now_us + self._queue.duration_of(attempt)
-            nodes = plan.nodes_at(position)
-            plan.started(attempt.id, attempt.n_nodes, end_us, nodes)
-            starts.append(Start(attempt.id, nodes))
-        return starts
+        return [
+            Start(attempt.id, plan.nodes_at(position))
+            for position, attempt in self._queue.due(now_us)
+        ]

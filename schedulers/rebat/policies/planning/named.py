@@ -57,37 +57,26 @@ class NamedPlan:
             if attempt_id in self._holds and self._holds[attempt_id][1] == end:
                 self._overdue.append(attempt_id)
 
-    def started(
-        self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet | None = None
-    ) -> None:
-        """An attempt now runs where it was reserved, until ``end_us`` at the latest."""
-        assert nodes is not None
-        self._hold(attempt_id, nodes, end_us)
+    def started(self, running: Running, end_us: int) -> None:
+        """An attempt runs where it was reserved, until ``end_us`` at the latest."""
+        self._hold(running.attempt.id, running.nodes, end_us)
 
     def _hold(self, attempt_id: str, nodes: NodeSet, end_us: int) -> None:
         self._holds[attempt_id] = nodes, end_us
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def held(self, running: Running) -> None:
-        """Nodes are held for a parked job, as if it ran there; a rebuild is due."""
+        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
         named.clear(self._table)
         self._take(running.nodes, running.planned_end_us)
         self._hold(running.attempt.id, running.nodes, running.planned_end_us)
 
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
-        self._give(running.attempt.id)
-
-    def _give(self, attempt_id: str) -> NodeSet:
-        nodes, end = self._holds.pop(attempt_id)
+        nodes, end = self._holds.pop(running.attempt.id)
         self._make_room(0, nodes)
         slices.give_nodes(self._table, nodes.intervals, self._now_us, end)
         self._opened_us = max(self._opened_us, end)
-        return nodes
-
-    def withdrawn(self, attempt_id: str) -> None:
-        """What was taken for started was refused: others may hold those nodes."""
-        self._take_again(self._give(attempt_id))
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Nodes went down: they are unusable until their repair, and nothing stays reserved."""
@@ -101,14 +90,10 @@ class NamedPlan:
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
-        self._take_again(alive)
-        self._opened_us = FOREVER_US
-
-    def _take_again(self, nodes: NodeSet) -> None:
-        """Nodes were marked free: those that an attempt holds are not, until it ends."""
         for held, end in self._holds.values():
-            if _meet(held, nodes):
+            if _meet(held, alive):
                 self._take(held, end)
+        self._opened_us = FOREVER_US
 
     def _take(self, nodes: NodeSet, end_us: int) -> None:
         self._make_room(0, nodes)

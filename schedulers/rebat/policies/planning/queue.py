@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 
 import numpy as np
 
-from rebat.core.attempts import Attempt
-from rebat.kernels.counts import NEVER, take_due
+from rebat.core.attempts import Attempt, Running
+from rebat.kernels.counts import NEVER, take_out
 from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 
 
@@ -31,6 +32,7 @@ class SortedQueue:
         self._margin_us = margin_us
         self._seed = seed
         self._keys: list[Key] = []
+        self._proposed: list[tuple[int, Attempt]] = []
         self.attempts: list[Attempt] = []
         self.size, self.duration, self.start, self._positions = (
             np.zeros(64, dtype=np.int64) for _ in range(4)
@@ -67,13 +69,30 @@ class SortedQueue:
         """How long an attempt lasts in plans, at least one tick."""
         return planned_us(attempt, self._margin_us)
 
-    def take_due(self, now_us: int) -> list[tuple[int, Attempt]]:
-        """Remove the attempts whose reserved start has come; with their former positions."""
-        k = take_due(
-            self.size, self.duration, self.start, len(self.attempts), now_us, self._positions
+    def due(self, now_us: int) -> list[tuple[int, Attempt]]:
+        """The attempts whose reserved start has come, with their positions; they stay for now."""
+        positions = np.flatnonzero(self.start[: len(self.attempts)] <= now_us).tolist()
+        self._proposed = [(at, self.attempts[at]) for at in positions]
+        return self._proposed
+
+    def book(self, started: Iterable[Running]) -> tuple[list[tuple[int, Running]], bool]:
+        """Take out what was due and really started, with the former positions.
+
+        Also says whether something was due and did not start: it is in the queue still.
+        """
+        proposed, self._proposed = self._proposed, []
+        if not proposed:
+            return [], False
+        runs = {running.attempt.id: running for running in started}
+        booked = [(at, runs[attempt.id]) for at, attempt in proposed if attempt.id in runs]
+        for at, attempt in proposed:
+            if attempt.id not in runs:
+                self.start[at] = NEVER
+        for k, (at, _) in enumerate(booked):
+            self._positions[k] = at
+        take_out(
+            self.size, self.duration, self.start, len(self.attempts), self._positions, len(booked)
         )
-        positions: list[int] = self._positions[:k].tolist()
-        taken = [(at, self.attempts[at]) for at in positions]
-        for at in reversed(positions):
+        for at, _ in reversed(booked):
             del self.attempts[at], self._keys[at]
-        return taken
+        return booked, len(booked) < len(proposed)

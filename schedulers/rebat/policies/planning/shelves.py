@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rebat.policies.base import Changes, Reject, Start, View
+from rebat.policies.base import Changes, Proposal, Reject, Start, View
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import QueueOrder
 
@@ -34,12 +34,13 @@ class Shelves:
         self._backfill = backfill
         self._began = False
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Start | Reject]:
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start a shelf if the last one is over; jobs larger than the machine are rejected."""
         if not self._began:
             self._queue.on_machine(view.n_nodes)
             self._began = True
-        decisions: list[Start | Reject] = []
+        self._queue.book(changes.started)
+        decisions: list[Proposal] = []
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > view.n_nodes:
                 reason = f"asks for {attempt.n_nodes} of {view.n_nodes} nodes"
@@ -48,7 +49,7 @@ class Shelves:
                 self._queue.add(attempt)
         if not view.running:
             self._fill_shelf(view)
-            due = self._queue.take_due(view.now_us)
+            due = self._queue.due(view.now_us)
             decisions += [Start(attempt.id) for _, attempt in due]
         return decisions
 

@@ -12,13 +12,8 @@ from collections.abc import Callable
 import msgspec
 
 from rebat.core.attempts import Attempt, Running
+from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US
-from rebat.models.checkpoint import (
-    RemainingRule,
-    after_next_checkpoint,
-    after_proactive_checkpoint,
-    since_last_checkpoint,
-)
 
 ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
@@ -134,12 +129,12 @@ CRITERIA: dict[str, Criterion] = {
     "smaller-flow": smaller_maximum_flow,
 }
 
-TIMINGS: dict[str, RemainingRule] = {
-    "now": since_last_checkpoint,
-    "proactive": after_proactive_checkpoint,
-    "next": after_next_checkpoint,
+TIMINGS: dict[str, When] = {
+    "now": When.NOW,
+    "proactive": When.CHECKPOINT,
+    "next": When.NEXT_CHECKPOINT,
 }
-"""T1, T2, T3: what the victim keeps, and how long the failed job waits."""
+"""T1, T2, T3: when the victim is stopped, and so how long the failed job waits."""
 
 
 def earliest_end(running: list[Running]) -> int:

@@ -1,0 +1,111 @@
+"""What a policy may ask of the session: all that can happen to a job is *stop, then ...*.
+
+A resize, the replacement of a dead node, a migration, a theft and a plain requeue are one thing on
+Batsim: kill, wait for the acknowledgement, register what remains, queue or execute it. A policy
+says what it wants; the session works out what survives, checks, and carries it out or refuses it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from rebat.core.attempts import Cause, Priority
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+
+
+class When(StrEnum):
+    """When a running attempt is stopped, which decides on what it keeps."""
+
+    NOW = "now"
+    """At once: what its last checkpoint holds."""
+    CHECKPOINT = "checkpoint"
+    """It checkpoints now, and is stopped when that is done."""
+    NEXT_CHECKPOINT = "next checkpoint"
+    """When its next regular checkpoint is done."""
+
+
+class Requeue(msgspec.Struct, frozen=True):
+    """What remains goes back into the queue."""
+
+    priority: int = Priority.FAILED
+
+
+class Move(msgspec.Struct, frozen=True):
+    """What remains goes on at once on these nodes: as many, fewer or more.
+
+    The nodes must be up and its own, free, or held by an attempt whose stop was asked for before.
+    They are claimed from now on. If one of them is lost meanwhile, what remains is queued with
+    ``priority``.
+    """
+
+    nodes: NodeSet
+    priority: int = Priority.FAILED
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """What survives of its nodes is held for the job, until it is released into the queue.
+
+    That is when the stop of the attempt ``on`` is carried out or falls through, at the date
+    ``until_us``, or at a ``Release``; whichever comes first.
+    """
+
+    on: str = ""
+    until_us: int = FOREVER_US
+    priority: int = Priority.FAILED
+
+
+Then = Requeue | Move | Wait
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """Stop a running attempt, now or at a checkpoint, and then ..."""
+
+    attempt_id: str
+    cause: Cause
+    when: When = When.NOW
+    then: Then = Requeue()
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Start a queued attempt; without ``nodes`` it gets the lowest-numbered free ones."""
+
+    attempt_id: str
+    nodes: NodeSet | None = None
+
+
+class Reject(msgspec.Struct, frozen=True):
+    """Refuse a job for good."""
+
+    attempt_id: str
+    reason: str
+
+
+class Release(msgspec.Struct, frozen=True):
+    """End the wait of a job; the stop that it waited for is called off."""
+
+    job_id: str
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """Ask to be told ``tag`` at a date later than now."""
+
+    at_us: int
+    tag: str = ""
+
+
+class Drain(msgspec.Struct, frozen=True):
+    """Start nothing more on these nodes; what runs there goes on."""
+
+    nodes: NodeSet
+
+
+class Undrain(msgspec.Struct, frozen=True):
+    """Take these nodes into service again."""
+
+    nodes: NodeSet
+
+
+Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain

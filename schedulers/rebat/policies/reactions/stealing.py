@@ -1,0 +1,126 @@
+"""Node stealing: Algorithm 1 of Du et al. 2024, all timings, victims and criteria.
+
+A steal whose timing waits for a checkpoint (T2, T3) is a stop of the victim that is to come, on
+which the failed job waits with its surviving nodes; the session carries it out, or calls it off
+when the victim ends or is hit first (section 7.2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rebat.core.attempts import Cause, Priority, Running
+from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
+from rebat.models.checkpoint import Remaining
+from rebat.policies.base import News, View
+from rebat.policies.reactions.victims import (
+    Candidate,
+    Criterion,
+    ReleaseOf,
+    Steal,
+    VictimKey,
+    earliest_end,
+    original_release,
+)
+
+
+class NodeStealing:
+    """When a job fails and no node is free, stop a victim and take a node of its.
+
+    Parameters
+    ----------
+    victim : VictimKey
+        Orders the running attempts; the first is the victim, there is no second choice.
+    criterion : Criterion
+        Whether to steal from it.
+    timing : When
+        When to stop it.
+    release : ReleaseOf
+        Release date of an attempt, for the victim rule and the criterion.
+    """
+
+    def __init__(
+        self,
+        victim: VictimKey,
+        criterion: Criterion,
+        timing: When = When.NOW,
+        release: ReleaseOf = original_release,
+    ) -> None:
+        self._key = victim
+        self._criterion = criterion
+        self._timing = timing
+        self._release = release
+
+    def react(self, view: View, news: News) -> Iterable[Proposal]:
+        """Decide on each attempt hit; one victim at most for each."""
+        if not news.failed:
+            return
+        yield from self._give_up(view, news)
+        free = news.n_free
+        spared = {running.attempt.id for running in news.hit}
+        spared |= view.scheduled.keys() | view.stopping.keys()
+        for failed in news.hit:
+            lost = sum(node in failed.nodes for node in news.failed)
+            if free >= lost:
+                free -= lost  # no need for node stealing: a free node replaces the dead one
+            elif failed.attempt.id not in news.called_off:
+                yield from self._steal(view, failed, lost, spared)
+
+    def _give_up(self, view: View, news: News) -> Iterator[Release]:
+        """Consecutive failures on the nodes that are held (section 7.2.3): the victim goes on."""
+        for job_id in news.held_hit:
+            waiting = view.waiting.get(job_id)
+            victim = view.running.get(waiting.on) if waiting else None
+            if waiting and victim:
+                too_few = victim.attempt.n_nodes < waiting.n_lost
+                if waiting.n_held == 0 or too_few:
+                    yield Release(job_id)
+
+    def _steal(self, view: View, failed: Running, lost: int, spared: set[str]) -> Iterator[Stop]:
+        """The stops of one steal: of the victim, and of the failed job when that has to wait."""
+        victim = self._victim(view, spared)
+        if victim is None or victim.attempt.n_nodes < lost:
+            return
+        if self._timing != When.NOW and failed.attempt.n_nodes <= lost:
+            return  # nothing would be left to hold (section 7.2.1)
+        victim_id = victim.attempt.id
+        failed_left = view.after_stop(failed.attempt.id)
+        left = view.after_stop(victim_id, self._timing)
+        if not self._criterion(self._case(view, failed, victim, failed_left, left)):
+            return
+        spared.add(victim_id)
+        yield Stop(victim_id, Cause.STOLEN, self._timing, Requeue(Priority.VICTIM))
+        if left.wait_us > 0:
+            yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
+
+    def _victim(self, view: View, spared: set[str]) -> Running | None:
+        candidates = [
+            self._candidate(view, running)
+            for running in view.running.values()
+            if running.attempt.id not in spared
+        ]
+        return min(candidates, key=self._key).running if candidates else None
+
+    def _candidate(self, view: View, running: Running) -> Candidate:
+        run_us = view.now_us - running.start_us
+        kept = view.after_stop(running.attempt.id)
+        checkpointing = view.checkpointing(running.attempt.id)
+        recovery = checkpointing.first_recovery_us if checkpointing else 0
+        lost_us = max(0, run_us - recovery - kept.useful_us)
+        return Candidate(running, self._release(running.attempt), lost_us)
+
+    def _case(
+        self, view: View, failed: Running, victim: Running, failed_left: Remaining, left: Remaining
+    ) -> Steal:
+        others = [r for r in view.running.values() if r is not failed]
+        return Steal(
+            failed=failed,
+            victim=victim,
+            failed_release_us=self._release(failed.attempt)[0],
+            victim_release_us=self._release(victim.attempt)[0],
+            kill_us=view.now_us + left.wait_us,
+            failed_left_us=view.walltime_after_us(failed.attempt.id, failed_left),
+            victim_left_us=view.walltime_after_us(victim.attempt.id, left),
+            next_end_us=earliest_end(others),
+            next_end_besides_us=earliest_end([r for r in others if r is not victim]),
+        )

@@ -1,0 +1,58 @@
+"""What the rooms of a session share."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebat.core.decisions import Decision
+from rebat.core.errors import PolicyError
+from rebat.core.events import SimulationBegan
+from rebat.core.options import SessionOptions
+from rebat.core.units import to_s
+from rebat.policies.base import Changes, News
+from rebat.session.ledger import Ledger
+
+
+class Board(msgspec.Struct):
+    """The date, what is to be told to the policy and to Batsim, and the records.
+
+    ``kills`` are the attempts whose kill goes out with this reply; ``by_tag`` the ids of running
+    attempts by serial.
+    """
+
+    options: SessionOptions
+    ledger: Ledger
+    began: SimulationBegan | None = None
+    ended: bool = False
+    now_us: int = 0
+    serial: int = 0
+    statics_over: bool = False
+    registering: bool = False
+    changes: Changes = msgspec.field(default_factory=Changes)
+    news: News = msgspec.field(default_factory=News)
+    out: list[Decision] = []
+    kills: list[str] = []
+    by_tag: dict[int, str] = {}
+
+    def next_serial(self) -> int:
+        """The next number of an entry into the queue or a hold."""
+        self.serial += 1
+        return self.serial
+
+    def refuse(self, what: str, reason: str) -> None:
+        """A proposal is not carried out.
+
+        Raises
+        ------
+        PolicyError
+            When the session is strict.
+        """
+        if self.options.strict:
+            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {what} {reason}")
+        self.note(what, reason)
+
+    def note(self, what: str, reason: str) -> None:
+        """Something that was asked for did not happen, through nobody's fault."""
+        self.ledger.refusals.append((self.now_us, what, reason))
+        self.changes.refused.append((what, reason))
+        self.news.refused.append((what, reason))

@@ -1,0 +1,85 @@
+"""Why a proposal cannot be carried out; an empty text where it can.
+
+Whatever a real Batsim would abort on is found here.
+"""
+
+from __future__ import annotations
+
+from rebat.core.attempts import Attempt, Running
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Move, Stop, Wait
+from rebat.core.shapes import Shape
+from rebat.session.claims import Claims
+from rebat.session.lifecycle import Lifecycle
+
+
+def why_not_start(attempt: Attempt | None, nodes: NodeSet | None, claims: Claims) -> str:
+    """An attempt must be queued, its nodes usable and free."""
+    if attempt is None:
+        return "is not in the queue"
+    if nodes is None:
+        short = attempt.n_nodes > claims.n_free
+        return f"needs {attempt.n_nodes} nodes, {claims.n_free} are free" if short else ""
+    if nodes.size != attempt.n_nodes:
+        return f"asks for {attempt.n_nodes} nodes, not {nodes.size}"
+    return not_free(nodes, claims)
+
+
+def not_free(nodes: NodeSet, claims: Claims) -> str:
+    """Which node stands in the way of a start."""
+    obstacle = claims.obstacle(nodes)
+    return f"node {obstacle} is not up and free" if obstacle >= 0 else ""
+
+
+def why_not_stop(stop: Stop, jobs: Lifecycle) -> str:
+    """An attempt must run, and not be stopped already."""
+    if stop.attempt_id not in jobs.running or stop.attempt_id in jobs.stopping:
+        return "cannot be stopped: it is not running"
+    if stop.attempt_id in jobs.scheduled:
+        return "cannot be stopped: it will be already"
+    then = stop.then
+    if isinstance(then, Wait) and then.on and then.on not in jobs.scheduled:
+        return f"cannot wait for {then.on}: no stop of that is to come"
+    return ""
+
+
+def why_not_move(
+    move: Move, running: Running, shape: Shape, claims: Claims, jobs: Lifecycle
+) -> str:
+    """The target must be possible for the job, usable, and its own, free or being vacated."""
+    nodes = move.nodes
+    if not nodes.size:
+        return "cannot move to no node"
+    if int(nodes.intervals[-1, 1]) >= claims.n_nodes:
+        return f"cannot move: node {int(nodes.intervals[-1, 1])} is not on the machine"
+    if nodes.size != running.attempt.n_nodes and not shape.allows(
+        nodes.size, running.attempt.n_nodes
+    ):
+        return f"cannot go on on {nodes.size} nodes: its shape is {shape}"
+    lost = claims.usable(nodes)
+    if lost.size < nodes.size:
+        return f"cannot move: {nodes.size - lost.size} of its nodes are down or drained"
+    leaving = {s.running.attempt.serial: s for s in jobs.stopping.values()}
+    own = running.attempt.serial
+    for node in nodes:
+        tag = claims.tag(node)
+        if tag not in (-1, own) and tag not in leaving:
+            return f"cannot move: node {node} is held"
+    return _wanted_twice(nodes, jobs)
+
+
+def _wanted_twice(nodes: NodeSet, jobs: Lifecycle) -> str:
+    wanted = set(nodes)
+    for stopping in jobs.stopping.values():
+        if isinstance(stopping.stop.then, Move) and wanted & set(stopping.stop.then.nodes):
+            return f"cannot move: {stopping.stop.attempt_id} moves there"
+    return ""
+
+
+def why_not_drain(nodes: NodeSet, claims: Claims, drained: bool) -> str:
+    """Nodes must be on the machine, and in the other state."""
+    if nodes.size and int(nodes.intervals[-1, 1]) >= claims.n_nodes:
+        return f"is not on the machine of {claims.n_nodes} nodes"
+    if any(bool(claims.drained[node]) == drained for node in nodes):
+        return "is drained already" if drained else "is not drained"
+    return ""

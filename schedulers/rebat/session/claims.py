@@ -1,0 +1,123 @@
+"""Who holds which node: the only writer of the node pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.nodes import NodeSet
+from rebat.kernels.pool import FREE, NodePool
+
+
+class Claims:
+    """The nodes of a machine: up, down or drained; free, or held by a tag.
+
+    A tag is the serial of an attempt, running or with nodes held for it. A node that goes down, or
+    is drained, stays with its tag until that gives it back.
+
+    Attributes
+    ----------
+    down, drained : bool arrays, shape (n,)
+    up_since_us : int64 array, shape (n,)
+        When each node came up last (0: it never failed).
+    """
+
+    def __init__(self, n_nodes: int) -> None:
+        self._pool = NodePool(n_nodes)  # its own ``down`` are the nodes that cannot be used
+        self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
+        self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
+        self.up_since_us: npt.NDArray[np.int64] = np.zeros(n_nodes, dtype=np.int64)
+        self.n_nodes = n_nodes
+        self.n_down = 0
+        self._changed: dict[int, None] = {}
+        self._told_unusable: set[int] = set()
+
+    @property
+    def n_free(self) -> int:
+        """Nodes that can be used and are not held."""
+        return self._pool.n_free
+
+    @property
+    def free(self) -> npt.NDArray[np.bool_]:
+        """Which nodes can be used and are not held; a new array."""
+        free: npt.NDArray[np.bool_] = (self._pool.owner == FREE) & ~self._pool.down
+        return free
+
+    def tag(self, node: int) -> int:
+        """Who holds a node; -1: nobody."""
+        return int(self._pool.owner[node])
+
+    def obstacle(self, nodes: NodeSet) -> int:
+        """The first of these nodes that is not usable and free; -1 if all are."""
+        return self._pool.obstacle(nodes)
+
+    def lowest(self, count: int) -> NodeSet:
+        """The lowest-numbered free nodes."""
+        return self._pool.lowest(count)
+
+    def usable(self, nodes: NodeSet) -> NodeSet:
+        """Those of the nodes that can be used."""
+        return NodeSet.of(node for node in nodes if not self._pool.down[node])
+
+    # ---- who holds them
+
+    def take(self, nodes: NodeSet, tag: int) -> None:
+        """Give free nodes to a tag."""
+        self._pool.take(nodes, tag)
+
+    def release(self, nodes: NodeSet) -> None:
+        """Take nodes back from their tag."""
+        self._pool.release(nodes)
+
+    # ---- which can be used
+
+    def fail(self, nodes: NodeSet) -> list[int]:
+        """Nodes go down; gives the tags that hold some of them, ascending, each once."""
+        tags = {self.tag(node) for node in nodes} - {FREE}
+        for node in nodes:
+            self.down[node] = True
+        self.n_down += nodes.size
+        self._pool.fail(nodes)
+        self._changed.update(dict.fromkeys(nodes))
+        return sorted(tags)
+
+    def repair(self, nodes: NodeSet, now_us: int) -> None:
+        """Nodes come up again."""
+        for node in nodes:
+            self.down[node] = False
+            self.up_since_us[node] = now_us
+        self.n_down -= nodes.size
+        self._use(nodes)
+
+    def drain(self, nodes: NodeSet) -> None:
+        """Nothing more starts on these nodes."""
+        for node in nodes:
+            self.drained[node] = True
+        self._pool.fail(nodes)
+        self._changed.update(dict.fromkeys(nodes))
+
+    def undrain(self, nodes: NodeSet) -> None:
+        """Nodes are in service again, if they are up."""
+        for node in nodes:
+            self.drained[node] = False
+        self._use(nodes)
+
+    def _use(self, nodes: NodeSet) -> None:
+        self._pool.repair(
+            NodeSet.of(node for node in nodes if not (self.down[node] or self.drained[node]))
+        )
+        self._changed.update(dict.fromkeys(nodes))
+
+    def news(self) -> Iterator[tuple[int, bool]]:
+        """(node, whether it can be used) of those in another state than was told last.
+
+        A node may have been repaired and have failed again since, at one date even.
+        """
+        for node in self._changed:
+            unusable = bool(self._pool.down[node])
+            if unusable != (node in self._told_unusable):
+                yield node, not unusable
+            (self._told_unusable.add if unusable else self._told_unusable.discard)(node)
+        self._changed.clear()

@@ -1,0 +1,179 @@
+"""Events taken in: what they say becomes the truth before anything is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from rebat.core.attempts import INTERRUPTED, Cause, Running
+from rebat.core.errors import InputError
+from rebat.core.events import (
+    CallRequested,
+    Event,
+    JobCompleted,
+    JobsKilled,
+    JobSubmitted,
+    NodesFailed,
+    NodesRejuvenated,
+    NoMoreExternalEvents,
+    NoMoreStaticJobs,
+    Notified,
+    SimulationBegan,
+    SimulationEnded,
+)
+from rebat.core.nodes import NodeSet
+from rebat.session.board import Board
+from rebat.session.claims import Claims
+from rebat.session.ledger import AttemptRecord
+from rebat.session.lifecycle import Lifecycle
+from rebat.session.resubmission import Registry
+from rebat.session.transactions import Transactions
+
+_CAUSES = {
+    "COMPLETED_SUCCESSFULLY": Cause.COMPLETED,
+    "COMPLETED_FAILED": Cause.JOB_FAILED,
+    "COMPLETED_WALLTIME_REACHED": Cause.WALLTIME,
+}
+
+
+class Intake:
+    """Takes the events of one message in, in their order."""
+
+    def __init__(
+        self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry,
+        transactions: Transactions,
+    ) -> None:  # fmt: skip
+        self._board, self._jobs, self._claims = board, jobs, claims
+        self._registry, self._transactions = registry, transactions
+        self._hit: list[str] = []
+        self._kept: dict[str, list[AttemptRecord]] = {}
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Take a message's events in; InputError for what cannot be."""
+        for event in events:
+            self._take_in[type(event)](self, event)
+
+    def hit(self) -> list[Running]:
+        """What runs on nodes that failed since the last call and is not being stopped already."""
+        names, self._hit = dict.fromkeys(self._hit), []
+        jobs = self._jobs
+        return [jobs.running[n] for n in names if n in jobs.running and n not in jobs.stopping]
+
+    # ---- jobs
+
+    def _on_submit(self, event: JobSubmitted) -> None:
+        if event.job_id in self._registry.registered:
+            return  # the acknowledgement of our own registration
+        attempt = self._registry.original(event, self._claims.n_nodes)
+        self._jobs.enqueue(attempt)
+        self._board.changes.arrived.append(attempt)
+        self._board.news.arrived.append(attempt)
+
+    def _on_complete(self, event: JobCompleted) -> None:
+        running = self._jobs.end(event.job_id)
+        if running is None:
+            raise InputError("ends without having been started", f"job {event.job_id}")
+        self._claims.release(running.nodes)
+        del self._board.by_tag[running.attempt.serial]
+        stopping = self._jobs.stopping.get(event.job_id)
+        if stopping and event.state == "COMPLETED_KILLED":
+            self._board.changes.stopped.append(running)
+            self._record(running, event, stopping.stop.cause, stopping.remaining.useful_us)
+            return
+        self._board.changes.ended.append(running)
+        self._board.news.ended.append(running)
+        cause = _CAUSES.get(event.state, Cause.JOB_FAILED)
+        if cause == Cause.JOB_FAILED and self._board.options.silent_errors == "retry":
+            self._record(running, event, Cause.SILENT_ERROR, 0)
+            self._retry(running)
+            return
+        checkpointing = self._registry.work[event.job_id].checkpointing
+        recovery = checkpointing.first_recovery_us if checkpointing else 0
+        self._record(running, event, cause, max(0, event.at_us - running.start_us - recovery))
+        self._jobs.over(running.attempt.job_id)
+
+    def _record(self, running: Running, event: JobCompleted, cause: Cause, useful: int) -> None:
+        work = self._registry.work[running.attempt.id]
+        record = AttemptRecord(
+            running.attempt, work.profile, work.checkpointing, running.start_us,
+            event.at_us, cause, event.state, useful, running.nodes,
+        )  # fmt: skip
+        self._board.ledger.attempts.append(record)
+        if cause in INTERRUPTED and useful:
+            self._kept.setdefault(running.attempt.job_id, []).append(record)
+
+    def _retry(self, running: Running) -> None:
+        """Put a job back into the queue, whole, after an error was detected when it ended.
+
+        When the error struck is not known, so no checkpoint can be trusted either: what earlier
+        attempts had kept is lost.
+        """
+        attempt = self._registry.retry(running.attempt.id)
+        for record in self._kept.pop(attempt.job_id, ()):
+            record.void = True
+        self._jobs.enqueue(attempt)
+        self._board.changes.resubmitted.append(attempt)
+
+    def _on_killed(self, event: JobsKilled) -> None:
+        for attempt_id in event.job_ids:
+            # An attempt that ended by itself at the very instant of its kill is not resubmitted.
+            self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
+
+    # ---- nodes
+
+    def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
+        """Nodes that change must be in the machine, and in the other state before."""
+        n_nodes = self._claims.n_nodes
+        if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
+            raise InputError(f"nodes {nodes} of a machine of {n_nodes} change their state")
+        for node in nodes:
+            if bool(self._claims.down[node]) == down:
+                raise InputError(f"node {node} is {'down' if down else 'up'} already")
+
+    def _on_fail(self, event: NodesFailed) -> None:
+        self._check_nodes(event.nodes, down=True)
+        board = self._board
+        board.ledger.node_events.append((event.at_us, False, event.nodes))
+        tags = self._claims.fail(event.nodes)
+        board.news.failed.extend(event.nodes)
+        board.changes.failures += event.nodes.size
+        self._hit.extend(board.by_tag[tag] for tag in tags if tag in board.by_tag)
+        self._transactions.lose_claims(tags)
+
+    def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
+        self._check_nodes(event.nodes, down=False)
+        self._board.ledger.node_events.append((event.at_us, True, event.nodes))
+        self._claims.repair(event.nodes, event.at_us)
+        self._board.news.rejuvenated.extend(event.nodes)
+        self._board.changes.repairs += event.nodes.size
+
+    # ---- the simulation
+
+    def _on_begin(self, _: SimulationBegan) -> None:
+        raise InputError("the simulation begins twice")
+
+    def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
+        self._board.statics_over = True
+
+    def _on_end(self, _: SimulationEnded) -> None:
+        self._board.ended = True
+
+    def _on_notice(self, event: Notified) -> None:
+        self._board.news.notices.append((event.kind, event.data))
+
+    def _ignore(self, _: Event) -> None:
+        pass
+
+    _take_in: ClassVar[dict[type[Event], Callable[..., None]]] = {
+        SimulationBegan: _on_begin,
+        JobSubmitted: _on_submit,
+        JobCompleted: _on_complete,
+        JobsKilled: _on_killed,
+        NodesFailed: _on_fail,
+        NodesRejuvenated: _on_rejuvenate,
+        NoMoreStaticJobs: _on_no_more_jobs,
+        NoMoreExternalEvents: _ignore,
+        CallRequested: _ignore,
+        Notified: _on_notice,
+        SimulationEnded: _on_end,
+    }

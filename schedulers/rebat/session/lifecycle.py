@@ -1,0 +1,178 @@
+"""What can become of a job, as a table, and the one place where it changes.
+
+::
+
+    QUEUED -> RUNNING -> STOPPING -> QUEUED | WAITING | MOVING -> RUNNING ... -> ENDED
+
+Of every job one attempt is alive at a time; when it ends for good, so does the job.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from rebat.core.attempts import Attempt, Running
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Stop
+from rebat.models.checkpoint import Remaining
+
+
+class State(StrEnum):
+    """Where a job is."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """Its kill was sent and not acknowledged yet: it still holds its nodes."""
+    WAITING = "waiting"
+    """Stopped; nodes are held for it."""
+    MOVING = "moving"
+    """Stopped; it goes on on the nodes claimed for it within the instant."""
+    ENDED = "ended"
+
+
+NEXT: dict[State, frozenset[State]] = {
+    State.QUEUED: frozenset({State.RUNNING, State.ENDED}),
+    State.RUNNING: frozenset({State.STOPPING, State.ENDED, State.QUEUED}),
+    State.STOPPING: frozenset({State.QUEUED, State.WAITING, State.MOVING, State.ENDED}),
+    State.WAITING: frozenset({State.QUEUED}),
+    State.MOVING: frozenset({State.RUNNING, State.QUEUED}),
+    State.ENDED: frozenset(),
+}
+"""From each state the next ones. RUNNING -> QUEUED: an attempt ended with a silent error;
+STOPPING -> ENDED: it ended by itself at the very instant of its kill."""
+
+
+class Stopping(msgspec.Struct):
+    """A stop under way; ``killed`` once the kill was carried out, ``claim`` what waits for it."""
+
+    stop: Stop
+    remaining: Remaining
+    running: Running
+    claim: Running | None = None
+
+
+class Scheduled(msgspec.Struct, frozen=True):
+    """A stop that waits for a checkpoint, and what will remain then."""
+
+    stop: Stop
+    remaining: Remaining
+    at_us: int
+    claim: Running | None = None
+
+
+class Waiting(msgspec.Struct):
+    """A stopped job and the nodes held for it (None: none is left)."""
+
+    stopping: Stopping
+    held: Running | None
+    on: str
+    until_us: int
+
+    @property
+    def n_held(self) -> int:
+        """How many nodes are held."""
+        return self.held.nodes.size if self.held else 0
+
+    @property
+    def n_lost(self) -> int:
+        """How many of the job's nodes have failed since it was stopped, that one included."""
+        return self.stopping.running.attempt.n_nodes - self.n_held
+
+
+class Lifecycle:
+    """Every job's state; the only writer of all this.
+
+    Attributes
+    ----------
+    queue, running : dict
+        Attempts by id, in the order in which they came; those being stopped still run.
+    stopping, scheduled : dict
+        Stops under way, and stops to come, by the attempt's id.
+    waiting, moving : dict
+        Stopped jobs by the job's id.
+    """
+
+    def __init__(self) -> None:
+        self.queue: dict[str, Attempt] = {}
+        self.running: dict[str, Running] = {}
+        self.stopping: dict[str, Stopping] = {}
+        self.scheduled: dict[str, Scheduled] = {}
+        self.waiting: dict[str, Waiting] = {}
+        self.moving: dict[str, Stopping] = {}
+        self._state: dict[str, State] = {}
+
+    def state(self, job_id: str) -> State | None:
+        """Where a job is; None for one that was never heard of."""
+        return self._state.get(job_id)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is alive."""
+        return not (self.queue or self.running or self.stopping or self.waiting or self.moving)
+
+    def _go(self, job_id: str, state: State) -> None:
+        before = self._state.get(job_id)
+        if before is not None and state not in NEXT[before]:
+            raise RuntimeError(f"job {job_id} cannot go from {before} to {state}")
+        self._state[job_id] = state
+
+    def enqueue(self, attempt: Attempt) -> None:
+        """A job's first attempt arrives, or a further one is queued."""
+        self.moving.pop(attempt.job_id, None)
+        self._go(attempt.job_id, State.QUEUED)
+        self.queue[attempt.id] = attempt
+
+    def start(self, running: Running) -> None:
+        """An attempt holds its nodes from now on; out of the queue, or on the move."""
+        self.queue.pop(running.attempt.id, None)
+        self.moving.pop(running.attempt.job_id, None)
+        self._go(running.attempt.job_id, State.RUNNING)
+        self.running[running.attempt.id] = running
+
+    def reject(self, attempt_id: str) -> Attempt:
+        """A queued job is refused for good."""
+        attempt = self.queue.pop(attempt_id)
+        self._go(attempt.job_id, State.ENDED)
+        return attempt
+
+    def schedule(self, scheduled: Scheduled) -> None:
+        """A stop is to come; the attempt runs on."""
+        self.scheduled[scheduled.stop.attempt_id] = scheduled
+
+    def stop(self, stopping: Stopping) -> None:
+        """The kill of a running attempt is sent."""
+        self._go(stopping.running.attempt.job_id, State.STOPPING)
+        self.stopping[stopping.stop.attempt_id] = stopping
+
+    def end(self, attempt_id: str) -> Running | None:
+        """An attempt gave its nodes back; None if it did not run."""
+        return self.running.pop(attempt_id, None)
+
+    def over(self, job_id: str) -> None:
+        """A job ended for good."""
+        self._go(job_id, State.ENDED)
+
+    def wait(self, waiting: Waiting) -> None:
+        """A stopped job waits."""
+        job_id = waiting.stopping.running.attempt.job_id
+        self._go(job_id, State.WAITING)
+        self.waiting[job_id] = waiting
+
+    def move(self, stopping: Stopping) -> None:
+        """A stopped job is to go on elsewhere within the instant."""
+        job_id = stopping.running.attempt.job_id
+        self._go(job_id, State.MOVING)
+        self.moving[job_id] = stopping
+
+
+def planned_end_us(held: Running | None, until_us: int) -> int:
+    """When a hold ends as far as plans can know."""
+    return until_us if held is None else held.planned_end_us
+
+
+def nodes_of(running: Running | None) -> NodeSet:
+    """The nodes of what may be nothing."""
+    return NodeSet.of(()) if running is None else running.nodes

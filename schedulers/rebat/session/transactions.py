@@ -1,0 +1,343 @@
+"""Proposals carried out: starts, and the one transaction *stop, then queue | move | wait*.
+
+A stop goes through three messages at most: it is asked for (and may wait for a checkpoint), its
+kill is sent, its kill is acknowledged. What comes then happens within that last instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from rebat.core.attempts import Attempt, Cause, Running
+from rebat.core.decisions import CallMeLater, ExecuteJob, KillJobs, RejectJob
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import (
+    Drain,
+    Move,
+    Proposal,
+    Reject,
+    Release,
+    Start,
+    Stop,
+    Undrain,
+    Wait,
+    Wake,
+)
+from rebat.session import checks
+from rebat.session.board import Board
+from rebat.session.claims import Claims
+from rebat.session.ledger import AttemptRecord
+from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
+from rebat.session.resubmission import Registry
+
+
+class Transactions:
+    """What carries proposals out, or refuses them."""
+
+    def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
+        self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
+        self._agenda: list[Wake] = []
+        self._called: set[int] = set()
+
+    def propose(self, proposal: Proposal) -> None:
+        """Carry a proposal out, or refuse it."""
+        self._carry_out[type(proposal)](self, proposal)
+
+    # ---- the queue
+
+    def _start(self, start: Start) -> None:
+        attempt = self._jobs.queue.get(start.attempt_id)
+        reason = checks.why_not_start(attempt, start.nodes, self._claims)
+        if reason or attempt is None:
+            self._board.refuse(start.attempt_id, reason)
+            return
+        nodes = start.nodes or self._claims.lowest(attempt.n_nodes)
+        running = self._execute(attempt, nodes)
+        self._board.changes.started.append(running)
+        self._board.news.started.append(running)
+
+    def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
+        board, running = self._board, Running(attempt, self._board.now_us, nodes)
+        self._claims.take(nodes, attempt.serial)
+        board.by_tag[attempt.serial] = attempt.id
+        self._jobs.start(running)
+        board.out.append(ExecuteJob(at_us=board.now_us, job_id=attempt.id, nodes=nodes))
+        return running
+
+    def _reject(self, proposal: Reject) -> None:
+        board = self._board
+        if proposal.attempt_id not in self._jobs.queue:
+            board.refuse(proposal.attempt_id, "cannot be rejected: it is not in the queue")
+            return
+        attempt = self._jobs.reject(proposal.attempt_id)
+        board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
+        board.ledger.attempts.append(
+            AttemptRecord(
+                attempt, self._registry.work[attempt.id].profile, None, -1, -1, Cause.REJECTED,
+                "REJECTED", 0, None,
+            )
+        )  # fmt: skip
+
+    # ---- a stop is asked for
+
+    def _stop(self, stop: Stop) -> None:
+        board, jobs = self._board, self._jobs
+        reason = checks.why_not_stop(stop, jobs)
+        if not reason and isinstance(stop.then, Move):
+            reason = self._why_not_move(stop.attempt_id, stop.then)
+        if reason:
+            board.refuse(stop.attempt_id, reason)
+            return
+        if stop.cause == Cause.STOLEN:
+            board.ledger.steals.append(board.now_us)
+        ran_us = board.now_us - jobs.running[stop.attempt_id].start_us
+        remaining = self._registry.after_stop(stop.attempt_id, ran_us, stop.when)
+        claim = self._claim(stop) if isinstance(stop.then, Move) else None
+        if remaining.wait_us > 0:
+            at_us = board.now_us + remaining.wait_us
+            jobs.schedule(Scheduled(stop, remaining, at_us, claim))
+        else:
+            jobs.stop(Stopping(stop, remaining, jobs.running[stop.attempt_id], claim))
+            board.kills.append(stop.attempt_id)
+
+    def _why_not_move(self, attempt_id: str, move: Move) -> str:
+        running = self._jobs.running[attempt_id]
+        resized = move.nodes.size != running.attempt.n_nodes
+        if resized and not self._registry.can_resize(attempt_id):
+            return "cannot change its number of nodes: only delays can be scaled"
+        shape = self._registry.submissions[running.attempt.job_id].shape
+        return checks.why_not_move(move, running, shape, self._claims, self._jobs)
+
+    def _claim(self, stop: Stop) -> Running | None:
+        """Hold those nodes of a move's target that are free, so that nothing is planned there."""
+        assert isinstance(stop.then, Move)
+        free = NodeSet.of(node for node in stop.then.nodes if self._claims.tag(node) < 0)
+        attempt = self._jobs.running[stop.attempt_id].attempt
+        return self._hold(attempt, free, attempt.walltime_us)
+
+    def _hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running | None:
+        """Keep free nodes for a job; plans are told of them as of something that runs."""
+        if not nodes.size:
+            return None
+        serial = self._board.next_serial()
+        held = msgspec.structs.replace(
+            attempt,
+            id=f"{attempt.job_id}~{serial}",
+            serial=serial,
+            n_nodes=nodes.size,
+            walltime_us=span_us,
+        )
+        return self._take(Running(held, self._board.now_us, nodes))
+
+    def _take(self, held: Running) -> Running:
+        self._claims.take(held.nodes, held.attempt.serial)
+        self._board.changes.held.append(held)
+        return held
+
+    def _let_go(self, held: Running | None) -> None:
+        """Give held nodes back; plans that were never told of them need not know."""
+        if held is None:
+            return
+        self._claims.release(held.nodes)
+        if held in self._board.changes.held:
+            self._board.changes.held.remove(held)
+        else:
+            self._board.changes.ended.append(held)
+
+    def stop_hit(self, running: Running) -> None:
+        """Stop what runs on a failed node, unless somebody has already, and queue it first."""
+        attempt_id = running.attempt.id
+        if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
+            self.call_off(attempt_id)
+            self._stop(Stop(attempt_id, Cause.NODE_FAILURE))
+
+    def send_kills(self) -> None:
+        """One message for all that is to be killed now."""
+        board = self._board
+        if board.kills:
+            self._registry.need_registration(board.kills[0])
+            board.out.append(KillJobs(at_us=board.now_us, job_ids=tuple(board.kills)))
+            board.kills.clear()
+
+    # ---- a stop that waits for a checkpoint
+
+    def call_off(self, attempt_id: str) -> bool:
+        """The stop of an attempt does not come; who waited for it goes into the queue."""
+        scheduled = self._jobs.scheduled.pop(attempt_id, None)
+        if scheduled is None:
+            return False
+        self._let_go(scheduled.claim)
+        self._release_all(attempt_id)
+        return True
+
+    def carry_out_due(self) -> bool:
+        """Stop what is due, end waits that are over; whether something is being killed for that."""
+        board, jobs = self._board, self._jobs
+        for attempt_id, scheduled in list(jobs.scheduled.items()):
+            running = jobs.running.get(attempt_id)
+            if running is None or attempt_id in jobs.stopping:
+                self.call_off(attempt_id)
+            elif scheduled.at_us <= board.now_us:
+                del jobs.scheduled[attempt_id]
+                jobs.stop(Stopping(scheduled.stop, scheduled.remaining, running, scheduled.claim))
+                board.kills.append(attempt_id)
+                self._release_all(attempt_id)
+        for job_id, waiting in list(jobs.waiting.items()):
+            if waiting.until_us <= board.now_us:
+                self._end_wait(job_id)
+        killed = bool(board.kills)
+        self.send_kills()
+        return killed
+
+    def _release_all(self, attempt_id: str) -> None:
+        for job_id, waiting in list(self._jobs.waiting.items()):
+            if waiting.on == attempt_id:
+                self._end_wait(job_id)
+
+    def _end_wait(self, job_id: str) -> None:
+        waiting = self._jobs.waiting.pop(job_id)
+        self._let_go(waiting.held)
+        self._requeue(waiting.stopping)
+
+    def _release(self, proposal: Release) -> None:
+        waiting = self._jobs.waiting.get(proposal.job_id)
+        if waiting is None:
+            self._board.refuse(proposal.job_id, "cannot be released: it does not wait")
+        elif not (waiting.on and self.call_off(waiting.on)):
+            self._end_wait(proposal.job_id)
+
+    # ---- a kill is acknowledged
+
+    def acknowledge(self, attempt_id: str, killed: bool) -> None:
+        """A kill was carried out, or came too late: the attempt had ended by itself."""
+        stopping = self._jobs.stopping.pop(attempt_id, None)
+        if stopping is None:
+            return
+        if not killed:
+            self._let_go(stopping.claim)
+        elif isinstance(stopping.stop.then, Move):
+            self._jobs.move(stopping)
+        elif isinstance(stopping.stop.then, Wait):
+            self._wait(stopping, stopping.stop.then)
+        else:
+            self._requeue(stopping)
+
+    def _requeue(self, stopping: Stopping) -> None:
+        attempt = self._registry.again(
+            stopping.stop.attempt_id, stopping.remaining, stopping.stop.then.priority
+        )
+        self._jobs.enqueue(attempt)
+        self._board.changes.resubmitted.append(attempt)
+
+    def _wait(self, stopping: Stopping, wait: Wait) -> None:
+        """Hold what survives of a stopped job's nodes, unless its wait is over already."""
+        until_us = wait.until_us
+        if wait.on:
+            scheduled = self._jobs.scheduled.get(wait.on)
+            until_us = min(until_us, scheduled.at_us if scheduled else 0)
+        if until_us <= self._board.now_us:
+            self._requeue(stopping)
+            return
+        alive = self._claims.usable(stopping.running.nodes)
+        if self._board.options.hold_lowest and alive.size:
+            alive = self._claims.lowest(alive.size)
+        held = self._hold(stopping.running.attempt, alive, until_us - self._board.now_us)
+        self._jobs.wait(Waiting(stopping, held, wait.on, until_us))
+        self._call_at(until_us)
+
+    def complete_moves(self) -> None:
+        """Let stopped jobs go on where they are to go, once all that leaves has left."""
+        if self._jobs.stopping:
+            return
+        for stopping in list(self._jobs.moving.values()):
+            move = stopping.stop.then
+            assert isinstance(move, Move)
+            self._let_go(stopping.claim)
+            reason = checks.not_free(move.nodes, self._claims)
+            if reason:
+                self._board.note(stopping.stop.attempt_id, f"cannot complete its move: {reason}")
+                self._requeue(stopping)
+                continue
+            attempt = self._registry.again(
+                stopping.stop.attempt_id, stopping.remaining, move.priority, move.nodes.size
+            )
+            self._board.changes.moved.append(self._execute(attempt, move.nodes))
+
+    # ---- nodes
+
+    def lose_claims(self, tags: list[int]) -> None:
+        """Let go of held nodes that failed; a move to them that has not begun is called off."""
+        for job_id, waiting in self._jobs.waiting.items():
+            held = waiting.held
+            if held is None or held.attempt.serial not in tags:
+                continue
+            self._let_go(held)
+            alive = self._claims.usable(held.nodes)
+            attempt = msgspec.structs.replace(
+                held.attempt, id=f"{held.attempt.id}~", n_nodes=alive.size
+            )
+            waiting.held = (
+                self._take(Running(attempt, held.start_us, alive)) if alive.size else None
+            )
+            self._board.news.held_hit.append(job_id)
+        for attempt_id, scheduled in list(self._jobs.scheduled.items()):
+            if scheduled.claim and scheduled.claim.attempt.serial in tags:
+                self.call_off(attempt_id)
+                self._board.note(attempt_id, "cannot move: a node claimed for it failed")
+
+    def _drain(self, proposal: Drain | Undrain) -> None:
+        drain = isinstance(proposal, Drain)
+        reason = checks.why_not_drain(proposal.nodes, self._claims, drain)
+        if reason:
+            self._board.refuse(f"nodes {proposal.nodes}", reason)
+        elif drain:
+            self._claims.drain(proposal.nodes)
+            self._board.changes.failures += proposal.nodes.size
+        else:
+            self._claims.undrain(proposal.nodes)
+            self._board.changes.repairs += proposal.nodes.size
+
+    # ---- dates
+
+    def _wake(self, wake: Wake) -> None:
+        if wake.at_us <= self._board.now_us:
+            self._board.refuse(f"wake {wake.tag!r}", "is not later than now")
+            return
+        self._agenda.append(wake)
+
+    def woken(self) -> list[str]:
+        """The tags that are due, by date; they are told once."""
+        due = sorted(
+            (wake for wake in self._agenda if wake.at_us <= self._board.now_us),
+            key=lambda wake: wake.at_us,
+        )
+        self._agenda = [wake for wake in self._agenda if wake.at_us > self._board.now_us]
+        return [wake.tag for wake in due]
+
+    def _call_at(self, at_us: int) -> None:
+        self._called.add(at_us)
+        self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=at_us))
+
+    def ask_to_be_called(self) -> None:
+        """Ask Batsim for the dates that something waits for, each once, when all is settled."""
+        jobs, now_us = self._jobs, self._board.now_us
+        if jobs.stopping or not (jobs.scheduled or self._agenda):
+            return
+        dates = {scheduled.at_us for scheduled in jobs.scheduled.values()}
+        dates |= {wake.at_us for wake in self._agenda}
+        for at_us in sorted(dates - self._called):
+            if at_us > now_us:
+                self._call_at(at_us)
+
+    _carry_out: ClassVar[dict[type[Any], Callable[..., None]]] = {
+        Start: _start,
+        Reject: _reject,
+        Stop: _stop,
+        Release: _release,
+        Wake: _wake,
+        Drain: _drain,
+        Undrain: _drain,
+    }

@@ -1,0 +1,106 @@
+"""What policies see of a session: everything that is true, and nothing that they could change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import Attempt, Running
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import When
+from rebat.models.checkpoint import Checkpointing, Remaining
+from rebat.policies.base import Submission
+from rebat.session.board import Board
+from rebat.session.claims import Claims
+from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
+from rebat.session.resubmission import Registry
+
+
+class MachineView:
+    """The nodes one by one; see ``policies.base.Machine``."""
+
+    def __init__(self, board: Board, claims: Claims) -> None:
+        self._board, self._claims = board, claims
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes, up or down."""
+        return self._claims.n_nodes
+
+    @property
+    def free(self) -> npt.NDArray[np.bool_]:
+        """Usable, and not held."""
+        return self._claims.free
+
+    @property
+    def down(self) -> npt.NDArray[np.bool_]:
+        """Failed."""
+        return self._claims.down.copy()
+
+    @property
+    def drained(self) -> npt.NDArray[np.bool_]:
+        """Taken out of service."""
+        return self._claims.drained.copy()
+
+    @property
+    def uptime_us(self) -> npt.NDArray[np.int64]:
+        """How long each node has been up; 0 for one that is down."""
+        up_us = self._board.now_us - self._claims.up_since_us
+        return np.where(self._claims.down, 0, up_us)
+
+
+class SessionView:
+    """The view of ``policies.base.View``; one object for the whole session."""
+
+    def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
+        self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
+        self.machine = MachineView(board, claims)
+        self.queue: Mapping[str, Attempt] = MappingProxyType(jobs.queue)
+        self.running: Mapping[str, Running] = MappingProxyType(jobs.running)
+        self.stopping: Mapping[str, Stopping] = MappingProxyType(jobs.stopping)
+        self.scheduled: Mapping[str, Scheduled] = MappingProxyType(jobs.scheduled)
+        self.waiting: Mapping[str, Waiting] = MappingProxyType(jobs.waiting)
+
+    @property
+    def now_us(self) -> int:
+        """The date."""
+        return self._board.now_us
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the machine, up or down."""
+        return self._claims.n_nodes
+
+    @property
+    def n_up(self) -> int:
+        """Nodes that are up."""
+        return self._claims.n_nodes - self._claims.n_down
+
+    @property
+    def n_free(self) -> int:
+        """Nodes that are usable and hold no attempt."""
+        return self._claims.n_free
+
+    def job(self, job_id: str) -> Submission:
+        """What the user said of a job."""
+        return self._registry.submissions[job_id]
+
+    def checkpointing(self, attempt_id: str) -> Checkpointing | None:
+        """How an attempt checkpoints; None if it does not."""
+        return self._registry.work[attempt_id].checkpointing
+
+    def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
+        """What a running attempt would keep, and how long the stop would wait."""
+        ran_us = self._board.now_us - self._jobs.running[attempt_id].start_us
+        return self._registry.after_stop(attempt_id, ran_us, when)
+
+    def walltime_after_us(self, attempt_id: str, remaining: Remaining) -> int:
+        """The walltime of what remains."""
+        return self._registry.walltime_after_us(attempt_id, remaining)
+
+    def obstacle(self, nodes: NodeSet) -> int:
+        """The first of these nodes that is not usable and free; -1 if all are."""
+        return self._claims.obstacle(nodes)
