@@ -207,7 +207,8 @@ def _client(workers: int, address: str | None) -> Iterator[Any]:
         return
     with _out_of_reach():
         cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None,
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
         )  # fmt: skip
     with cluster, Client(cluster, set_as_default=False) as client:
