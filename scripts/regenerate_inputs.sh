@@ -10,3 +10,4 @@ for spec in mira intrepid torus:8,8,8,8 flat:4; do
     $rebat platform generate "$spec" -o "platforms/$name.xml"
     $rebat platform generate "$spec" --zero-latency -o "platforms/$name-zero-latency.xml"
 done
+$rebat platform generate flat:128 --zero-latency -o platforms/flat-128-zero-latency.xml

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,37 @@ def test_a_job_killed_at_its_walltime_counts_as_far_as_it_runs(tmp_path) -> None
     instance = read_instance(path, None, None)
     assert instance.times.tolist() == [6_000_000]
     assert instance.failures.tolist() == [[0]]
+
+
+def test_jobs_larger_than_the_machine_are_told(tmp_path) -> None:
+    told = "2 of 5 jobs are larger than the 2 nodes and left out"
+    result = CliRunner().invoke(bound, [TOY, "--nodes", "2"], catch_exceptions=False)
+    assert result.stdout.splitlines()[1] == told
+    assert result.stderr == f"rebat: warning: {told}\n"
+    whole = CliRunner().invoke(bound, [TOY], catch_exceptions=False)
+    assert "left out" not in whole.output
+
+
+INTERRUPTED = """
+import os, signal, threading
+from rebat.kernels.resilient import makespans
+
+def play(failures):
+    makespans("R-LIST-0", [1], [1], [0], [failures], n_procs=1, threads=THREADS)
+
+play(1)
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    play(10**12)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_makespan_of_half_a_day_can_be_interrupted(threads: int) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.replace("THREADS", str(threads))],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert (made.stdout, made.stderr) == ("interrupted\n", "")

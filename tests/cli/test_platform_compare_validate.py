@@ -143,7 +143,8 @@ def test_bad_comparisons(capsys) -> None:
     refused(capsys, "b.csv:1", "compare", "a.csv", "b.csv")
     refused(capsys, "absent.csv", "compare", "absent.csv", "a.csv")
     refused(capsys, "several rows", "compare", "a.csv", "twice.csv")
-    refused(capsys, "--tolerance", "compare", "a.csv", "a.csv", "--tolerance", "-1")
+    for tolerance in ("-1", "nan", "inf", "1e999"):
+        refused(capsys, "--tolerance", "compare", "a.csv", "a.csv", "--tolerance", tolerance)
     refused(capsys, "0 job tables", "compare", "a.csv", ".")
 
 
@@ -174,6 +175,21 @@ def test_the_machine_comes_from_option_or_workload(capsys) -> None:
     assert status("validate", "a.csv", "--nodes", "7", "--workload", str(TOY)) == 1
     assert status("validate", "a.csv", "--workload", str(TOY)) == 0
     assert "a node that the machine has not: 2" in capsys.readouterr().out
+
+
+def test_a_kill_is_an_end_where_the_scheduler_gives_jobs_up(capsys) -> None:
+    """No job was run again and no failure is known: only the run's folder or the user can tell."""
+    killed = {"final_state": "COMPLETED_KILLED", "success": "0"}
+    text = edited(without(toy_csv(), "2", "3", "2#1", "3#1"), "4", **killed)
+    Path("b.csv").write_text(text)
+    assert status("validate", "b.csv") == 0
+    assert status("validate", "b.csv", "--resubmits") == 1
+    assert "line 4: job w0!4 was killed, and not run again" in capsys.readouterr().out
+    Path("run").mkdir()
+    Path("run/jobs.csv").write_text(text)
+    Path("run/rebat_jobs.csv").touch()
+    assert status("validate", "run") == 1
+    assert status("validate", "run", "--gives-up") == 0
 
 
 def test_bad_validations(capsys) -> None:

@@ -120,12 +120,29 @@ def test_rejected_jobs_are_told(tmp_path: Path, capsys) -> None:
     assert "jobs rejected" in captured.out
 
 
-def test_failures_that_stop_before_the_jobs_do_are_told(tmp_path: Path, capsys) -> None:
-    main(
-        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "--mtbf", "1h",
-         "--horizon", "5", "--out", str(tmp_path / "out")]
-    )  # fmt: skip
-    assert "raise --horizon" in capsys.readouterr().err
+def outages(out: Path) -> list[float]:
+    """Dates of the failures of a run."""
+    lines = (out / "baseline" / "node_events.csv").read_text().splitlines()[1:]
+    return [float(line.split(",")[0]) for line in lines if ",failed," in line]
+
+
+def test_failures_are_drawn_as_far_as_the_simulation_goes(tmp_path: Path) -> None:
+    """On eight nodes with a downtime of an hour all would be down one day, long after the end."""
+    for name, *options in (("all", "1h"), ("many", "10s", "--downtime", "5s")):
+        out = tmp_path / name
+        main(["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "--mtbf", *options,
+              "--out", str(out)])  # fmt: skip
+        rows = (out / "baseline" / "jobs.csv").read_text().splitlines()[1:]
+        ends = [float(row.split(",")[10]) for row in rows]
+        assert all(date <= max(ends) for date in outages(out))
+    assert outages(out)
+
+
+def test_no_failure_after_the_horizon(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    main(["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "--mtbf", "10s",
+          "--downtime", "1s", "--horizon", "5", "--out", str(out)])  # fmt: skip
+    assert sum(date > 5 for date in outages(out)) <= 1  # the first beyond it still counts
 
 
 def test_axes_are_listed(capsys) -> None:

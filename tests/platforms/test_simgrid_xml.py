@@ -164,3 +164,10 @@ def test_bad_files_are_told_with_their_name(tmp_path: Path, name: str) -> None:
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="absent"):
         read_platform(tmp_path / "absent.xml")
+
+
+def test_zero_latency_files_take_no_time_at_all() -> None:
+    """With 1e6 GBps a byte moves Batsim's clock, and one instant falls apart."""
+    for path in sorted((ROOT / "platforms").glob("*-zero-latency.xml")):
+        text = path.read_text()
+        assert 'bw="1e30GBps"' in text and 'bandwidth="1e30GBps"' in text, path.name

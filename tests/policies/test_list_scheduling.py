@@ -54,7 +54,7 @@ def test_a_conservative_plan_never_delays_a_queued_job_that_no_failure_touched(
     workload, events
 ) -> None:
     session = Session(Scheduler(Watched(), Requeue()))
-    Engine(workload, machine_events=events).run(session.handle)
+    Engine(workload, events=events).run(session.handle)
 
 
 @settings(max_examples=100, deadline=None)

@@ -88,9 +88,6 @@ WRONG = {
     ),
     "starts no id": ("yield Start(next(iter(view.queue.values())))", "whose attempt_id is Attempt"),
     "names no nodes": ("yield Start(next(iter(view.queue)), [0])", r"whose nodes is \[0\]"),
-    "names absent nodes": (
-        "yield Start(next(iter(view.queue)), NodeSet.of([9]))", "nodes 9 of a machine of 8",
-    ),
     "raises": ("return [1 / 0]", r"mine\.py:14: Mine\.plan at 0 s: ZeroDivisionError: "),
     "raises late": (
         "\n        if view.now_us: self.lost\n        yield from map(Start, [*view.queue][:1])",

@@ -29,7 +29,8 @@ def test_every_recorded_message_is_understood_and_said_again(shared: Path) -> No
             if line["dir"] == "batsim->sched":
                 message = decode_message(raw)
                 assert decode_message(encode_message(message)) == message
-                assert not any(isinstance(event, e.Notified) for event in message.events)
+                others = {v.kind for v in message.events if isinstance(v, e.Notified)}
+                assert others <= ({"drain", "undrain"} if "generic" in path.name else set())
             else:
                 reply = decode_reply(raw)
                 assert decode_reply(encode_reply(reply)) == reply

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent, in_order, read_events
+from rebat.report.attempts import split_attempt
 from rebat.report.batsim_csv import jobs_csv
 from rebat.report.batsim_files import REQUIRED, JobRecord, read_jobs
+from rebat.report.findings import KINDS, Reference
 from rebat.report.sweep import sweep
-from rebat.report.validate import KINDS, Reference, split_attempt, validate
+from rebat.report.validate import validate
 from rebat.workloads.batsim_json import read_workload
 from tests.report.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without
 from tests.scenarios import failures, run, workloads
@@ -36,7 +38,7 @@ def moved(job_id: str, start: float, end: float, submit: float = 0) -> str:
     return edited(
         toy_csv(), job_id, starting_time=f"{start}", finish_time=f"{end}",
         execution_time=f"{end - start}", waiting_time=f"{start - submit}",
-        turnaround_time=f"{end - submit}",
+        turnaround_time=f"{end - submit}", stretch=f"{(end - submit) / (end - start)}",
     )  # fmt: skip
 
 
@@ -75,15 +77,73 @@ MUTATIONS = {
     "the first attempt is missing": (lambda: without(toy_csv(), "3"), {"lost", "attempts"}),
     "an attempt is skipped": (lambda: edited(toy_csv(), "3#1", job_id="3#2"), {"attempts"}),
     "resubmitted after success": (
-        lambda: edited(toy_csv(), "3", final_state="COMPLETED_SUCCESSFULLY"), {"attempts"},
+        lambda: edited(toy_csv(), "3", final_state="COMPLETED_SUCCESSFULLY", success="1"),
+        {"attempts", "run time"},
+    ),
+    "half the run, yet a success": (lambda: moved("4", 11, 16), {"run time"}),
+    "half the run of a resubmission": (lambda: moved("2#1", 6, 8.5, submit=1), {"run time"}),
+    "a longer run than the profile's": (lambda: moved("4", 11, 21.005), {"run time"}),
+    "killed after its end": (
+        lambda: without(edited(moved("3", 0, 10.005), "3", final_state="COMPLETED_KILLED"), "1"),
+        {"run time", "dead node", "overlap", "attempts", "lost"},
+    ),
+    "the last resubmission is deleted": (lambda: without(toy_csv(), "3#1"), {"attempts"}),
+    "all resubmissions are deleted": (lambda: without(toy_csv(), "2#1", "3#1"), {"attempts"}),
+    "killed without a failure": (
+        lambda: edited(toy_csv(), "4", final_state="COMPLETED_KILLED", success="0"), {"attempts"},
+    ),
+    "a success without success": (lambda: edited(toy_csv(), "4", success="0"), {"state"}),
+    "a failure with success": (
+        lambda: edited(toy_csv(), "4", final_state="COMPLETED_KILLED"), {"attempts", "state"},
+    ),
+    "failed without a reason": (
+        lambda: edited(toy_csv(), "4", final_state="COMPLETED_FAILED", success="0"), {"state"},
+    ),
+    "ended at a walltime not reached": (
+        lambda: edited(toy_csv(), "4", final_state="COMPLETED_WALLTIME_REACHED", success="0"),
+        {"state"},
+    ),
+    "ended at no walltime": (
+        lambda: edited(toy_csv(), "4", final_state="COMPLETED_WALLTIME_REACHED", success="0",
+                       requested_time="-1.000000"), {"state", "request"},
+    ),
+    "another walltime than the workload's": (
+        lambda: edited(toy_csv(), "4", requested_time="11.010000"), {"request"},
+    ),
+    "no walltime, the workload has one": (
+        lambda: edited(toy_csv(), "4", requested_time="-1.000000"), {"request"},
+    ),
+    "another profile than the workload's": (
+        lambda: edited(toy_csv(), "4", profile="8s"), {"request"},
+    ),
+    "a wrong stretch": (lambda: edited(toy_csv(), "4", stretch="2.100004"), {"times"}),
+    "a stretch of a job that ran": (lambda: edited(toy_csv(), "4", stretch="-1.000000"), {"times"}),
+    "a node twice": (lambda: edited(toy_csv(), "4", allocated_resources="0-5 2"), {"node twice"}),
+    "a node twice, for another": (
+        lambda: edited(toy_csv(), "4", allocated_resources="0-4 4"), {"node twice", "size"},
     ),
 }  # fmt: skip
+
+NAMED = (
+    "half the run, yet a success", "half the run of a resubmission",
+    "the last resubmission is deleted", "killed without a failure", "a success without success",
+    "another walltime than the workload's", "a wrong stretch", "a node twice",
+)  # fmt: skip
+"""Corruptions of a single row: the one finding names its job."""
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_every_way_to_break_a_table_is_found(tmp_path: Path, name: str) -> None:
     mutate, expected = MUTATIONS[name]
     assert kinds(tmp_path, mutate()) == expected
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_finding_names_the_job(tmp_path: Path, name: str) -> None:
+    mutate, _ = MUTATIONS[name]
+    (finding,) = validate(table(tmp_path, mutate()), TOY_REFERENCE)
+    of = {"half the run of a resubmission": "2#1", "the last resubmission is deleted": "3"}
+    assert f"job w0!{of.get(name, '4')}" in finding.text
 
 
 def test_every_kind_has_a_mutation() -> None:
@@ -132,7 +192,9 @@ RECORDED = {
     "conservative_bf_250": 128, "easy_bf_250": 128, "dyn_full": 4, "dyn_requeue": 4, "dyn_same": 4,
     "dyn_submitter": 4, "kill_basic": 4, "kill_exec_same_msg_flat": 4, "kill_killer": 4,
     "kill_killer2": 4, "py_fault": 4, "walltime": 4, "events_filler": 4, "events_filler_flat": 4,
-    "events_unavail_running": 4,
+    "events_unavail_running": 4, "generic_events": 10, "migrate_resize": 4, "moldable_start": 4,
+    **{f"ties_{run}_{policy}": nodes for policy in ("sfsj", "h322")
+       for run, nodes in ((701, 10), (703, 4), (704, 32), (706, 32), (707, 4), (709, 32))},
 }  # fmt: skip
 ON_DEAD_NODES = {
     "events_filler": ["3", "4", "6"], "events_filler_flat": ["4", "6"],

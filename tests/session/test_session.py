@@ -12,7 +12,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.policies.base import Interrupt, Reject, Requeue, Start
-from rebat.policies.presets import preset
+from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
@@ -211,3 +211,57 @@ def test_the_program_plans_while_what_is_killed_still_holds_its_nodes(passes, de
     ))  # fmt: skip
     say(session, 0, submitted("1", 3), submitted("2", 4), submitted("3", 1, walltime=90))
     assert kinds(say(session, 5, failed(5, "0"))) == ["KillJobs", *decided]
+
+
+COMPOSED = {"w0": {"d": {"type": "composed", "seq": ["p"]}, "p": {"type": "delay", "delay": 20}}}
+
+
+def begun_composed(**config: bool) -> Session:
+    session = Session(preset("baseline").make())
+    config = {"dynamic-jobs-enabled": True} | config
+    say(session, 0, e.SimulationBegan(
+        at_us=0, n_nodes=4, config=config, profiles=COMPOSED, workloads={},
+    ))  # fmt: skip
+    say(session, 0, submitted("1"))
+    say(session, 5, failed(5, "1"))
+    return session
+
+
+def test_a_composed_profile_is_resubmitted_under_the_name_that_batsim_loaded() -> None:
+    """Batsim 4.2.1 takes the registration of a composed profile, and dies when a job runs it."""
+    session = begun_composed(**{"profile-reuse-enabled": True})
+    again = say(session, 5, completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1"))
+    assert kinds(again) == ["RegisterJob", "ExecuteJob"]
+    assert again[0].job["profile"] == "d"
+
+
+def test_a_composed_profile_that_batsim_forgets_is_an_error_that_names_the_option() -> None:
+    session = begun_composed()
+    with pytest.raises(InputError, match=r"w0!1: .*--enable-profile-reuse"):
+        say(session, 5, completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1"))
+
+
+@pytest.mark.parametrize("policy", ["baseline", "easy", "greedy", "r-list-1", "r-list-q"])
+@pytest.mark.parametrize("placement", ["any", "named"])
+def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placement) -> None:
+    """Somebody else holds what the plan believes to be free, for a while."""
+    session = begun(preset(f"{policy}:placement={placement}").make(), strict=False)
+    others = NodeSet.parse("0-3")
+    session._pool.take(others, 99)
+    assert say(session, 1, submitted("1", at=to_us(1)), submitted("2", at=to_us(1))) == ()
+    assert len(session.ledger.refusals) >= 2
+    session._pool.release(others)
+    assert {d.job_id for d in say(session, 2)} == {"w0!1", "w0!2"}
+
+
+@pytest.mark.parametrize("policy", sorted(PRESETS))
+def test_a_node_repaired_and_failed_again_at_one_date_is_down(policy) -> None:
+    """Batsim tells the repair first; a job must not be started on the node."""
+    session = begun(preset(policy).make(), n_nodes=2)
+    say(session, 0, submitted("1"))
+    say(session, 1, failed(1, "0"))
+    say(session, 1, completed("1", 1, "0-1", "COMPLETED_KILLED"), killed(1, "1"))
+    back = e.NodesRejuvenated(at_us=to_us(4), nodes=NodeSet.of([0]))
+    assert say(session, 4, back, failed(4, "0")) == ()
+    back = e.NodesRejuvenated(at_us=to_us(30), nodes=NodeSet.of([0]))
+    assert kinds(say(session, 30, back)) == ["ExecuteJob"]

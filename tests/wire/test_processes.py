@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,8 +28,8 @@ DYNAMIC = ["--enable-dynamic-jobs", "--acknowledge-dynamic-jobs", "--enable-prof
 
 
 def free_port() -> int:
-    with zmq.Context() as context, context.socket(zmq.REP) as socket:
-        return socket.bind_to_random_port("tcp://127.0.0.1")
+    with zmq.Context() as context, context.socket(zmq.REP) as peer:
+        return peer.bind_to_random_port("tcp://127.0.0.1")
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +112,21 @@ def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:
     assert (tmp_path / "sim_jobs.csv").read_bytes() == expected
 
 
+@pytest.mark.parametrize("command", [["serve", "--endpoint"], ["simulate", "-w", "x.json", "-s"]])
+def test_a_port_that_cannot_be_is_refused(command, inputs) -> None:
+    """ZeroMQ would take 99999 for 34463."""
+    command = [str(inputs / "w.json") if word == "x.json" else word for word in command]
+    done = subprocess.run(
+        [*REBAT, *command, "tcp://127.0.0.1:99999"],
+        capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "port 99999" in done.stderr
+
+
 def test_a_port_in_use_is_told() -> None:
-    with zmq.Context() as context, context.socket(zmq.REP) as socket:
-        port = socket.bind_to_random_port("tcp://127.0.0.1")
+    with zmq.Context() as context, context.socket(zmq.REP) as peer:
+        port = peer.bind_to_random_port("tcp://127.0.0.1")
         done = subprocess.run(
             [*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}"],
             capture_output=True, text=True, check=False, timeout=30,
@@ -129,20 +142,120 @@ def test_a_peer_killed_in_mid_conversation_ends_serve_with_its_record_intact(
     port, record = free_port(), tmp_path / "talk.jsonl"
     serve = [*REBAT, "serve", "-p", "sfsj", "--endpoint", f"tcp://127.0.0.1:{port}"]
     peer = [*REBAT, "simulate", "-w", str(inputs / "w.json"), "-s", f"tcp://127.0.0.1:{port}"]
-    with process(*serve, "--timeout", "2s", "--record", str(record)) as server:
+    with process(*serve, "--record", str(record)) as server:
         with process(*peer, "-e", str(tmp_path / "never")) as simulator:
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
-                if record.exists() and len(record.read_bytes().splitlines()) > 40:
-                    break
-                time.sleep(0.005)
+            wait_for(record)
             os.kill(simulator.pid, signal.SIGKILL)
-        _, told = server.communicate(timeout=30)
+        _, told = server.communicate(timeout=10)  # at once: its patience is 10 minutes
         assert server.returncode == 2
-    assert "vanished" in told
+    assert "the simulator closed the connection; the simulation had not ended: at " in told
+    assert "it was killed" in told
     assert "Traceback" not in told
     assert len(list(read_recording(record))) > 40
     assert not list(tmp_path.glob("never*"))
+
+
+def wait_for(record: Path, lines: int = 40) -> None:
+    """Until a conversation is under way."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if record.exists() and len(record.read_bytes().splitlines()) > lines:
+            return
+        time.sleep(0.005)
+    raise AssertionError("the conversation did not get under way")
+
+
+def test_a_scheduler_killed_in_mid_conversation_ends_simulate(inputs, tmp_path) -> None:
+    port, record = free_port(), tmp_path / "talk.jsonl"
+    serve = [*REBAT, "serve", "-p", "sfsj", "--endpoint", f"tcp://127.0.0.1:{port}"]
+    peer = [*REBAT, "simulate", "-w", str(inputs / "w.json"), "-s", f"tcp://127.0.0.1:{port}"]
+    with (
+        process(*serve, "--record", str(record)) as server,
+        process(*peer, "-e", str(tmp_path / "never")) as simulator,
+    ):
+        wait_for(record)
+        os.kill(server.pid, signal.SIGKILL)
+        _, told = simulator.communicate(timeout=10)
+        assert simulator.returncode == 2
+    assert "the scheduler closed the connection" in told
+    assert "Traceback" not in told
+    assert not list(tmp_path.glob("never*"))
+
+
+@contextmanager
+def batsim(port: int):
+    """Batsim's end of the wire in the hand of a test: says events, gives the reply's."""
+    with zmq.Context() as context, context.socket(zmq.REQ) as peer:
+        peer.setsockopt(zmq.LINGER, 0)
+        peer.connect(f"tcp://127.0.0.1:{port}")
+
+        def say(*events: tuple[str, dict]) -> list[dict]:
+            told = [{"timestamp": 0, "type": kind, "data": data} for kind, data in events]
+            peer.send_json({"now": 0, "events": told})
+            assert peer.poll(20_000), "no reply"
+            return peer.recv_json()["events"]
+
+        yield say
+
+
+BEGIN = (
+    "SIMULATION_BEGINS",
+    {"nb_compute_resources": 4, "config": {"dynamic-jobs-enabled": True},
+     "profiles": {"w0": {"d": {"type": "delay", "delay": 9}}}},
+)  # fmt: skip
+
+
+def arrives(name: str, res: int = 1) -> tuple[str, dict]:
+    job = {"id": f"w0!{name}", "res": res, "walltime": 20, "profile": "d", "subtime": 0}
+    return "JOB_SUBMITTED", {"job_id": f"w0!{name}", "job": job}
+
+
+OWN = """
+from rebat.policies.base import NodeSet, Requeue, Start
+
+
+class Careless(Requeue):
+    def plan(self, view, changes):
+        return [Start(attempt.id, NodeSet.of([99])) for attempt in changes.arrived]
+"""
+
+
+def test_a_batsim_that_deadlocks_is_told_with_what_was_refused(tmp_path) -> None:
+    """Batsim then ends with exit status 0, and says nothing."""
+    (tmp_path / "own.py").write_text(OWN)
+    port = free_port()
+    policy = f"{tmp_path / 'own.py'}:Careless"
+    with process(*REBAT, "serve", "-p", policy, "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+        with batsim(port) as say:
+            say(BEGIN)
+            assert say(arrives("1")) == []
+        _, told = server.communicate(timeout=10)
+        assert server.returncode == 2
+    assert "refused at 0.000000 s: w0!1 node 99 is not up and free" in told
+    assert "0 jobs run and 1 wait, 1 proposals were refused (Batsim deadlocked" in told
+
+
+def test_strangers_on_the_port_neither_end_nor_wedge_a_simulation() -> None:
+    port = free_port()
+    with (
+        process(*REBAT, "serve", "-p", "sfsj", "--endpoint", f"tcp://127.0.0.1:{port}") as server,
+        batsim(port) as say,
+        zmq.Context() as context,
+    ):
+        say(BEGIN)
+        with socket.create_connection(("127.0.0.1", port)) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+        for kind, parts in ((zmq.REQ, [b"{}"]), (zmq.DEALER, [b"\xff" * 500]), (zmq.DEALER, [b""])):
+            with context.socket(kind) as stranger:
+                stranger.setsockopt(zmq.LINGER, 500)
+                stranger.connect(f"tcp://127.0.0.1:{port}")
+                stranger.send_multipart(parts)
+                assert not stranger.poll(200), "a stranger was answered"
+        assert [event["type"] for event in say(arrives("1", 4))] == ["EXECUTE_JOB"]
+        say(("SIMULATION_ENDS", {}))
+        _, told = server.communicate(timeout=10)
+        assert server.returncode == 0
+    assert told.count("another peer than the simulator was passed over") >= 3
 
 
 def test_nonsense_from_the_peer_ends_serve_with_one_line() -> None:
@@ -150,11 +263,11 @@ def test_nonsense_from_the_peer_ends_serve_with_one_line() -> None:
     with (
         process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server,
         zmq.Context() as context,
-        context.socket(zmq.REQ) as socket,
+        context.socket(zmq.REQ) as peer,
     ):
-        socket.setsockopt(zmq.LINGER, 0)
-        socket.connect(f"tcp://127.0.0.1:{port}")
-        socket.send(b'{"now": 0, "events": [{"timestamp": 0, "type": "JOB_KILLED"}]}')
+        peer.setsockopt(zmq.LINGER, 0)
+        peer.connect(f"tcp://127.0.0.1:{port}")
+        peer.send(b'{"now": 0, "events": [{"timestamp": 0, "type": "JOB_KILLED"}]}')
         _, told = server.communicate(timeout=30)
         assert server.returncode == 2
     assert "message 1 of the peer" in told

@@ -14,9 +14,15 @@ from rebat.campaign.conversation import replay, session_for
     [
         ("conservative_bf_250", "batsched-conservative"),
         ("easy_bf_250", "batsched-easy"),
+        ("generic_events", "sfsj"),
+        *(
+            (f"ties_{number}_{policy}", policy)
+            for number in (701, 703, 704, 706, 707, 709)
+            for policy in ("sfsj", "h322")
+        ),
     ],
 )
-def test_our_presets_answer_as_batsched_did(shared: Path, recording: str, policy: str) -> None:
+def test_our_presets_answer_as_was_recorded(shared: Path, recording: str, policy: str) -> None:
     path = shared / "transcripts" / f"{recording}.jsonl"
     assert list(replay(path, lambda _: session_for(policy, {}, strict=True))) == []
 

@@ -93,6 +93,12 @@ def test_what_batsim_takes_is_taken(tmp_path, content, field, expected):
     assert getattr(read_workload(saved(tmp_path, content)).jobs[0], field) == expected
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    path = saved(tmp_path, document())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read_workload(path).jobs) == 1
+
+
 def test_profiles_that_need_a_network_are_not_refused_at_reading(tmp_path):
     profiles = {"p": {"type": "parallel", "cpu": [1], "com": [0]}}
     assert read_workload(saved(tmp_path, document(profiles=profiles))).profiles == profiles

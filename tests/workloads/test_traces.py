@@ -95,6 +95,26 @@ def test_sizes_cap_and_what_is_dropped(tmp_path):
     assert "1 job larger than the machine of 16 nodes: kept" in read_swf(path).notes
 
 
+def test_every_count_is_of_what_was_selected(tmp_path):
+    """What was dropped or raised outside the selection counts for nothing."""
+    outside = [row(20, 900, run=0), row(21, 901, status=2), row(22, 902, run=99), row(23, 1, run=0)]
+    inside = [row(1, 0), row(2, 10, run=99), row(3, 11, run=0), row(4, 12, status=3), row(5, 13)]
+    path = swf(tmp_path, *outside, *inside)
+    told = (
+        "1 job dropped: records of partial executions (status 2, 3, 4)",
+        "1 job dropped: no run time or no nodes",
+        "1 job ran up to or over the walltime: it was raised to the run time + 1 s",
+    )
+    window = read_swf(path, first_s=5, last_s=900)
+    assert [job.id for job in window.jobs] == ["2", "5"]
+    assert window.notes == ("4 of 9 records selected: the counts are of these", *told)
+    first = read_swf(path, max_jobs=3)
+    assert [job.id for job in first.jobs] == ["1", "2", "5"]
+    assert first.notes[0] == "6 of 9 records selected: the counts are of these"
+    assert first.notes[2] == "2 jobs dropped: no run time or no nodes"
+    assert "selected" not in "".join(read_swf(path).notes)
+
+
 def test_months_windows_and_origins(tmp_path):
     day = 86400  # the header's start is 2 January 1970, so day 30 is 1 February, 0 h UTC
     path = swf(
@@ -159,6 +179,7 @@ def bad(name, lines, words, **options):
         bad("no start", [row(wait=-1)], ["start is not known"], months="1970-01", by="start"),
         bad("bad rule", [row()], ["overrun", "clamp, drop, keep, raise"], overrun="x"),
         bad("bad option", [row()], ["unknown trace option 'capp'", "cap, first_s"], capp=3),
+        bad("absurd machine", [row()], ["a machine of 1000000000000"], n_nodes=10**12),
         bad("bad cap", [row()], ["option cap: is 0", "at least 1"], cap=0),
     ],
 )
@@ -176,6 +197,40 @@ def test_a_machine_of_unknown_size_has_to_be_given(tmp_path):
     with pytest.raises(InputError, match="give n_nodes"):
         read_swf(path)
     assert read_swf(path, n_nodes=4).n_nodes == 4
+
+
+@pytest.mark.parametrize("size", ["0", "1000000000000000", "12345678901234567890", "99999999"])
+def test_an_absurd_machine_is_refused(tmp_path, size):
+    path = swf(tmp_path, row(), header=f"; MaxProcs: {size}\n")
+    with pytest.raises(InputError, match=rf"t\.swf: a machine of {size} nodes \(expected 1 to"):
+        read_swf(path)
+    assert read_swf(path, n_nodes=4).n_nodes == 4
+
+
+def test_an_unknown_size_leaves_the_other_one(tmp_path):
+    path = swf(tmp_path, row(), header="; MaxProcs: -1\n; MaxNodes: 8\n")
+    assert read_swf(path).n_nodes == 8
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_comments_of_any_age_are_passed_over(tmp_path, encoding):
+    path = tmp_path / "t.swf"
+    text = f"; Acknowledge: L\u00e4rs Malinowsky\n{HEADER}{row()}\n"
+    path.write_bytes(text.encode(encoding))
+    assert read_swf(path).n_nodes == 16
+    path.write_bytes(f"; MaxProcs: 7\n{row()}\n".encode("utf-8-sig"))
+    assert read_swf(path).n_nodes == 7  # a byte order mark before the first comment
+
+
+def test_what_is_no_text_is_no_trace(tmp_path):
+    path = tmp_path / "t.swf"
+    for data in (b"\xff\xfe;\x00 \x00", bytes(range(256))):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=r"t\.swf: is not a text file"):
+            read_swf(path)
+    path.write_bytes(f"{HEADER}{row()} \u00e4\n{row(2)[:-1]}\u00e4\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"t\.swf:5: field 18"):
+        read_swf(path)
 
 
 @given(st.lists(st.tuples(*[st.integers(1, 10**6)] * 4), min_size=1, max_size=20))
@@ -245,6 +300,12 @@ def test_a_bad_alcf_line_is_refused_with_its_place(tmp_path, change, words):
         read_alcf(path)
     for word in (str(path), *words):
         assert word in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path):
+    path = alcf(tmp_path, {})
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read_alcf(path).jobs) == 1
 
 
 def test_bad_alcf_files(tmp_path):

@@ -10,6 +10,7 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
+from rebat.core.units import to_s
 from rebat.policies.options import configure
 from rebat.protocol import batsim4
 from rebat.session.session import Session
@@ -54,6 +55,21 @@ class Conversation:
     def finished(self) -> bool:
         """Whether SIMULATION_ENDS was answered."""
         return self.session is not None and self.session.ended
+
+    def standing(self) -> str:
+        """Where the simulation stands, for whoever must be told that the peer is gone."""
+        session = self.session
+        if session is None:
+            return "the simulation had not begun"
+        waiting, running = len(session.queue), len(session.running)
+        text = (
+            f"the simulation had not ended: at {to_s(session.now_us):.6f} s {running} jobs run and "
+            f"{waiting} wait"
+        )
+        if session.ledger.refusals:
+            text += f", {len(session.ledger.refusals)} proposals were refused"
+        stuck = not running and not (session.statics_over and not waiting)
+        return text + (" (Batsim deadlocked, or was killed)" if stuck else " (it was killed?)")
 
 
 def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -> Session:

@@ -166,7 +166,8 @@ def _scenarios(failures: FailuresIn | None, where: str) -> list[FailureScenario 
         return [None]
     _distinct(failures.seeds, f"{where}.seeds")
     _check_seeds(failures.seeds, f"{where}.seeds")
-    horizon_s = _seconds(failures.horizon, f"{where}.horizon")
+    horizon = failures.horizon
+    horizon_s = None if horizon is None else _seconds(horizon, f"{where}.horizon")
     return [
         FailureScenario(failures.model, mtbf_s, downtime_s, seed, horizon_s)
         for mtbf_s in _seconds_each(failures.mtbf, f"{where}.mtbf")

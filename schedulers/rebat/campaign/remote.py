@@ -10,7 +10,6 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message
 from rebat.core.files import write_text
 from rebat.engine.engine import Engine, OnProgress
-from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
 from rebat.protocol import batsim4
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
@@ -41,12 +40,10 @@ def run_remote(
 
 def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) -> list[Path]:
     """PREFIX_jobs.csv and PREFIX_schedule.csv, as Batsim names and fills them."""
-    last_us = max((event.at_us for event in events), default=0)
-    outages = down_intervals([(e.at_us, e.available, e.nodes) for e in events], last_us)
-    down_us = sum(up - down for _, down, up in outages)
+    node_events = [(event.at_us, event.available, event.nodes) for event in events]
     files = {
         Path(f"{prefix}_jobs.csv"): jobs_csv(engine.ended),
-        Path(f"{prefix}_schedule.csv"): schedule_csv(engine.ended, engine.n_nodes, down_us),
+        Path(f"{prefix}_schedule.csv"): schedule_csv(engine.ended, engine.n_nodes, node_events),
     }
     for path, text in files.items():
         write_text(path, text)

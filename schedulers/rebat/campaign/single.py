@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +16,6 @@ from rebat.core.units import to_s
 from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.metrics.jobs import JobRow
-from rebat.metrics.platform import down_intervals
 from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.base import Policy
@@ -53,9 +52,10 @@ def simulate(
     preset: Runnable,
     *,
     n_nodes: int | None = None,
-    machine_events: Sequence[MachineEvent] = (),
+    machine_events: Iterable[MachineEvent] = (),
     measures: Measures | None = None,
     on_progress: OnProgress | None = None,
+    engine_options: EngineOptions | None = None,
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
@@ -66,9 +66,7 @@ def simulate(
     Abort
         When jobs can never start (more nodes asked for than will ever be up).
     """
-    engine = Engine(
-        workload, n_nodes=n_nodes, machine_events=machine_events, options=EngineOptions()
-    )
+    engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=engine_options)
     session = Session(preset.make(), preset.session)
     engine.run(session.handle, on_progress)
     summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures())
@@ -78,10 +76,10 @@ def simulate(
 def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> None:
     """Write a run's files; each is there whole or not at all."""
     n_nodes = result.summary.n_nodes
-    end_us = max((at for at, _, _ in result.ledger.node_events), default=0)
-    down_us = sum(up - down for _, down, up in down_intervals(result.ledger.node_events, end_us))
     write_text(folder / "jobs.csv", jobs_csv(result.jobs))
-    write_text(folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, down_us))
+    write_text(
+        folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
+    )
     write_text(folder / "rebat_jobs.csv", rows_csv(result.rows))
     write_text(folder / "node_events.csv", node_events_csv(result.ledger))
     summary = {

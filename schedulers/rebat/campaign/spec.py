@@ -33,7 +33,7 @@ class FailureScenario(msgspec.Struct, frozen=True):
     mtbf_s: float
     downtime_s: float
     seed: int
-    horizon_s: float
+    horizon_s: float | None = None
 
 
 class CheckpointModel(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     downtime: Durations = "1h"
     seeds: list[int] = msgspec.field(default_factory=lambda: [0])
     model: str = "authors"
-    horizon: Duration = 5e6
+    horizon: Duration | None = None
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import Measures, as_json, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
+from rebat.models.failures import DrawnEvents
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, identity
 from rebat.workloads.load import load_workload
@@ -75,9 +75,8 @@ def simulate_run(run: Run) -> RunResult:
     source = canonical(msgspec.to_builtins(spec.source))
     n_nodes = spec.nodes or _loaded(source, content).n_nodes
     drawn = spec.failures
-    events = [] if drawn is None else generate_events(
-        drawn.model, drawn.mtbf_s, drawn.downtime_s, n_nodes,
-        horizon_s=drawn.horizon_s, seed=drawn.seed,
+    events = () if drawn is None else DrawnEvents(
+        drawn.model, drawn.mtbf_s, drawn.downtime_s, n_nodes, drawn.horizon_s, drawn.seed
     )  # fmt: skip
     return simulate(
         _prepared(source, content, n_nodes, spec.checkpoint),

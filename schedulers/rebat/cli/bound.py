@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Instance(NamedTuple):
-    """Jobs and failure scenarios: times in `unit`, arrays as in ``models.silent_errors``."""
+    """Jobs and failure scenarios: times in `unit`, arrays as in ``models.silent_errors``.
+
+    ``too_large`` counts the jobs that fit no schedule and are left out.
+    """
 
     name: str
     unit: str
@@ -27,6 +30,7 @@ class Instance(NamedTuple):
     sizes: NDArray[np.int64]
     failures: NDArray[np.int64]
     released_together: bool
+    too_large: int = 0
 
 
 @click.command()
@@ -36,7 +40,8 @@ class Instance(NamedTuple):
 def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
     """Lower bounds on the makespan of WORKLOAD, and the ratios proved for R-LIST and R-SHELF.
 
-    WORKLOAD is any workload that 'rebat run' takes, or a job set of 'rebat makespan'. The bounds
+    WORKLOAD is any workload that 'rebat run' takes, or a job set of 'rebat makespan'; jobs larger
+    than the machine are left out, as they are rejected. The bounds
     are equations 5 and 6 of RR-9296: the longest chain of attempts of one job, and the total area
     over the nodes. As the proofs of propositions 1 and 2 use nothing else, ratio times bound is a
     guarantee.
@@ -46,6 +51,8 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
       rebat bound jobs.json --failures-of out/r-list-0
     """
     instance = read_instance(workload, nodes, failures_of)
+    if instance.too_large:
+        click.echo(f"rebat: warning: {_left_out(instance)}", err=True)
     for line in _lines(instance):
         click.echo(line)
 
@@ -105,16 +112,17 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
         sizes=np.array([job.n_nodes for job in kept], np.int64),
         failures=np.array([failures], np.int64),
         released_together=len({job.submit_us for job in kept}) == 1,
+        too_large=len(jobs.jobs) - len(kept),
     )
 
 
 def failed_attempts(run: Path) -> dict[str, int]:
     """Executions of each job in a run that came to their end before its last one."""
-    from rebat.report.batsim_files import SUCCESS, read_jobs
+    from rebat.report.batsim_files import FAILED, SUCCESS, read_jobs
 
     counts: dict[str, int] = {}
     for record in read_jobs(run).records:
-        if record.state in (SUCCESS, "COMPLETED_FAILED"):
+        if record.state in (SUCCESS, FAILED):
             job_id = record.job_id.partition("#")[0]
             counts[job_id] = counts.get(job_id, -1) + 1
     return counts
@@ -137,6 +145,7 @@ def _lines(instance: Instance) -> list[str]:
     titles = ("scenario", "failures", "(5) t_max(f)", "(6) A(f)/P", "L(f)", "R-LIST-0", "LJF")
     lines = [
         f"{instance.name}: {len(times)} jobs on {n_procs} nodes; times in {instance.unit}",
+        *([_left_out(instance)] if instance.too_large else []),
         _row(titles),
     ]
     greedy, reserving = 2 - 1 / n_procs, 3 - 4 / (n_procs + 1)
@@ -145,6 +154,14 @@ def _lines(instance: Instance) -> list[str]:
                       for ratio in (greedy, reserving)]  # fmt: skip
         lines.append(_row((scenario, count, chain, area, low, *guarantees)))
     return lines + _guarantees(greedy, reserving, instance.released_together)
+
+
+def _left_out(instance: Instance) -> str:
+    total = len(instance.times) + instance.too_large
+    return (
+        f"{instance.too_large} of {total} jobs are larger than the {instance.n_procs} nodes "
+        "and left out"
+    )
 
 
 def _row(cells: tuple[Any, ...]) -> str:

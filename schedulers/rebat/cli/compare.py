@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.cli.types import FOLDER
+from rebat.cli.types import FOLDER, FiniteRange
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ RUNS = click.Path(path_type=Path)
 @click.command()
 @click.argument("a", type=RUNS)
 @click.argument("b", type=RUNS)
-@click.option("--tolerance", type=click.FloatRange(min=0), default=1e-3, show_default=True, help="Times are the same up to so many seconds.")  # fmt: skip
+@click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Times are the same up to so many seconds.")  # fmt: skip
 @click.option("--allocations", is_flag=True, help="Compare also which nodes each job got.")
 @click.option("--out", type=FOLDER, help="Write differences.csv and a figure to this folder.")
 @click.option("--force", is_flag=True, help="Replace the earlier comparison that --out holds, as a whole.")  # fmt: skip

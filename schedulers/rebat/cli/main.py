@@ -12,6 +12,7 @@ import click
 
 from rebat import __version__
 from rebat.cli.interrupts import Interrupted, Terminated, interruptible
+from rebat.cli.once import OnceGroup
 from rebat.cli.output import silence, tell
 from rebat.core.errors import InputError, RebatError
 
@@ -71,7 +72,7 @@ def _told_in_our_way() -> Iterator[None]:
         raise RebatError(f"cannot write: {reason}") from None
 
 
-class LazyGroup(click.Group):
+class LazyGroup(OnceGroup):
     """A group that knows its commands by name and imports one when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

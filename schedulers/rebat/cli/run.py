@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from rebat.campaign.scenario import Scenario, prepared
 from rebat.campaign.single import Runnable, RunResult, simulate
 from rebat.cli.comparison_table import table_of
 from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
-from rebat.cli.output import say, tell, warn
+from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
 from rebat.cli.scenario_options import preparation_options
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_folder
 from rebat.core.jobs import Workload
-from rebat.core.units import format_duration, to_s
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import schedulers
@@ -36,7 +35,7 @@ from rebat.policies.presets import schedulers
 @click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
 @click.option("--failure-model", "model", default="authors", show_default=True, help="authors (the paper's own scenarios) or poisson.")  # fmt: skip
-@click.option("--horizon", type=DURATION, help="Draw failures up to this date (default: 5000000, the paper's, or twice the span of a longer workload).")  # fmt: skip
+@click.option("--horizon", type=DURATION, help="Draw no failure after this date (default: as far as the simulation goes).")  # fmt: skip
 @preparation_options
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
@@ -67,7 +66,7 @@ def run(
     measures = _measures(window, select)
     jobs = load_workload(workload)
     n_nodes = nodes or jobs.n_nodes
-    events = machine_events(options, n_nodes, jobs)
+    events = machine_events(options, n_nodes)
     jobs = prepared(jobs, options, n_nodes)
     tell_of_input(jobs, options, n_nodes)
     notes = {"notes": jobs.notes} if jobs.notes else {}
@@ -78,13 +77,12 @@ def run(
             "jobs": len(jobs.jobs),
             **notes,
         },
-        "machine_events": len(events),
         "options": {"nodes": n_nodes, "window": window, "select": select, **_plain(options)},
     }
     with atomic_folder(out, force) as folder, compiling_notice():
         done = run_each(presets, lambda p: _run_one(jobs, p, n_nodes, events, measures))
         write_comparison(folder, done, provenance)
-    _warn(done.results, options, jobs)
+    tell_of_results(done.results)
     for failure in done.failures:
         tell(f"rebat: error: {failure}")
     say(f"{table_of(done.results)}results in {out}", kept=f"the results are in {out}")
@@ -99,22 +97,9 @@ def _measures(window: str, select: str) -> Measures:
         return Measures(span, parse_selection(select))
 
 
-def _warn(results: Sequence[RunResult], options: Scenario, workload: Workload) -> None:
-    """Say what makes a comparison mean less than it seems to."""
-    makespan = max(result.summary.makespan_s for result in results)
-    drawn = options.mtbf is not None and options.failures is None
-    if drawn and makespan > horizon_s(options, workload):
-        end = format_duration(horizon_s(options, workload))
-        warn(
-            f"no failures after {end}, but jobs ran until "
-            f"{format_duration(makespan)}: raise --horizon"
-        )
-    tell_of_results(results)
-
-
-def machine_events(options: Scenario, n_nodes: int, workload: Workload) -> list[MachineEvent]:
+def machine_events(options: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
     """The failures that the options ask for: a file's, drawn ones, or none."""
-    from rebat.models.failures import generate_events
+    from rebat.models.failures import DrawnEvents
     from rebat.models.failures.events import check_alternation, read_events
 
     if options.failures is not None:
@@ -126,26 +111,13 @@ def machine_events(options: Scenario, n_nodes: int, workload: Workload) -> list[
         return events
     if options.mtbf is None:
         return []
-    return generate_events(
-        options.model, options.mtbf, options.downtime, n_nodes,
-        horizon_s=horizon_s(options, workload), seed=options.seed,
-    )  # fmt: skip
-
-
-PAPER_HORIZON_S = 5e6
-"""Up to here the node-stealing authors draw failures; longer workloads need more."""
-
-
-def horizon_s(options: Scenario, workload: Workload) -> float:
-    """How far failures are drawn: what was asked for, or far enough for the workload."""
-    if options.horizon is not None:
-        return options.horizon
-    last_us = max((job.submit_us for job in workload.jobs), default=0)
-    return max(PAPER_HORIZON_S, 2 * to_s(last_us))
+    return DrawnEvents(
+        options.model, options.mtbf, options.downtime, n_nodes, options.horizon, options.seed
+    )
 
 
 def _run_one(
-    workload: Workload, chosen: Runnable, n_nodes: int, events: Sequence[MachineEvent],
+    workload: Workload, chosen: Runnable, n_nodes: int, events: Iterable[MachineEvent],
     measures: Measures,
 ) -> RunResult:  # fmt: skip
     with simulation_bar(chosen.name, len(workload.jobs)) as on_progress:

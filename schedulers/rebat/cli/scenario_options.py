@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from rebat.cli.types import DURATION
+from rebat.cli.types import DURATION, FiniteRange
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -16,8 +16,8 @@ _PREPARATION = (
     click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True),
     click.option("--recovery-cost", type=DURATION, default="5min", show_default=True),
     click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="ceil", show_default=True, help="How eqs 1 and 2 round the number of checkpoints."),
-    click.option("--silent-errors", type=click.FloatRange(min=0), help="Draw silent errors at this rate per node and second: jobs then end COMPLETED_FAILED, and policies with silent_errors=retry run them again."),
-    click.option("--silent-error-probability", type=click.FloatRange(min=0, max=1, max_open=True), help="The same, by the probability that a job of the average area errs (q-bar of RR-9296, section 5.1)."),
+    click.option("--silent-errors", type=FiniteRange(min=0), help="Draw silent errors at this rate per node and second: jobs then end COMPLETED_FAILED, and policies with silent_errors=retry run them again."),
+    click.option("--silent-error-probability", type=FiniteRange(min=0, max=1, max_open=True), help="The same, by the probability that a job of the average area errs (q-bar of RR-9296, section 5.1)."),
 )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rebat.cli.types import DURATION, FILE
-from rebat.core.units import format_duration
+from rebat.core.errors import InputError
+from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.session.session import Session
@@ -40,6 +41,7 @@ def serve(
     from rebat.campaign.conversation import Conversation, session_for
     from rebat.policies.options import configure, parse_options
     from rebat.transport.recording import Recorder
+    from rebat.transport.zmq_link import PeerGone
     from rebat.transport.zmq_link import serve as serve_zmq
 
     given = parse_options(options_json, "--options")
@@ -50,6 +52,7 @@ def serve(
 
     conversation = Conversation(make)
     spans: list[float] = []
+    refused = Refusals()
 
     def answer(data: bytes) -> bytes:
         start = time.perf_counter()
@@ -57,19 +60,44 @@ def serve(
         spans.append(time.perf_counter() - start)
         if conversation.messages == 1:
             _warn_of_missing_flags(conversation.session)
+        refused.tell(conversation.session)
         return reply
 
     def bound(address: str) -> None:
-        click.echo(
-            f"rebat: {policy} waits at {address} for\n  {_launch_command(address)}", err=True
-        )
+        say(f"{policy} waits at {address} for\n  {_launch_command(address)}")
 
-    with Recorder(record) if record else nullcontext() as recorder:
-        serve_zmq(
-            endpoint, answer, conversation.finished,
-            timeout_s=timeout, record=recorder, on_bound=bound,
-        )  # fmt: skip
+    try:
+        with Recorder(record) if record else nullcontext() as recorder:
+            serve_zmq(
+                endpoint, answer, conversation.finished,
+                timeout_s=timeout, record=recorder, on_bound=bound, on_stray=say,
+            )  # fmt: skip
+    except PeerGone as error:
+        raise InputError(f"{error}; {conversation.standing()}") from None
     _report(conversation.session, spans)
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    click.echo(f"rebat: {text}", err=True)
+
+
+class Refusals:
+    """Tells of proposals that the session refused, as they come."""
+
+    MOST = 20
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def tell(self, session: Session | None) -> None:
+        """Say what was refused since the last call, up to ``MOST`` lines in all."""
+        refusals = session.ledger.refusals if session else []
+        for at_us, attempt, reason in refusals[self._told : self.MOST]:
+            say(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
+        if self._told < self.MOST < len(refusals):
+            say("refused: more, which are not listed")
+        self._told = len(refusals)
 
 
 def _launch_command(address: str) -> str:
@@ -84,10 +112,9 @@ def _launch_command(address: str) -> str:
 def _warn_of_missing_flags(session: Session | None) -> None:
     began = session.began if session else None
     if began is not None and not began.config.get("dynamic-jobs-enabled"):
-        click.echo(
-            "rebat: warning: Batsim runs without --enable-dynamic-jobs: jobs that a failure hits "
-            "cannot be resubmitted",
-            err=True,
+        say(
+            "warning: Batsim runs without --enable-dynamic-jobs: jobs that a failure hits cannot "
+            "be resubmitted"
         )
 
 
@@ -96,11 +123,8 @@ def _report(session: Session | None, spans: list[float]) -> None:
         return
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
-    click.echo(
-        f"rebat: {len(spans)} messages, {len(ledger.attempts)} attempts ended; decision time "
-        f"p50 {cuts[49] * 1e6:.0f} us, p99 {cuts[98] * 1e6:.0f} us, "
-        f"all {format_duration(sum(spans))}",
-        err=True,
+    say(
+        f"{len(spans)} messages, {len(ledger.attempts)} attempts ended, {len(ledger.refusals)} "
+        f"proposals refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
+        f"p99 {cuts[98] * 1e6:.0f} us, all {format_duration(sum(spans))}"
     )
-    for _, attempt, reason in ledger.refusals[:5]:
-        click.echo(f"rebat: refused: {attempt} {reason}", err=True)

@@ -20,13 +20,14 @@ from rebat.cli.types import DURATION, FILE, NODES
 @click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Tell it of each that it registered.")  # fmt: skip
 @click.option("--enable-profile-reuse", is_flag=True, help="Keep profiles whose last job ended.")  # fmt: skip
 @click.option("--forward-profiles-on-submission", is_flag=True, help="Send each job's profile with it.")  # fmt: skip
+@click.option("--forward-unknown-events", is_flag=True, help="Send events of types that Batsim does not know to the scheduler.")  # fmt: skip
 @click.option("--sched-cfg", default="", help="A text for the scheduler.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when the scheduler is silent for so long.")  # fmt: skip
 def simulate(
     workload: Path, platform: Path | None, nodes: int | None, events: Path | None, export: str,
     connect: str, enable_dynamic_jobs: bool, acknowledge_dynamic_jobs: bool,
-    enable_profile_reuse: bool, forward_profiles_on_submission: bool, sched_cfg: str,
-    timeout: float,
+    enable_profile_reuse: bool, forward_profiles_on_submission: bool,
+    forward_unknown_events: bool, sched_cfg: str, timeout: float,
 ) -> None:  # fmt: skip
     """Stand in for Batsim: run any Batsim 4 scheduler on the embedded engine.
 
@@ -41,30 +42,31 @@ def simulate(
     from rebat.campaign.remote import run_remote, write_batsim_files
     from rebat.cli.progress import compiling_notice, simulation_bar
     from rebat.engine.engine import Engine, EngineOptions
-    from rebat.models.failures.events import read_events
+    from rebat.models.failures.events import EventFile, read_event_file
     from rebat.transport.zmq_link import connect as connect_zmq
     from rebat.workloads.load import load_workload
 
     jobs = load_workload(workload)
-    machine_events = read_events(events) if events else []
+    external = read_event_file(events) if events else EventFile([])
     options = EngineOptions(
         dynamic_jobs=enable_dynamic_jobs,
         acknowledge_dynamic_jobs=acknowledge_dynamic_jobs,
         profile_reuse=enable_profile_reuse,
         forward_profiles=forward_profiles_on_submission,
+        forward_unknown_events=forward_unknown_events,
         sched_config=sched_cfg,
         workload_path=str(workload),
         list_resources=True,
     )
     n_nodes = nodes or (_hosts(platform) if platform else jobs.n_nodes)
-    engine = Engine(jobs, n_nodes=n_nodes, machine_events=machine_events, options=options)
+    engine = Engine(jobs, n_nodes=n_nodes, events=external.events, options=options)
     with (
         compiling_notice(),
         connect_zmq(connect, timeout_s=timeout) as ask,
         simulation_bar(jobs.name, len(jobs.jobs)) as on_progress,
     ):
         run_remote(engine, ask, on_progress)
-    for path in write_batsim_files(export, engine, machine_events):
+    for path in write_batsim_files(export, engine, external.machine_events):
         click.echo(f"wrote {path}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,30 @@ class DurationType(click.ParamType[float]):
         return seconds
 
 
+class FiniteRange(click.FloatRange):
+    """A number in a range: neither NaN, which every comparison passes, nor infinite."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"must be a finite number, not {value!r}", param, ctx)
+        return number
+
+
+class WorkloadOut(click.Path):
+    """A workload file to write, under a name that a reader knows; a pipe or device has any name."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        special = path.exists() and not path.is_file()
+        if not special and Path(path.name.removesuffix(".gz")).suffix.lower() != ".json":
+            self.fail(f"{path.name!r} must end in .json or .json.gz", param, ctx)
+        return path
+
+
 DURATION = DurationType()
 FILE = click.Path(path_type=Path, dir_okay=False)
+WORKLOAD_OUT = WorkloadOut(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=1)

@@ -11,7 +11,7 @@ import click
 from rebat.cli.types import DURATION, FILE, NODES
 
 if TYPE_CHECKING:
-    from rebat.report.validate import Finding
+    from rebat.report.findings import Finding
 
 
 @click.command()
@@ -20,16 +20,21 @@ if TYPE_CHECKING:
 @click.option("--workload", type=FILE, help="Workload of the run: every job must have its row.")
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's, if given).")  # fmt: skip
 @click.option("--slack", type=DURATION, default=None, help="How long a job may outlive its node or its walltime; for platforms with latency (default: not at all).")  # fmt: skip
+@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler runs again what it kills, so that a job cannot end with a kill (default: if it did so for some job, if --events are given, or if rebat made the run).")  # fmt: skip
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to print of each kind.")  # fmt: skip
 def validate(
     jobs: Path, events: Path | None, workload: Path | None, nodes: int | None,
-    slack: float | None, show: int,
+    slack: float | None, resubmits: bool | None, show: int,
 ) -> None:  # fmt: skip
     """Check JOBS, a jobs.csv of Batsim or rebat, or the folder of a run.
 
     Looks for two jobs on one node, jobs on dead nodes or outside the machine, wrong sizes, jobs
-    longer than their walltime, times that contradict each other, lost and doubled jobs. Exit
-    status 0: nothing found, 1: something found, 2: unreadable input.
+    longer than their walltime, run times, states and requests unlike the workload's, times that
+    contradict each other, lost and doubled jobs, killed ones never run again. Exit status 0:
+    nothing found, 1: something found, 2: unreadable input.
+
+    To a run with checkpoints or silent errors give the workload that 'rebat workload prepare'
+    writes.
 
     \b
     Example:
@@ -38,7 +43,8 @@ def validate(
     from rebat.core.units import to_us
     from rebat.models.failures.events import read_events
     from rebat.report.batsim_files import read_jobs
-    from rebat.report.validate import Reference, validate
+    from rebat.report.findings import Reference
+    from rebat.report.validate import validate
     from rebat.workloads.load import load_workload
 
     table = read_jobs(jobs)
@@ -48,6 +54,7 @@ def validate(
         events=read_events(events) if events else (),
         workload=known,
         slack_us=to_us(slack or 0),
+        resubmits=resubmits if resubmits is not None else _by_rebat(table.path),
     )
     findings = validate(table, reference)
     for line in _lines(findings, show):
@@ -57,8 +64,13 @@ def validate(
         raise SystemExit(1)
 
 
+def _by_rebat(jobs: Path) -> bool | None:
+    """True for a run of rebat's, which leaves no killed job; None where one cannot tell."""
+    return (jobs.parent / "rebat_jobs.csv").is_file() or None
+
+
 def _lines(findings: Sequence[Finding], show: int) -> list[str]:
-    from rebat.report.validate import KINDS
+    from rebat.report.findings import KINDS
 
     lines = []
     for kind, meaning in KINDS.items():

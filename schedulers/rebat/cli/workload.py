@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.types import DURATION, FILE, NODES, SEED
+from rebat.cli.scenario_options import preparation_options
+from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD_OUT
+from rebat.core.errors import InputError
 from rebat.core.units import format_duration
+
+if TYPE_CHECKING:
+    from rebat.campaign.scenario import Scenario
 
 
 @click.group()
 def workload() -> None:
-    """Import, generate and describe workloads (Batsim's JSON)."""
+    """Import, generate, prepare and describe workloads (Batsim's JSON)."""
 
 
 @workload.command(name="import")
 @click.argument("trace", type=FILE)
-@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 @click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep this month; may be repeated.")  # fmt: skip
 @click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Which date decides on the month.")  # fmt: skip
 @click.option("--tz", default="UTC", show_default=True, help="Time zone of the months and of dates without one.")  # fmt: skip
 @click.option("--nodes", "n_nodes", type=NODES, help="Nodes of the machine (default: what the trace says).")  # fmt: skip
+@click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Which number of nodes to believe first.")  # fmt: skip
 @click.option("--cap", type=NODES, help="Cut larger jobs to this size (the paper: 49000 on Mira).")  # fmt: skip
 @click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="Jobs that outran their walltime: raise it to run time + 1 s, cut the run, drop the job, or let Batsim kill it.")  # fmt: skip
 @click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="Jobs without walltime: run time + 1 s, no bound, or drop.")  # fmt: skip
 @click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Where time zero lies.")  # fmt: skip
+@click.option("--first", "first_s", type=DURATION, help="Keep submissions from here on, counted from time zero.")  # fmt: skip
+@click.option("--last", "last_s", type=DURATION, help="Keep submissions before this, counted from time zero.")  # fmt: skip
 @click.option("--max-jobs", type=NODES, help="Keep only the first so many jobs.")  # fmt: skip
 def import_(trace: Path, out: Path, **options: Any) -> None:
     """Turn a trace (SWF, or ALCF's DIM_JOB_COMPOSITE CSV; plain or .gz) into a workload.
@@ -49,7 +57,7 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @workload.command()
 @click.argument("name")
 @click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("-o", "--out", type=FILE, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 def generate(name: str, seed: int, out: Path) -> None:
     """Generate a workload: june-2017, march-2018, intrepid-june-2013 or synthetic.
 
@@ -65,6 +73,60 @@ def generate(name: str, seed: int, out: Path) -> None:
     made = GENERATORS[name](seed)
     write_workload(made, out)
     click.echo(f"{out}: {len(made.jobs)} jobs, {made.n_nodes} nodes")
+
+
+@workload.command()
+@click.argument("file", type=FILE, metavar="WORKLOAD")
+@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
+@preparation_options
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")
+@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")
+def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
+    """Write WORKLOAD as 'rebat run' runs it with the same options: checkpoints, silent errors.
+
+    A run of what is written, without these options, is the same run: under a real Batsim, and for
+    'rebat validate --workload'.
+
+    \b
+    Example:
+      rebat workload prepare june.json.gz --checkpoint young-daly --mtbf 1h -o june-1h.json.gz
+    """
+    import msgspec
+
+    from rebat.campaign.scenario import Scenario, prepared
+    from rebat.workloads.batsim_json import write_workload
+    from rebat.workloads.load import load_workload
+
+    scenario = Scenario(**options)
+    if scenario.mtbf is not None and scenario.checkpoint == "none":
+        raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
+    found = load_workload(file)
+    n_nodes = nodes or found.n_nodes
+    made = prepared(found, scenario, n_nodes)
+    if made is found:
+        expected = "--checkpoint, --silent-errors or --silent-error-probability"
+        raise InputError("nothing to prepare", str(file), expected)
+    note = f"prepared for {n_nodes} nodes: {_given(scenario)}"
+    write_workload(msgspec.structs.replace(made, n_nodes=n_nodes, notes=(*made.notes, note)), out)
+    click.echo(f"{out}: {len(made.jobs)} jobs, {n_nodes} nodes")
+
+
+def _given(scenario: Scenario) -> str:
+    """What was asked for, in words."""
+    texts = []
+    if scenario.checkpoint != "none":
+        texts.append(
+            f"{scenario.checkpoint} checkpoints, MTBF {scenario.mtbf:.12g} s, "
+            f"checkpoint {scenario.checkpoint_cost:.12g} s, "
+            f"recovery {scenario.recovery_cost:.12g} s, {scenario.checkpoint_rounding}"
+        )
+    if scenario.silent_errors is not None:
+        texts.append(f"silent errors at {scenario.silent_errors:g}, seed {scenario.seed}")
+    if scenario.silent_error_probability is not None:
+        probability = f"{scenario.silent_error_probability:g}"
+        texts.append(f"silent errors with probability {probability}, seed {scenario.seed}")
+    return "; ".join(texts)
 
 
 @workload.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 
 class RebatError(Exception):
@@ -47,3 +48,9 @@ def unknown_name(kind: str, name: str, choices: object) -> InputError:
     near = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     return InputError(f"unknown {kind} {name!r}{hint}", expected=f"one of: {', '.join(names)}")
+
+
+def short(value: Any) -> str:
+    """A value as an error shows it: in one line of at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

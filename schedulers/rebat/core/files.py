@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import stat
 import tempfile
+import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,17 +20,71 @@ from rebat.core.manifest import MANIFEST, not_ours, remove_listed, write_manifes
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its name when the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    """A temporary path whose content becomes that of ``path`` when the block ends well.
+
+    A link is followed; a file that was there keeps its mode. What is no regular file (a device, a
+    pipe) is written to, after the block, and stays what it is.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    with _failures_told(path), _through(path) if _is_special(path) else _beside(path) as temporary:
         yield temporary
-        temporary.chmod(0o644)
-        temporary.replace(path)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A temporary file in the folder of the (linked) file, to take its name."""
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary_name(target, target.parent)
+    try:
+        temporary.open("xb").close()  # with the mode that the user's umask leaves
+        yield temporary
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _through(path: Path) -> Iterator[Path]:
+    """A temporary file elsewhere, to be copied into what is no regular file."""
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / path.name
+        temporary.touch()
+        yield temporary
+        with temporary.open("rb") as source, path.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+
+
+def _is_special(path: Path) -> bool:
+    with _failures_told(path):
+        try:
+            return not stat.S_ISREG(path.stat().st_mode)
+        except FileNotFoundError:
+            return False
+
+
+def _temporary_name(path: Path, folder: Path) -> Path:
+    return folder / f".{path.name}.{uuid.uuid4().hex[:12]}"
+
+
+@contextmanager
+def _failures_told(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Failures to write, also to a temporary name, as errors that name what the user named."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write: {error.strerror or error}", str(path)) from None
+    except InputError as error:
+        if temporary is None or error.where is None:
+            raise
+        where = error.where.replace(str(temporary), str(path))
+        raise InputError(error.what, where, error.expected) from None
 
 
 def write_text(path: Path, text: str) -> None:
@@ -38,18 +94,21 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, errors: str = "strict") -> str:
     """Read a whole text file, plain or .gz; every failure is an InputError that names it."""
-    with open_text(path) as lines:
+    with open_text(path, errors=errors) as lines:
         return lines.read()
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[IO[str]]:
-    """Open a text file, plain or .gz, for reading; every failure is an InputError."""
+def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
+    """Open a text file, plain or .gz, for reading; every failure is an InputError.
+
+    It is UTF-8, with or without a byte order mark; ``newline`` and ``errors`` are those of `open`.
+    """
     try:
         opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8") as lines:
+        with opener(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors) as lines:
             yield lines
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -72,23 +131,20 @@ def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
         Before the block: when something else stands there, or the folder cannot be made.
     """
     _check_free(path, force)
-    home = path if path.exists() else path.parent
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=home))
-    except OSError as error:
-        raise InputError(f"cannot make the folder: {error.strerror}", str(path)) from None
-    try:
-        yield temporary
-        write_manifest(temporary)
-        temporary.chmod(0o755)
-        if path.exists():
-            remove_listed(path)
-            _move_files(temporary, path)
-        else:
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    temporary = _temporary_name(path, path if path.exists() else path.parent)
+    with _failures_told(path, temporary):
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            write_manifest(temporary)
+            if path.exists():
+                remove_listed(path)
+                _move_files(temporary, path)
+            else:
+                temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _check_free(path: Path, force: bool) -> None:

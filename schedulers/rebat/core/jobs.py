@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, NamedTuple
 
 import msgspec
 
-from rebat.core.errors import InputError
-from rebat.core.units import to_us
+from rebat.core.errors import InputError, short
+from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -60,27 +62,169 @@ class Workload(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def duration_us(profiles: dict[str, dict[str, Any]], name: str, speed_flops: float = 1e9) -> int:
+Profiles = Mapping[str, dict[str, Any]]
+"""Batsim profile JSON by name."""
+
+MAX_TASKS = 1_000_000
+"""A composed profile of more executions, repeats multiplied, is taken for a mistake."""
+
+MAX_DEPTH = 100
+"""Composed profiles within composed profiles; deeper is taken for a mistake."""
+
+
+def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) -> int:
     """How long a profile runs, in microseconds, when no network model is needed.
+
+    ``speed_flops`` is that of the nodes; None: not known, so that nothing computed has a duration.
 
     Raises
     ------
     InputError
-        For a profile that needs Batsim's network model (communications, parallel tasks, I/O).
+        For a profile that needs Batsim's network model (communications, parallel tasks, I/O), or
+        that never ends: see `check_profiles`.
     """
-    profile = profiles[name]
+
+    def alone_us(name: str, profile: dict[str, Any]) -> int:
+        try:
+            length_us = _length_us(profile, speed_flops)
+        except InputError as error:
+            raise error.at(f"profile {name!r}") from None
+        if length_us is not None:
+            return length_us
+        raise InputError(
+            f"profile {name!r} of type {profile.get('type')!r} needs a network model: "
+            "run it with Batsim",
+            expected="delay, composed of delays, or parallel_homogeneous without communication",
+        )
+
+    if name in profiles and profiles[name].get("type") != "composed":
+        return alone_us(name, profiles[name])
+    return _extents(profiles, (name,), alone_us)[name].us
+
+
+def check_profiles(profiles: Profiles) -> None:
+    """Composed profiles must name their parts and come to an end.
+
+    Raises
+    ------
+    InputError
+        For one without parts, of unknown parts, composed of itself, or beyond all measure.
+    """
+    _extents(profiles, tuple(profiles), lambda _, profile: _length_us(profile, None) or 0)
+
+
+class _Extent(NamedTuple):
+    """How much there is in a profile: its duration, executions and levels of composition."""
+
+    us: int
+    tasks: int = 1
+    depth: int = 0
+
+
+def _extents(
+    profiles: Profiles, names: Sequence[str], alone_us: Callable[[str, dict[str, Any]], int]
+) -> dict[str, _Extent]:
+    """The extents of these profiles and of all that they are composed of."""
+    found: dict[str, _Extent] = {}
+    for name in _parts_first(profiles, names):
+        profile = profiles[name]
+        if profile.get("type") == "composed":
+            found[name] = _composed(name, profile, [found[part] for part in profile["seq"]])
+        else:
+            found[name] = _Extent(alone_us(name, profile))
+    return found
+
+
+def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _Extent:
+    repeat = profile.get("repeat", 1)
+    extent = _Extent(
+        repeat * sum(part.us for part in parts),
+        repeat * sum(part.tasks for part in parts),
+        1 + max(part.depth for part in parts),
+    )
+    where = f"profile {name!r}"
+    if extent.depth > MAX_DEPTH:
+        raise InputError("is composed too deeply", where, f"at most {MAX_DEPTH} levels")
+    if extent.tasks > MAX_TASKS:
+        expected = f"at most {MAX_TASKS}, repeats multiplied"
+        raise InputError(f"runs {extent.tasks} profiles in sequence", where, expected)
+    if extent.us > MAX_SECONDS * US_PER_S:
+        raise InputError(f"lasts {extent.us // US_PER_S} s", where, f"at most {MAX_SECONDS:.0e} s")
+    return extent
+
+
+def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
+    """These profiles and all that they are composed of, each after its parts."""
+    parts: dict[str, list[str]] = {}
+    open_names = list(reversed(names))
+    while open_names:
+        name = open_names.pop()
+        if name not in parts:
+            parts[name] = _parts(profiles, name)
+            open_names += parts[name]
+    try:
+        return tuple(TopologicalSorter(parts).static_order())
+    except CycleError as error:
+        cycle = " of ".join(repr(name) for name in reversed(error.args[1]))
+        raise InputError(f"profile is composed of itself: {cycle}") from None
+
+
+def _parts(profiles: Profiles, name: str) -> list[str]:
+    if name not in profiles:
+        raise InputError(f"unknown profile {name!r}")
+    profile, where = profiles[name], f"profile {name!r}"
+    if profile.get("type") != "composed":
+        return []
+    seq, repeat = profile.get("seq"), profile.get("repeat", 1)
+    if not isinstance(seq, list) or not seq or not all(isinstance(part, str) for part in seq):
+        raise InputError("is composed of nothing", f"{where}: seq", "a list of profiles' names")
+    if isinstance(repeat, bool) or not isinstance(repeat, int) or not 1 <= repeat <= MAX_TASKS:
+        expected = f"a whole number from 1 to {MAX_TASKS}"
+        raise InputError(f"is {short(repeat)}", f"{where}: repeat", expected)
+    for part in seq:
+        if part not in profiles:
+            raise InputError(f"unknown profile {part!r}", f"{where}: seq")
+    return list(dict.fromkeys(seq))
+
+
+def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None:
+    """How long a profile that is not composed runs; None where that cannot be told."""
     kind = profile.get("type")
     if kind == "delay":
-        return to_us(profile["delay"])
-    if kind == "parallel_homogeneous" and not profile.get("com"):
-        return to_us(profile["cpu"] / speed_flops)
-    if kind == "composed":
-        once = sum(duration_us(profiles, part, speed_flops) for part in profile["seq"])
-        return int(profile.get("repeat", 1)) * once
-    raise InputError(
-        f"profile {name!r} of type {kind!r} needs a network model: run it with Batsim",
-        expected="delay, composed of delays, or parallel_homogeneous without communication",
-    )
+        return to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
+    if kind == "parallel_homogeneous" and not profile.get("com") and speed_flops is not None:
+        return to_us(number(profile, "cpu", MAX_SECONDS * speed_flops) / speed_flops)
+    return None
+
+
+def number(fields: dict[str, Any], key: str, most: float, what: str = "a number") -> float:
+    """A field that must be a number from 0 to ``most``."""
+    expected = f"{what}, from 0 to {most:.0e}"
+    if key not in fields:
+        raise InputError("missing", key, expected)
+    value = fields[key]
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (plain and 0 <= value <= most):
+        raise InputError(f"is {short(value)}", key, expected)
+    return float(value)
+
+
+def with_parts(profiles: Profiles, name: str) -> dict[str, dict[str, Any]]:
+    """A profile and those it is composed of, by name; see `check_profiles` for the errors."""
+    if name in profiles and profiles[name].get("type") != "composed":
+        return {name: profiles[name]}
+    return {part: profiles[part] for part in _parts_first(profiles, (name,))}
+
+
+def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) -> Iterator[int]:
+    """The delays of a profile in their order, each a wait of its own; see `duration_us`."""
+    profile = profiles[name]
+    if profile.get("type") != "composed":
+        yield duration_us(profiles, name, speed_flops)
+        return
+    for _ in range(profile.get("repeat", 1)):
+        for part in profile["seq"]:
+            yield from leg_durations_us(profiles, part, speed_flops)
 
 
 def batsim_number(us: int) -> int | float:

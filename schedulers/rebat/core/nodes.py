@@ -20,6 +20,17 @@ Intervals = npt.NDArray[np.int64]
 _TOKEN = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z")
 
 
+def parse_intervals(text: str) -> list[tuple[int, int]]:
+    """The ids and ranges of a set in Batsim's notation as they stand, also those named twice."""
+    pairs = []
+    for token in text.replace(",", " ").split():
+        match = _TOKEN.match(token)
+        if not match:
+            raise InputError(f"not a set of nodes: {text[:60]!r}", expected="like '0-3 5'")
+        pairs.append((int(match[1]), int(match[2] or match[1])))
+    return pairs
+
+
 class NodeSet:
     """An immutable set of node ids, held as canonical intervals.
 
@@ -55,13 +66,7 @@ class NodeSet:
     @classmethod
     def parse(cls, text: str) -> NodeSet:
         """From Batsim's notation: ids and ranges, parted by spaces or commas."""
-        pairs = []
-        for token in text.replace(",", " ").split():
-            match = _TOKEN.match(token)
-            if not match:
-                raise InputError(f"not a set of nodes: {text[:60]!r}", expected="like '0-3 5'")
-            pairs.append((int(match[1]), int(match[2] or match[1])))
-        return cls.from_intervals(pairs)
+        return cls.from_intervals(parse_intervals(text))
 
     @property
     def procset(self) -> ProcSet:

@@ -23,6 +23,7 @@ class Rule(StrEnum):
     DYNAMIC_OFF = "registration without --enable-dynamic-jobs"
     REGISTRATION_OVER = "registration after registration_finished"
     DUPLICATE = "a name registered twice"
+    COMPOSED = "execution of a composed profile that was registered, not loaded"
     UNKNOWN_PROFILE = "unknown profile"
     BAD_JOB = "malformed job"
     MACHINE_EVENTS = "machine events that do not alternate"

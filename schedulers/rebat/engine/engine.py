@@ -2,18 +2,22 @@
 
 What was observed of the real one and is followed here:
 
-- all that happens at one instant is told in one message: submissions, then machine events
-  (rejuvenations before failures), then completions in the order of the starts, then calls;
+- all that happens at one instant is told in one message, in the order in which the sources began to
+  wait for it: a completion by the date of its job's start, a submission by that of the submission
+  before, a machine event by that of the machine event before (and what began to wait at one instant
+  in the order in which it began);
 - what a reply causes at once (kills carried out, registrations acknowledged), and the notices that
   nothing more will be submitted or occur, come in a further message of the same instant;
-- the simulation ends when all jobs have ended, no call is pending, every machine event has
-  occurred and, with dynamic jobs, the registration was declared finished.
+- the simulation ends when all jobs have ended, no call is pending, every event of a file has
+  occurred and, with dynamic jobs, the registration was declared finished. Failures that are drawn
+  while the simulation goes do not prolong it.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, ClassVar
 
 import msgspec
@@ -43,10 +47,11 @@ from rebat.core.events import (
     NodesRejuvenated,
     NoMoreExternalEvents,
     NoMoreStaticJobs,
+    Notified,
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import Workload, duration_us, job_fields
+from rebat.core.jobs import Workload, duration_us, job_fields, leg_durations_us, with_parts
 from rebat.core.units import to_s
 from rebat.engine.aborts import Abort, Rule
 from rebat.engine.jobs import (
@@ -61,13 +66,12 @@ from rebat.engine.jobs import (
     static_job_order,
 )
 from rebat.kernels.pool import NodePool
-from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 
 Scheduler = Callable[[Message], Reply]
 OnProgress = Callable[[int, int, int], None]
-
-# Ranks of what happens at one instant.
-_SUBMIT, _MACHINE, _END, _CALL, _DECISION = range(5)
+Happening = Callable[[Any], None]
+"""What happens at a date, to what it is given."""
 
 
 class EngineOptions(msgspec.Struct, frozen=True):
@@ -75,6 +79,8 @@ class EngineOptions(msgspec.Struct, frozen=True):
 
     ``list_resources``: name every host in the first message, as Batsim does (schedulers of other
     people need it; for a large machine that message is long).
+    ``split_instants``: tell each thing that happens at one instant in a message of its own, as
+    Batsim does where its own messages take a little time; a test of the scheduler.
     """
 
     dynamic_jobs: bool = True
@@ -83,7 +89,9 @@ class EngineOptions(msgspec.Struct, frozen=True):
     forward_profiles: bool = False
     sched_config: str = ""
     workload_path: str = ""
+    forward_unknown_events: bool = False
     list_resources: bool = False
+    split_instants: bool = False
     speed_flops: float = 1e9
 
 
@@ -95,8 +103,10 @@ class Engine:
     workload : Workload
     n_nodes : int, optional
         Nodes of the machine (default: the workload's).
-    machine_events : sequence of MachineEvent
-        Failures and rejuvenations.
+    events : iterable of ExternalEvent
+        Failures and rejuvenations, and generic events. A sequence (an event file) is told to its
+        end, as Batsim does; of any other iterable, which must be in order of date, only what
+        happens before the last job ends.
     options : EngineOptions
 
     Attributes
@@ -115,7 +125,7 @@ class Engine:
         workload: Workload,
         *,
         n_nodes: int | None = None,
-        machine_events: Sequence[MachineEvent] = (),
+        events: Iterable[ExternalEvent] = (),
         options: EngineOptions | None = None,
     ) -> None:
         self.options = options or EngineOptions()
@@ -127,17 +137,23 @@ class Engine:
         self._pool = NodePool(self.n_nodes)
         self._jobs: dict[str, EngineJob] = {}
         self._by_tag: list[EngineJob] = []
-        self._heap: list[tuple[int, int, int, Any]] = []
+        self._heap: list[tuple[int, int, Happening, Any]] = []
         self._sequence = 0
         self._outbox: list[Event] = []
         self._calls = 0
         self._unfinished = 0
+        self._running = 0
         self._registration_open = self.options.dynamic_jobs
-        self._statics_left = len(workload.jobs)
-        self._machine_events_left = len(machine_events)
+        self._composed_late: set[tuple[str, str]] = set()
         self._notices: list[type[Event]] = []
         self._add_static_jobs(workload)
-        self._add_machine_events(machine_events)
+        self._statics = self._by_date(sorted(self._by_tag, key=static_job_order), "submit_us")
+        self._statics_left = bool(workload.jobs)
+        self._await_submissions()
+        self._events_end = isinstance(events, Sequence)
+        ordered = in_order(events) if isinstance(events, Sequence) else events
+        self._events = self._by_date(ordered, "at_us")
+        self._events_left = self._await_events()
 
     # ---- set-up
 
@@ -152,33 +168,38 @@ class Engine:
                 )  # fmt: skip
             except InputError as error:
                 raise error.at(f"job {job.id}") from None
-        for static in sorted(self._by_tag, key=static_job_order):
-            self._push(static.submit_us, _SUBMIT, static)
 
     def _add_job(self, job: EngineJob) -> None:
-        profiles = self.profiles[job.workload]
         job.tag = len(self._by_tag)
-        job.run_us = duration_us(profiles, job.profile, self.options.speed_flops)
-        job.return_code = int(profiles[job.profile].get("ret", 0))
+        job.profiles = with_parts(self.profiles[job.workload], job.profile)
+        duration_us(job.profiles, job.profile, self.options.speed_flops)  # or it needs a network
+        job.return_code = int(job.profiles[job.profile].get("ret", 0))
         self._jobs[job.id] = job
         self._by_tag.append(job)
         self._unfinished += 1
         use = (job.workload, job.profile)
         self._uses[use] = self._uses.get(use, 0) + 1
 
-    def _add_machine_events(self, events: Sequence[MachineEvent]) -> None:
-        for event in sorted(events, key=lambda e: (e.at_us, not e.available)):
-            last = int(event.nodes.intervals[-1, 1]) if event.nodes.size else -1
-            if last >= self.n_nodes:
-                raise InputError(
-                    f"machine event at {to_s(event.at_us)} s names node {last}",
-                    expected=f"nodes 0 to {self.n_nodes - 1}",
-                )
-            self._push(event.at_us, _MACHINE, event)
+    @staticmethod
+    def _by_date(items: Iterable[Any], date: str) -> Iterator[list[Any]]:
+        """What a source has to tell, each date's at once: it waits from one date to the next."""
+        return (list(same) for _, same in groupby(items, key=lambda item: getattr(item, date)))
 
-    def _push(self, at_us: int, rank: int, what: Any) -> None:
+    def _await_submissions(self) -> bool:
+        jobs = next(self._statics, None)
+        if jobs:
+            self._push(jobs[0].submit_us, self._on_submissions, jobs)
+        return bool(jobs)
+
+    def _await_events(self) -> bool:
+        events = next(self._events, None)
+        if events:
+            self._push(events[0].at_us, self._on_events, events)
+        return bool(events)
+
+    def _push(self, at_us: int, happening: Happening, what: Any) -> None:
         self._sequence += 1
-        heapq.heappush(self._heap, (at_us, rank, self._sequence, what))
+        heapq.heappush(self._heap, (at_us, self._sequence, happening, what))
 
     # ---- the loop
 
@@ -193,13 +214,13 @@ class Engine:
         self._exchange(scheduler, (self._began(),))
         rounds = 0
         while True:
-            self._give_notice()
+            self._outbox[:0] = self._take_notices()
             if not self._outbox:
                 if self._over():
                     break
-                if not self._heap:
+                if self._stuck():
                     raise self._abort(Rule.DEADLOCK, f"{self._unfinished} jobs have not ended")
-                self._advance(self._heap[0][0])
+                self._advance(self._heap[0][0], self.options.split_instants)
                 if not self._outbox:
                     continue
             self._exchange(scheduler, self._take_outbox())
@@ -218,17 +239,34 @@ class Engine:
             if decision.at_us <= self.now_us:
                 self._decide[type(decision)](self, decision)
             else:
-                self._push(decision.at_us, _DECISION, decision)
+                self._push(decision.at_us, self._on_decision, decision)
         # A reply dated in the future: what happens until then is told afterwards.
         while reply.now_us > self.now_us:
             self._advance(min(reply.now_us, self._heap[0][0] if self._heap else reply.now_us))
 
-    def _advance(self, until_us: int) -> None:
-        """Move to a date and let everything of that instant happen."""
-        self.now_us = until_us
+    def _advance(self, until_us: int, one: bool = False) -> None:
+        """Move to a date and let all of that instant happen, or only what comes first of it.
+
+        A notice that a source is exhausted waits for the next message, unless another source of
+        the same instant was heard after that one.
+        """
+        self.now_us, join = until_us, False
         while self._heap and self._heap[0][0] <= until_us:
-            _, rank, _, what = heapq.heappop(self._heap)
-            self._happen[rank](self, what)
+            _, _, happening, what = heapq.heappop(self._heap)
+            noticed, told = bool(self._notices), len(self._outbox)
+            happening(what)
+            join = noticed and len(self._outbox) > told
+            if one:
+                return
+        if join:
+            self._outbox += self._take_notices()
+
+    def _stuck(self) -> bool:
+        """Whether nothing will happen any more but failures, of which none is needed."""
+        if not self._heap:
+            return True
+        only_failures = self._events_left and len(self._heap) == 1 and not self._events_end
+        return only_failures and not self._running and not self._pool.n_down
 
     def _take_outbox(self) -> tuple[Event, ...]:
         events, self._outbox = tuple(self._outbox), []
@@ -237,16 +275,17 @@ class Engine:
                 self._jobs[event.job_id].end_sent = True
         return events
 
-    def _give_notice(self) -> None:
-        self._outbox[:0] = [notice(at_us=self.now_us) for notice in self._notices]
+    def _take_notices(self) -> list[Event]:
+        notices = [notice(at_us=self.now_us) for notice in self._notices]
         self._notices.clear()
+        return notices
 
     def _over(self) -> bool:
         return not (
             self._unfinished
             or self._calls
             or self._statics_left
-            or self._machine_events_left
+            or (self._events_left and self._events_end)
             or self._registration_open
         )
 
@@ -262,7 +301,7 @@ class Engine:
             "dynamic-jobs-acknowledged": options.acknowledge_dynamic_jobs,
             "profile-reuse-enabled": options.profile_reuse,
             "sched-config": options.sched_config,
-            "forward-unknown-events": False,
+            "forward-unknown-events": options.forward_unknown_events,
         }
         return SimulationBegan(
             at_us=0,
@@ -278,11 +317,12 @@ class Engine:
 
     # ---- what happens by itself
 
-    def _on_submit(self, job: EngineJob) -> None:
-        self._tell_submission(job)
-        self._statics_left -= 1
+    def _on_submissions(self, jobs: list[EngineJob]) -> None:
+        for job in jobs:
+            self._tell_submission(job)
+        self._statics_left = self._await_submissions()
         if not self._statics_left:
-            self._notices.insert(0, NoMoreStaticJobs)
+            self._notices.append(NoMoreStaticJobs)
 
     def _tell_submission(self, job: EngineJob) -> None:
         job.submitted = True
@@ -292,7 +332,24 @@ class Engine:
             JobSubmitted(at_us=self.now_us, job_id=job.id, job=job.fields, profile=profile)
         )
 
+    def _on_events(self, events: list[ExternalEvent]) -> None:
+        for event in events:
+            if isinstance(event, MachineEvent):
+                self._on_machine_event(event)
+            elif self.options.forward_unknown_events:
+                kind = str(event.data.get("type"))
+                self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
+        self._events_left = self._await_events()
+        if not self._events_left:
+            self._notices.append(NoMoreExternalEvents)
+
     def _on_machine_event(self, event: MachineEvent) -> None:
+        last = int(event.nodes.intervals[-1, 1]) if event.nodes.size else -1
+        if last >= self.n_nodes:
+            raise InputError(
+                f"machine event at {to_s(event.at_us)} s names node {last}",
+                expected=f"nodes 0 to {self.n_nodes - 1}",
+            )
         for node in event.nodes:
             if bool(self._pool.down[node]) != event.available:
                 raise self._abort(Rule.MACHINE_EVENTS, f"node {node}")
@@ -302,15 +359,25 @@ class Engine:
         else:
             self._pool.fail(event.nodes)
             self._outbox.append(NodesFailed(at_us=self.now_us, nodes=event.nodes))
-        self._machine_events_left -= 1
-        if not self._machine_events_left:
-            self._notices.append(NoMoreExternalEvents)
 
-    def _on_end(self, job: EngineJob) -> None:
+    def _begin_leg(self, job: EngineJob) -> bool:
+        """Let a job wait for the end of its next delay; whether it has one."""
+        leg_us = next(job.legs, None)
+        if leg_us is None:
+            return False
+        end_us = self.now_us + leg_us
+        if job.walltime_us is not None:
+            end_us = min(end_us, job.start_us + job.walltime_us)
+        self._push(end_us, self._on_leg_end, job)
+        return True
+
+    def _on_leg_end(self, job: EngineJob) -> None:
         if not job.running:
             return
-        if job.walltime_us is not None and job.run_us >= job.walltime_us:
+        if job.walltime_us is not None and self.now_us >= job.start_us + job.walltime_us:
             self._end(job, WALLTIME, -1)
+        elif self._begin_leg(job):
+            return
         elif job.return_code:
             self._end(job, FAILED, job.return_code)
         else:
@@ -319,6 +386,7 @@ class Engine:
     def _end(self, job: EngineJob, state: str, return_code: int) -> None:
         assert job.nodes is not None
         job.state, job.end_us = state, self.now_us
+        self._running -= 1
         self._pool.release(job.nodes)
         self._outbox.append(
             JobCompleted(
@@ -346,14 +414,6 @@ class Engine:
     def _on_decision(self, decision: Decision) -> None:
         self._decide[type(decision)](self, decision)
 
-    _happen: ClassVar[dict[int, Callable[..., None]]] = {
-        _SUBMIT: _on_submit,
-        _MACHINE: _on_machine_event,
-        _END: _on_end,
-        _CALL: _on_call,
-        _DECISION: _on_decision,
-    }
-
     # ---- what the scheduler decides
 
     def _job(self, job_id: str) -> EngineJob:
@@ -380,10 +440,14 @@ class Engine:
         if obstacle >= 0:
             rule = Rule.NODE_DOWN if self._pool.down[obstacle] else Rule.NODE_BUSY
             raise self._abort(rule, f"job {job.id}, node {obstacle}")
+        if (job.workload, job.profile) in self._composed_late:
+            raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
         self._pool.take(nodes, job.tag)
         job.nodes, job.start_us = nodes, self.now_us
-        run_us = job.run_us if job.walltime_us is None else min(job.run_us, job.walltime_us)
-        self._push(self.now_us + run_us, _END, job)
+        self._running += 1
+        job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
+        if not self._begin_leg(job):  # a composed profile of no parts
+            self._push(self.now_us, self._on_leg_end, job)
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._waiting_job(decision.job_id)
@@ -399,9 +463,7 @@ class Engine:
             if job.start_us < 0:
                 raise self._abort(Rule.KILLED_PENDING, job.id)
             if job.running:
-                told[job.id] = progress(
-                    self.profiles[job.workload], job.profile, self.now_us - job.start_us
-                )
+                told[job.id] = progress(job.profiles, job.profile, self.now_us - job.start_us)
                 self._end(job, KILLED, -1)
         self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told))
 
@@ -409,7 +471,7 @@ class Engine:
         if decision.when_us <= self.now_us:
             raise self._abort(Rule.CALL_IN_PAST, f"{to_s(decision.when_us)} s")
         self._calls += 1
-        self._push(decision.when_us, _CALL, None)
+        self._push(decision.when_us, self._on_call, None)
 
     def _need_registration(self) -> None:
         if not self.options.dynamic_jobs:
@@ -423,6 +485,8 @@ class Engine:
         if decision.name in profiles:
             raise self._abort(Rule.DUPLICATE, f"profile {decision.name}")
         profiles[decision.name] = decision.profile
+        if decision.profile.get("type") == "composed":
+            self._composed_late.add((decision.workload, decision.name))
 
     def _register_job(self, decision: RegisterJob) -> None:
         self._need_registration()
@@ -478,16 +542,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
     """The profiles that some static job uses; Batsim drops the others when it loads."""
     kept: dict[str, dict[str, Any]] = {}
-
-    def keep(name: str) -> None:
-        if name in kept:
-            return
-        if name not in workload.profiles:
-            raise InputError(f"unknown profile {name!r}")
-        kept[name] = workload.profiles[name]
-        for part in kept[name].get("seq", ()):
-            keep(part)
-
     for job in workload.jobs:
-        keep(job.profile)
+        if job.profile not in kept:
+            kept |= with_parts(workload.profiles, job.profile)
     return kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,7 +20,11 @@ REJECTED = "REJECTED"
 
 
 class EngineJob(msgspec.Struct):
-    """One Batsim job, static or registered; times in microseconds."""
+    """One Batsim job, static or registered; times in microseconds.
+
+    ``profiles`` are its own and those that it is composed of, also when Batsim has forgotten them;
+    ``legs`` the delays that are still ahead of a running job, one after the other.
+    """
 
     id: str
     tag: int
@@ -30,7 +35,7 @@ class EngineJob(msgspec.Struct):
     workload: str
     fields: dict[str, Any]
     return_code: int = 0
-    run_us: int = 0
+    profiles: dict[str, dict[str, Any]] = {}
     submitted: bool = False
     start_us: int = -1
     end_us: int = -1
@@ -38,6 +43,7 @@ class EngineJob(msgspec.Struct):
     nodes: NodeSet | None = None
     end_sent: bool = False
     metadata: str = ""
+    legs: Iterator[int] = iter(())
 
     @property
     def running(self) -> bool:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Thread
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -154,13 +154,30 @@ def makespans(
         play(Batch(t[order], p[order], in_order, n_procs, result[rows], nothing, nothing))
 
     edges = np.linspace(0, len(fails), max(1, min(threads, len(fails))) + 1).astype(int).tolist()
-    parts = [slice(first, last) for first, last in pairwise(edges)]
-    if len(parts) == 1:
-        part(parts[0])
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            list(pool.map(part, parts))
+    _in_threads(part, [slice(first, last) for first, last in pairwise(edges)])
     return result
+
+
+def _in_threads(work: Callable[[slice], None], parts: list[slice]) -> None:
+    """Do all parts, each in a thread that dies with the program.
+
+    A kernel runs to its end, however long that takes; only as this thread waits can Ctrl-C end it.
+    """
+    errors: list[BaseException] = []
+
+    def one(part: slice) -> None:
+        try:
+            work(part)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [Thread(target=one, args=(part,), daemon=True) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def starts(

@@ -43,8 +43,13 @@ class Hardware(msgspec.Struct, frozen=True):
             parse_quantity(kind, getattr(self, kind), f"platform {kind}")
 
 
-ZERO_LATENCY = Hardware(bandwidth="1000000GBps", latency="0us")
-"""For exact times: Batsim's messages take no time (a byte takes 1e-15 s, below its resolution)."""
+ZERO_LATENCY = Hardware(bandwidth="1e30GBps", latency="0us")
+"""For exact times: Batsim's messages take no time.
+
+The bandwidth is absurd on purpose. At 1e6 GBps a byte takes 1e-15 s, which moves Batsim's clock as
+long as that stands below some hundred seconds: one instant then comes in several messages, and a
+job may be started on a node that Batsim has marked unavailable already.
+"""
 
 _FILE = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

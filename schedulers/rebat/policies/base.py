@@ -53,9 +53,12 @@ class View(Protocol):
 class Changes(msgspec.Struct):
     """What happened since the policy was last asked to plan.
 
-    ``held`` are nodes kept free for a job that waits for a stolen one, as if an attempt ran there;
+    ``failed_nodes`` are down now and were up then, ``rejuvenated_nodes`` the other way round;
+    ``failures`` and ``repairs`` count the events, also those that took each other back. ``held``
+    are nodes kept free for a job that waits for a stolen one, as if an attempt ran there;
     when they are given back they are among the ``ended``. ``failed_under`` names, for each failed
-    node that an attempt still holds, that attempt.
+    node that an attempt still holds, that attempt. ``refused`` are proposals that the session did
+    not carry out, with its reason: an attempt whose start was refused is in the queue still.
     """
 
     arrived: list[Attempt] = []
@@ -66,13 +69,20 @@ class Changes(msgspec.Struct):
     failed_nodes: list[int] = []
     failed_under: list[str] = []
     rejuvenated_nodes: list[int] = []
+    failures: int = 0
+    repairs: int = 0
     refused: list[tuple[str, str]] = []
 
     def __bool__(self) -> bool:
         return bool(
             self.arrived or self.resubmitted or self.ended or self.killed
-            or self.held or self.failed_nodes or self.rejuvenated_nodes or self.refused
+            or self.held or self.failures or self.repairs or self.refused
         )  # fmt: skip
+
+    def returned(self, view: View) -> list[Attempt]:
+        """Attempts in the queue whose start was refused: who planned on it has to undo that."""
+        names = dict.fromkeys(attempt_id for attempt_id, _ in self.refused)
+        return [view.queue[attempt_id] for attempt_id in names if attempt_id in view.queue]
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -85,7 +85,7 @@ class Guarded:
         except (Exception, SystemExit) as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise PolicyError(f"{self._line_of(error, method)}: {where}: {what}") from error
-        wrong = _wrong(answer, proposals, kinds, view)
+        wrong = _wrong(answer, proposals, kinds)
         if wrong:
             raise PolicyError(f"{place_of(method)}: {where}: {wrong}")
         return proposals or []
@@ -99,9 +99,7 @@ class Guarded:
         return str(getattr(error, "place", "")) or place_of(method)
 
 
-def _wrong(
-    answer: object, proposals: list[Any] | None, kinds: tuple[type, ...], view: View
-) -> str | None:
+def _wrong(answer: object, proposals: list[Any] | None, kinds: tuple[type, ...]) -> str | None:
     """What is wrong with an answer; None when it is made of proposals."""
     names = " and ".join(kind.__name__ for kind in kinds)
     if proposals is None:
@@ -113,9 +111,6 @@ def _wrong(
             value = getattr(proposal, field)
             if not isinstance(value, kind):
                 return f"proposed a {type(proposal).__name__} whose {field} is {_short(value)}"
-        nodes = getattr(proposal, "nodes", None)
-        if nodes is not None and nodes.size and int(nodes.intervals[-1, 1]) >= view.n_nodes:
-            return f"proposed nodes {nodes} of a machine of {view.n_nodes}"
     return None
 
 

@@ -153,7 +153,7 @@ def _notified(at: int, data: Any) -> e.Event:
     with_nodes = _NODE_NOTICES.get(kind)
     if with_nodes:
         return with_nodes(at_us=at, nodes=_nodes(data, "resources"))
-    return e.Notified(at_us=at, kind=kind, data=data)
+    return e.Notified(at_us=at, kind=kind, data=data)  # data says its type again
 
 
 _NOTICES: dict[str, type[e.Event]] = {

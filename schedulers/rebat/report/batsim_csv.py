@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
+import csv
+import io
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 
+from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EngineJob
+from rebat.metrics.platform import down_intervals
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
@@ -21,20 +26,29 @@ def jobs_csv(jobs: Sequence[EngineJob]) -> str:
 
 
 def _row(job: EngineJob) -> str:
-    name = job.id.partition("!")[2]
+    name, workload, profile = map(csv_field, (job.id.partition("!")[2], job.workload, job.profile))
+    metadata = job.metadata.replace('"', '""')
     walltime = -1.0 if job.walltime_us is None else to_s(job.walltime_us)
     head = (
-        f"{name},{job.workload},{job.profile},{to_s(job.submit_us):.6f},{job.n_nodes},"
+        f"{name},{workload},{profile},{to_s(job.submit_us):.6f},{job.n_nodes},"
         f"{walltime:.6f},{int(job.state == SUCCESS)},{job.state}"
     )
     if job.state == REJECTED:
-        return f'{head},,,,,,,,-1.000000,"{job.metadata}"'
+        return f'{head},,,,,,,,,"{metadata}"'
     run, turnaround = _times(job)
     return (
         f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(job.end_us):.6f},"
         f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{_stretch(job):.6f},"
-        f'{job.nodes},-1.000000,"{job.metadata}"'
+        f'{job.nodes},-1.000000,"{metadata}"'
     )
+
+
+@lru_cache(maxsize=65536)
+def csv_field(text: str) -> str:
+    """A text as a field of a CSV file, in quotes only where it has to be."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\r\n").writerow((text, ""))
+    return line.getvalue().removesuffix(",\r\n")
 
 
 def _times(job: EngineJob) -> tuple[float, float]:
@@ -46,29 +60,39 @@ def _stretch(job: EngineJob) -> float:
     return turnaround / run if run else -1.0
 
 
-def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, down_us: int) -> str:
+NodeEvents = Sequence[tuple[int, bool, NodeSet]]
+"""Date, whether the nodes are up from then on, the nodes."""
+
+
+def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents) -> str:
     """One row of totals, every resubmission counted as a job, as Batsim does.
 
-    ``down_us`` is the machine events' node-time. The two columns of wall-clock time are 0: the
-    same run gives the same bytes.
+    Nodes count as unavailable up to the makespan, where Batsim goes on to the last machine event.
+    The two columns of wall-clock time are 0: the same run gives the same bytes.
     """
     ran = [job for job in jobs if job.state != REJECTED]
     makespan = max((job.end_us for job in ran), default=0)
     computing = sum((job.end_us - job.start_us) * job.n_nodes for job in ran)
-    waits = [to_s(job.start_us - job.submit_us) for job in ran] or [0.0]
-    turnarounds = [_times(job)[1] for job in ran] or [0.0]
-    slowdowns = [_stretch(job) for job in ran] or [0.0]
+    down = _unavailable_us(node_events, makespan)
+    waits = [to_s(job.start_us - job.submit_us) for job in ran]
+    turnarounds = [_times(job)[1] for job in ran]
+    slowdowns = [_stretch(job) for job in ran]
     success = sum(job.state == SUCCESS for job in ran)
+
+    def mean(values: Sequence[float]) -> str:
+        """Over all jobs: Batsim counts rejected ones with 0."""
+        return f"{math.fsum(values) / len(jobs) if jobs else 0:.6f}"
+
     values: dict[str, str] = {
         "batsim_version": "4.2.1-rebat",
         "consumed_joules": "0.000000",
         "makespan": f"{to_s(makespan):.6f}",
-        "max_slowdown": f"{max(slowdowns):.6f}",
-        "max_turnaround_time": f"{max(turnarounds):.6f}",
-        "max_waiting_time": f"{max(waits):.6f}",
-        "mean_slowdown": f"{statistics.fmean(slowdowns):.6f}",
-        "mean_turnaround_time": f"{statistics.fmean(turnarounds):.6f}",
-        "mean_waiting_time": f"{statistics.fmean(waits):.6f}",
+        "max_slowdown": f"{max(slowdowns, default=0):.6f}",
+        "max_turnaround_time": f"{max(turnarounds, default=0):.6f}",
+        "max_waiting_time": f"{max(waits, default=0):.6f}",
+        "mean_slowdown": mean(slowdowns),
+        "mean_turnaround_time": mean(turnarounds),
+        "mean_waiting_time": mean(waits),
         "nb_computing_machines": str(n_nodes),
         "nb_grouped_switches": "0",
         "nb_jobs": str(len(jobs)),
@@ -81,10 +105,15 @@ def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, down_us: int) -> str:
         "simulation_time": "0.000000",
         "success_rate": f"{success / len(jobs) if jobs else 0:.6f}",
         "time_computing": f"{to_s(computing):.6f}",
-        "time_idle": f"{to_s(max(0, n_nodes * makespan - computing - down_us)):.6f}",
+        "time_idle": f"{to_s(max(0, n_nodes * makespan - computing - down)):.6f}",
         "time_sleeping": "0.000000",
         "time_switching_off": "0.000000",
         "time_switching_on": "0.000000",
-        "time_unavailable": f"{to_s(down_us):.6f}",
+        "time_unavailable": f"{to_s(down):.6f}",
     }
     return ",".join(values) + "\n" + ",".join(values.values()) + "\n"
+
+
+def _unavailable_us(node_events: NodeEvents, until_us: int) -> int:
+    outages = down_intervals(node_events, until_us)
+    return sum(min(up, until_us) - down for _, down, up in outages if down < until_us)

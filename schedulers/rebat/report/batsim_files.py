@@ -10,6 +10,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.files import open_text
-from rebat.core.nodes import NodeSet
-from rebat.core.units import MAX_SECONDS, to_us
+from rebat.core.nodes import NodeSet, parse_intervals
+from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 from rebat.models.topology import MAX_NODES
 
 REQUIRED = ("job_id", "final_state", "starting_time", "finish_time", "allocated_resources")
@@ -37,7 +38,7 @@ STATES = (
     "COMPLETED_KILLED", "REJECTED",
 )  # fmt: skip
 
-SUCCESS = STATES[0]
+SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
 
 _LONGEST_FIELD = 2**27
 """Characters; every second node of a large machine takes more than Python's default of 2**17."""
@@ -46,7 +47,8 @@ _LONGEST_FIELD = 2**27
 class JobRecord(msgspec.Struct, frozen=True):
     """One row: one execution of a job, or a job that was rejected (no start, no end, no nodes).
 
-    ``workload`` is '' in files without that column; ``walltime_us`` is None also for no bound.
+    ``workload`` is '' in files without that column, other fields None; ``walltime_us`` is None also
+    for no bound, ``walltime_told`` says which. ``twice`` is a node that the row lists twice.
     """
 
     line: int
@@ -62,6 +64,11 @@ class JobRecord(msgspec.Struct, frozen=True):
     run_us: int | None = None
     wait_us: int | None = None
     flow_us: int | None = None
+    walltime_told: bool = False
+    profile: str | None = None
+    success: bool | None = None
+    stretch: float | None = None
+    twice: int | None = None
 
     @property
     def key(self) -> str:
@@ -127,7 +134,7 @@ def read_jobs(path: Path) -> JobsFile:
     """
     path = find_jobs_file(Path(path))
     csv.field_size_limit(_LONGEST_FIELD)
-    with open_text(path) as text:
+    with open_text(path, newline="") as text:
         try:
             return JobsFile(path, list(_records(csv.reader(text, strict=True), str(path))))
         except csv.Error as error:
@@ -135,7 +142,7 @@ def read_jobs(path: Path) -> JobsFile:
 
 
 def _records(reader: Any, where: str) -> Iterator[JobRecord]:
-    header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
+    header = [name.strip() for name in next(reader, [])]
     missing = [name for name in REQUIRED if name not in header]
     if missing:
         what = f"no column {', '.join(missing)}"
@@ -162,8 +169,10 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
     if (start_us is None) != (end_us is None):
         raise InputError("one of starting_time and finish_time is empty", expected="both or none")
     times: dict[str, Any] = {field: _time(row, name) for name, field in OPTIONAL_TIMES.items()}
-    if times["walltime_us"] is not None and times["walltime_us"] < 0:
+    told = times["walltime_us"] is not None
+    if told and times["walltime_us"] < 0:
         times["walltime_us"] = None
+    nodes, twice = _nodes(row["allocated_resources"])
     return JobRecord(
         line=line,
         workload=row.get("workload_name", "").strip(),
@@ -171,13 +180,28 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
         state=row["final_state"],
         start_us=start_us,
         end_us=end_us,
-        nodes=_nodes(row["allocated_resources"]),
+        nodes=nodes,
         n_nodes=_size(row),
+        walltime_told=told,
+        profile=row.get("profile") or None,
+        success=_success(row),
+        stretch=_stretch(row),
+        twice=twice,
         **times,
     )
 
 
 def _time(row: dict[str, str], name: str) -> int | None:
+    value = _number(row, name, MAX_SECONDS, "seconds")
+    return None if value is None else to_us(value)
+
+
+def _stretch(row: dict[str, str]) -> float | None:
+    most = MAX_SECONDS * US_PER_S  # after a run of a microsecond
+    return _number(row, "stretch", most, "turnaround time over execution time")
+
+
+def _number(row: dict[str, str], name: str, most: float, expected: str) -> float | None:
     text = row.get(name, "").strip()
     if not text:
         return None
@@ -185,9 +209,16 @@ def _time(row: dict[str, str], name: str) -> int | None:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not abs(value) <= MAX_SECONDS:  # also NaN
-        raise InputError(f"{name} is {text[:40]!r}", expected="seconds")
-    return to_us(value)
+    if not abs(value) <= most:  # also NaN
+        raise InputError(f"{name} is {text[:40]!r}", expected=expected)
+    return value
+
+
+def _success(row: dict[str, str]) -> bool | None:
+    text = row.get("success", "").strip()
+    if text not in ("", "0", "1"):
+        raise InputError(f"success is {text[:40]!r}", expected="0 or 1")
+    return None if not text else text == "1"
 
 
 def _size(row: dict[str, str]) -> int | None:
@@ -200,9 +231,12 @@ def _size(row: dict[str, str]) -> int | None:
     return int(text)
 
 
-def _nodes(text: str) -> NodeSet:
-    nodes = NodeSet.parse(text)
+def _nodes(text: str) -> tuple[NodeSet, int | None]:
+    """The nodes, and the first one that the text names twice."""
+    pairs = sorted(parse_intervals(text))
+    nodes = NodeSet.from_intervals(pairs)
     if len(nodes) and nodes.intervals[-1, 1] >= MAX_NODES:
         largest = int(nodes.intervals[-1, 1])
         raise InputError(f"allocated_resources names node {largest}", expected=f"< {MAX_NODES}")
-    return nodes
+    again = (first for (_, last), (first, _) in pairwise(pairs) if first <= last)
+    return nodes, next(again, None)

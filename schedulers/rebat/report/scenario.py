@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rebat.core.units import format_duration, parse_duration
 
 AUTO = "auto"
-USUAL_HORIZONS_S = (None, 5e6, float("inf"))
+USUAL_HORIZONS_S = (None, 5e6)
 """Failures that never stop for the workload: up to where the node-stealing authors draw them."""
 
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"

@@ -97,6 +97,8 @@ class Session:
     ----------
     ledger : Ledger
         What happened so far.
+    statics_over : bool
+        Every job of the workload has been submitted.
     """
 
     def __init__(self, policy: Policy, options: SessionOptions | None = None) -> None:
@@ -120,10 +122,12 @@ class Session:
         self._holds = Holds(self._pool)
         self._killed_running: dict[str, Running] = {}
         self._changes = Changes()
+        self._changed_nodes: dict[int, None] = {}
+        self._told_down: set[int] = set()
         self._failed_now: list[int] = []
         self._hit_now: list[str] = []
         self._serial = 0
-        self._statics_over = False
+        self.statics_over = False
         self._registering = False
         self._out: list[Decision] = []
 
@@ -181,6 +185,8 @@ class Session:
             self._review()
         if self._changes and (not self._dying or self._may_plan_while_killing):
             self._plan()
+            if self._changes.refused:  # whoever planned on what was refused may think again, once
+                self._plan()
         self._finish()
         decisions, self._out = tuple(self._out), []
         return Reply(self.now_us, decisions)
@@ -327,21 +333,18 @@ class Session:
             self._end_hold(ended)
             if shrunk is not None:
                 self._changes.held.append(shrunk)
-        self._changes.failed_nodes.extend(event.nodes)
-        self._changes.failed_under.extend(
-            self._by_tag[tag]
-            for tag in self._pool.owner[list(event.nodes)].tolist()
-            if tag in self._by_tag
-        )
+        self._changed_nodes.update(dict.fromkeys(event.nodes))
+        self._changes.failures += event.nodes.size
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)
         self.ledger.node_events.append((event.at_us, True, event.nodes))
         self._pool.repair(event.nodes)
-        self._changes.rejuvenated_nodes.extend(event.nodes)
+        self._changed_nodes.update(dict.fromkeys(event.nodes))
+        self._changes.repairs += event.nodes.size
 
     def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
-        self._statics_over = True
+        self.statics_over = True
 
     def _on_end(self, _: SimulationEnded) -> None:
         self.ended = True
@@ -465,15 +468,40 @@ class Session:
         checkpointing: Checkpointing | None,
     ) -> None:  # fmt: skip
         """Register an attempt and its profile, and queue it."""
-        profile_name = (
-            f"{attempt.id.partition('!')[2]}:{old.profile.partition(':')[2] or old.profile}"
-        )
-        self._profiles[old.workload][profile_name] = profile
+        profiles = self._profiles[old.workload]
+        if profile.get("type") == "composed":
+            name = self._loaded_again(old, profile)
+        else:
+            name = f"{attempt.id.partition('!')[2]}:{old.profile.partition(':')[2] or old.profile}"
+            profiles[name] = profile
+            self._out.append(
+                RegisterProfile(
+                    at_us=self.now_us, workload=old.workload, name=name, profile=profile
+                )
+            )
         self._registered.add(attempt.id)
-        work = _Work(attempt, old.workload, profile_name, checkpointing)
-        self._register(work, profile)
+        work = _Work(attempt, old.workload, name, checkpointing)
+        self._register(work)
         self._enqueue(attempt, work)
         self._changes.resubmitted.append(attempt)
+
+    def _loaded_again(self, old: _Work, profile: dict[str, Any]) -> str:
+        """The name under which Batsim has loaded a composed profile.
+
+        A composed profile that is registered kills Batsim when a job of it starts.
+        """
+        where = f"job {old.attempt.id}"
+        if profile != self._profiles[old.workload][old.profile]:
+            raise InputError(
+                "cannot run again in another form: Batsim takes no new composed profiles", where,
+                "a delay profile",
+            )  # fmt: skip
+        if self.began is None or not self.began.config.get("profile-reuse-enabled"):
+            raise InputError(
+                f"cannot run again: Batsim forgets its composed profile {old.profile}", where,
+                "Batsim started with --enable-profile-reuse",
+            )  # fmt: skip
+        return old.profile
 
     def _resumed_walltime_us(self, old: _Work, interrupt: Interrupt) -> int:
         if not old.attempt.has_walltime:
@@ -494,7 +522,7 @@ class Session:
             "Rfirst": to_s(remaining.first_recovery_us),
         }
 
-    def _register(self, work: _Work, profile: dict[str, Any]) -> None:
+    def _register(self, work: _Work) -> None:
         attempt = work.attempt
         fields: dict[str, Any] = {
             "id": attempt.id,
@@ -504,11 +532,7 @@ class Session:
         }
         if attempt.has_walltime:
             fields["walltime"] = batsim_number(attempt.walltime_us)
-        now = self.now_us
-        self._out.append(
-            RegisterProfile(at_us=now, workload=work.workload, name=work.profile, profile=profile)
-        )
-        self._out.append(RegisterJob(at_us=now, job_id=attempt.id, job=fields))
+        self._out.append(RegisterJob(at_us=self.now_us, job_id=attempt.id, job=fields))
 
     def _review(self) -> None:
         """End waits that are over. Nothing is planned until the victims are gone.
@@ -524,12 +548,29 @@ class Session:
 
     def _plan(self) -> None:
         changes, self._changes = self._changes, Changes()
-        changes.failed_under = [a for a in changes.failed_under if a in self._running]
+        self._tell_nodes(changes)
         for proposal in list(self._policy.plan(self, changes)):
             if isinstance(proposal, Start):
                 self._start(proposal)
             else:
                 self._reject(proposal)
+
+    def _tell_nodes(self, changes: Changes) -> None:
+        """Say which nodes are in another state than the policy was told last.
+
+        A node may have been repaired and have failed again, at one date even.
+        """
+        for node in self._changed_nodes:
+            down = bool(self._pool.down[node])
+            if down == (node in self._told_down):
+                continue
+            (changes.failed_nodes if down else changes.rejuvenated_nodes).append(node)
+            tag = int(self._pool.owner[node])
+            if down and tag in self._by_tag:
+                changes.failed_under.append(self._by_tag[tag])
+        self._told_down.update(changes.failed_nodes)
+        self._told_down.difference_update(changes.rejuvenated_nodes)
+        self._changed_nodes.clear()
 
     def _start(self, start: Start) -> None:
         attempt = self._queue.get(start.attempt_id)
@@ -577,6 +618,6 @@ class Session:
 
     def _finish(self) -> None:
         idle = not (self._queue or self._running or self._dying or self._holds.parked)
-        if self._registering and self._statics_over and idle:
+        if self._registering and self.statics_over and idle:
             self._registering = False
             self._out.append(FinishRegistration(at_us=self.now_us))

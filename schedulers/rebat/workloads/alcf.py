@@ -68,7 +68,7 @@ Row = tuple[int, str, str, float, float, float, float, float, float]
 
 
 def _rows(reader: Any, where: str, tz: tzinfo) -> Iterator[Row]:
-    header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
+    header = [name.strip() for name in next(reader, [])]
     column = {name: position for position, name in enumerate(header)}
     missing = [name for name in REQUIRED if name not in column]
     if missing:
@@ -128,4 +128,5 @@ def _trace(path: Path, rows: list[Row]) -> Trace:
         allocated=np.array(used),
         run_s=np.array(run),
         walltime_s=np.array(walltime),
+        why_not=np.zeros(len(rows), dtype=np.int64),
     )

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_text
-from rebat.core.jobs import Job, Workload, job_fields
+from rebat.core.jobs import Job, Workload, check_profiles, job_fields, number
 from rebat.core.units import MAX_SECONDS, to_us
 
 MAX_NODES = 2**31 - 1
@@ -136,7 +136,7 @@ def _nth(position: int) -> str:
 
 def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]]) -> Job:
     if not isinstance(raw, dict):
-        raise InputError(f"not a job: {_short(raw)}", _nth(position), "an object")
+        raise InputError(f"not a job: {short(raw)}", _nth(position), "an object")
     try:
         job_id = _job_id(raw)
     except InputError as error:
@@ -148,7 +148,7 @@ def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]]) -> Job:
 
 
 def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> Job:
-    submit_us = to_us(_time(raw, "subtime"))
+    submit_us = to_us(number(raw, "subtime", MAX_SECONDS, "seconds"))
     n_nodes = _count(raw, "res")
     profile = _required(raw, "profile", str, "the name of a profile")
     if profile not in profiles:
@@ -160,7 +160,7 @@ def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, 
 def _job_id(raw: dict[str, Any]) -> str:
     value = raw.get("id")
     if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-        raise InputError(f"bad job id {_short(value)}", "id", "an int or a string, not empty")
+        raise InputError(f"bad job id {short(value)}", "id", "an int or a string, not empty")
     text = str(value)
     if "!" in text:
         raise InputError(
@@ -175,9 +175,9 @@ def _job_id(raw: dict[str, Any]) -> str:
 def _walltime_us(raw: dict[str, Any]) -> int | None:
     if "walltime" not in raw or (raw["walltime"] == -1 and raw["walltime"] is not False):
         return None
-    walltime_us = to_us(_time(raw, "walltime"))
+    walltime_us = to_us(number(raw, "walltime", MAX_SECONDS, "seconds"))
     if walltime_us <= 0:
-        value = _short(raw["walltime"])
+        value = short(raw["walltime"])
         raise InputError(f"walltime {value}", "walltime", "more than 0 s, or -1 for none")
     return walltime_us
 
@@ -188,24 +188,25 @@ def _profiles(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
             _check_profile(profile)
         except InputError as error:
             raise error.at(f"profile {name!r}") from None
+    check_profiles(raw)
     return raw
 
 
 def _check_profile(profile: Any) -> None:
     if not isinstance(profile, dict) or not isinstance(profile.get("type"), str):
-        raise InputError(f"not a profile: {_short(profile)}", expected="an object with a type")
+        raise InputError(f"not a profile: {short(profile)}", expected="an object with a type")
     if profile["type"] == "delay":
-        _time(profile, "delay")
+        number(profile, "delay", MAX_SECONDS, "seconds")
     ret = profile.get("ret", 0)
     if isinstance(ret, bool) or not isinstance(ret, int):
-        raise InputError(f"return code {_short(ret)}", "ret", "an int")
+        raise InputError(f"return code {short(ret)}", "ret", "an int")
 
 
 def _required(raw: dict[str, Any], key: str, kind: type, expected: str) -> Any:
     if key not in raw:
         raise InputError("missing", key, expected)
     if not isinstance(raw[key], kind):
-        raise InputError(f"is {_short(raw[key])}", key, expected)
+        raise InputError(f"is {short(raw[key])}", key, expected)
     return raw[key]
 
 
@@ -213,21 +214,5 @@ def _count(raw: dict[str, Any], key: str) -> int:
     expected = f"a whole number from 1 to {MAX_NODES}"
     value = _required(raw, key, int, expected)
     if isinstance(value, bool) or not 1 <= value <= MAX_NODES:
-        raise InputError(f"is {_short(value)}", key, expected)
+        raise InputError(f"is {short(value)}", key, expected)
     return int(value)
-
-
-def _time(raw: dict[str, Any], key: str) -> float:
-    expected = f"seconds, from 0 to {MAX_SECONDS:.0e}"
-    if key not in raw:
-        raise InputError("missing", key, expected)
-    value = raw[key]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and 0 <= value <= MAX_SECONDS):
-        raise InputError(f"is {_short(value)}", key, expected)
-    return float(value)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

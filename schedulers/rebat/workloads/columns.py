@@ -14,9 +14,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A parsed trace, one entry per job in every column; times in seconds, NaN = not known.
+    """A parsed trace, one entry per record in every column; times in seconds, NaN = not known.
 
-    ``dated`` says whether ``submit_s`` and ``start_s`` count from the Unix epoch.
+    ``dated`` says whether ``submit_s`` and ``start_s`` count from the Unix epoch; ``why_not`` why a
+    record is to be left out: the number of one of ``reasons``, from 1; 0 for a job.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Trace:
     allocated: Floats
     run_s: Floats
     walltime_s: Floats
+    why_not: npt.NDArray[np.int64]
+    reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -47,6 +50,29 @@ class Trace:
             return self
         return self.take(mask).noting(f"{counted(n_dropped)} dropped: {reason}")
 
+    @property
+    def jobs(self) -> Trace:
+        """Without the records that are to be left out."""
+        return self.take(self.is_job)
+
+    @property
+    def is_job(self) -> Mask:
+        """Which records are not to be left out."""
+        return np.equal(self.why_not, 0)
+
+    def marking(self, mask: Mask, reason: str) -> Trace:
+        """The same, the jobs under a mask to be left out."""
+        reasons = (*self.reasons, reason)
+        marked = np.where(mask & self.is_job, len(reasons), self.why_not)
+        return replace(self, why_not=marked, reasons=reasons)
+
+    def without_marked(self) -> Trace:
+        """What is to be left out is, with a note for each reason."""
+        trace = self
+        for number, reason in enumerate(self.reasons, 1):
+            trace = trace.keep(trace.why_not != number, reason)
+        return trace
+
     def noting(self, note: str) -> Trace:
         """The same with one more note."""
         return replace(self, notes=(*self.notes, note))
@@ -54,6 +80,7 @@ class Trace:
 
 _COLUMNS = (
     "lines", "ids", "submit_s", "start_s", "requested", "allocated", "run_s", "walltime_s",
+    "why_not",
 )  # fmt: skip
 
 

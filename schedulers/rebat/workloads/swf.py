@@ -28,7 +28,7 @@ PARTIAL_STATUSES = (2, 3, 4)
 EARLIEST_EPOCH_S = 5e8
 """Dates after this (1985) count from the Unix epoch: some traces leave UnixStartTime out."""
 
-_HEADER = re.compile(r";\s*(MaxNodes|MaxProcs|UnixStartTime):\s*(-?\d{1,15})")
+_HEADER = re.compile(r";\s*(MaxNodes|MaxProcs|UnixStartTime):\s*(-?\d+)")
 
 
 def read_swf(path: Path, **options: Any) -> Workload:
@@ -58,8 +58,10 @@ def read_swf(path: Path, **options: Any) -> Workload:
 
 
 def _parse(path: Path) -> Trace:
-    text = read_text(path).splitlines()
-    numbered = [(n, line) for n, line in enumerate(text, 1) if line.strip()]
+    text = read_text(path, errors="replace")  # old traces have comments in Latin-1
+    if "\0" in text:
+        raise InputError("is not a text file", str(path), "a trace, plain or .gz")
+    numbered = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
     header = _header(line for _, line in numbered if line.lstrip().startswith(";"))
     rows = [(n, line) for n, line in numbered if not line.lstrip().startswith(";")]
     if not rows:
@@ -67,16 +69,15 @@ def _parse(path: Path) -> Trace:
     lines = np.array([n for n, _ in rows], dtype=np.int64)
     table = _numbers(path, [line for _, line in rows], lines)
     trace = _trace(path, table, lines, header)
-    return trace.keep(
-        ~np.isin(table[:, 10], PARTIAL_STATUSES), "records of partial executions (status 2, 3, 4)"
-    )
+    partial = np.isin(table[:, 10], PARTIAL_STATUSES)
+    return trace.marking(partial, "records of partial executions (status 2, 3, 4)")
 
 
 def _header(comments: Any) -> dict[str, int]:
     values: dict[str, int] = {}
     for comment in comments:
         match = _HEADER.match(comment.lstrip())
-        if match and int(match[2]) > 0:
+        if match and int(match[2]) >= 0:  # -1: not known
             values.setdefault(match[1], int(match[2]))
     return values
 
@@ -137,4 +138,5 @@ def _trace(
         allocated=table[:, 4],
         run_s=table[:, 3],
         walltime_s=table[:, 8],
+        why_not=np.zeros(len(table), dtype=np.int64),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.units import MAX_SECONDS, US_PER_S
+from rebat.models.topology import MAX_NODES
 from rebat.workloads.build import delay_workload
 from rebat.workloads.calendar import in_months, month_start_s, zone
 from rebat.workloads.columns import Floats, Trace, counted
@@ -98,15 +99,24 @@ def to_workload(trace: Trace, options: TraceOptions) -> Workload:
         When a row makes no sense (file and line), when no job is left, or when an option needs
         what the trace does not have.
     """
-    _check_rows(trace)
-    trace = _select_months(trace, options)
+    _check_rows(trace.jobs)
     sizes = _sizes(trace, options)
-    trace = trace.keep((trace.run_s > 0) & (sizes > 0), "no run time or no nodes")
-    trace = _select_window(trace, options)
-    trace = trace.take(np.argsort(trace.submit_s, kind="stable")[: options.max_jobs])
+    trace = trace.marking(~((trace.run_s > 0) & (sizes > 0)), "no run time or no nodes")
+    trace = _select(trace, options).without_marked()
     trace = _walltimes(trace, options)
     _check_not_empty(trace)
     return _build(trace, options)
+
+
+def _select(trace: Trace, options: TraceOptions) -> Trace:
+    """The records asked for, also those to be left out: all counts in the notes are of these."""
+    selected = _select_months(trace, options)
+    selected = _select_first(_select_window(selected, options), options.max_jobs)
+    if len(selected) == len(trace):
+        return selected
+    return selected.noting(
+        f"{len(selected)} of {len(trace)} records selected: the counts are of these"
+    )
 
 
 def _check_rows(trace: Trace) -> None:
@@ -158,7 +168,7 @@ def _select_months(trace: Trace, options: TraceOptions) -> Trace:
             "UnixStartTime in its header, or dates from the Unix epoch",
         )
     dates = trace.submit_s if options.by == "submit" else trace.start_s
-    if options.by == "start" and np.isnan(dates).any():
+    if options.by == "start" and np.isnan(dates[trace.is_job]).any():
         raise InputError("cannot select months by start: a start is not known", trace.where)
     months = (options.months,) if isinstance(options.months, str) else tuple(options.months)
     selected = trace.take(in_months(dates, months, options.tz))
@@ -184,11 +194,21 @@ def _origin_s(trace: Trace, options: TraceOptions) -> float:
 
 
 def _select_window(trace: Trace, options: TraceOptions) -> Trace:
-    _check_not_empty(trace)
-    since_s = trace.submit_s - _origin_s(trace, options)
+    if not len(trace.jobs) or (options.first_s is None and options.last_s is None):
+        return trace
+    since_s = trace.submit_s - _origin_s(trace.jobs, options)
     low = -np.inf if options.first_s is None else options.first_s
     high = np.inf if options.last_s is None else options.last_s
     return trace.take((since_s >= low) & (since_s < high))
+
+
+def _select_first(trace: Trace, max_jobs: int | None) -> Trace:
+    """By submission, up to that many jobs."""
+    trace = trace.take(np.argsort(trace.submit_s, kind="stable"))
+    if max_jobs is None:
+        return trace
+    jobs_until = np.cumsum(trace.is_job)
+    return trace.take(np.arange(np.searchsorted(jobs_until, max_jobs) + 1)[: len(trace)])
 
 
 def _walltimes(trace: Trace, options: TraceOptions) -> Trace:
@@ -209,11 +229,13 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 
 def _build(trace: Trace, options: TraceOptions) -> Workload:
-    n_nodes = options.n_nodes or trace.n_nodes
+    n_nodes = trace.n_nodes if options.n_nodes is None else options.n_nodes
     if n_nodes is None:
         raise InputError(
             "the trace does not say how large the machine is; give n_nodes", trace.where
         )
+    if not 1 <= n_nodes <= MAX_NODES:
+        raise InputError(f"a machine of {n_nodes} nodes", trace.where, f"1 to {MAX_NODES}")
     notes = list(trace.notes)
     sizes = _capped(_sizes(trace, options), options.cap, n_nodes, notes)
     walltime_us = _us(np.nan_to_num(trace.walltime_s, nan=-1.0))

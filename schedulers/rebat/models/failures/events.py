@@ -18,6 +18,7 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text, write_text
 from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_s, to_us
+from rebat.models.failures.batsim_order import batsim_order
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
@@ -33,37 +34,53 @@ class MachineEvent(msgspec.Struct, frozen=True):
     nodes: NodeSet
 
 
-class EventFile(msgspec.Struct, frozen=True):
-    """What a file holds: its machine events by date, and how many others of each type."""
+class GenericEvent(msgspec.Struct, frozen=True):
+    """An event of any other type: Batsim hands its JSON on to the scheduler, if it is asked to."""
 
-    events: list[MachineEvent]
-    generic_types: Counter[str] = Counter()
+    at_us: int
+    data: dict[str, Any]
+
+
+ExternalEvent = MachineEvent | GenericEvent
+
+
+class EventFile(msgspec.Struct, frozen=True):
+    """What a file holds, in Batsim's order."""
+
+    events: list[ExternalEvent]
 
     @property
     def machine_events(self) -> list[MachineEvent]:
         """Failures and repairs."""
-        return self.events
+        return [event for event in self.events if isinstance(event, MachineEvent)]
+
+    @property
+    def generic_types(self) -> Counter[str]:
+        """How many events there are of each type that Batsim does not know."""
+        generic = (event for event in self.events if isinstance(event, GenericEvent))
+        return Counter(str(event.data["type"]) for event in generic)
 
 
-def in_order(events: Iterable[MachineEvent]) -> list[MachineEvent]:
-    """Events as Batsim plays them: by date, at equal dates repairs before failures."""
+def in_order(events: Iterable[ExternalEvent]) -> list[ExternalEvent]:
+    """Events by date; at equal dates repairs, then failures, then generic events."""
     return sorted(events, key=_key)
 
 
-def _key(event: MachineEvent) -> tuple[int, bool]:
-    return event.at_us, not event.available
+def _key(event: ExternalEvent) -> tuple[int, int]:
+    kind = 2 if isinstance(event, GenericEvent) else int(not event.available)
+    return event.at_us, kind
 
 
 def read_events(path: Path) -> list[MachineEvent]:
     """Read the machine events of an event file, plain or .gz; see `read_event_file`."""
-    return read_event_file(path).events
+    return read_event_file(path).machine_events
 
 
 def read_event_file(path: Path) -> EventFile:
     """Read an event file, plain or .gz.
 
     The lines need not be sorted (the node-stealing authors write each repair after its failure):
-    like Batsim, the reader sorts them. Generic events are counted and passed over.
+    like Batsim, the reader sorts them. Events of other types are kept as they are.
 
     Raises
     ------
@@ -71,25 +88,19 @@ def read_event_file(path: Path) -> EventFile:
         With file and line: broken JSON, missing fields, bad node sets or dates, and a machine that
         fails while it is down or is repaired while it is up.
     """
-    placed: list[tuple[MachineEvent, str]] = []
-    generic: Counter[str] = Counter()
+    read: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
         for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            event = _parse(line, where)
-            if event is None:
-                generic[str(msgspec.json.decode(line)["type"])] += 1
-            else:
-                placed.append((event, where))
-    placed.sort(key=lambda pair: _key(pair[0]))
-    events = [event for event, _ in placed]
-    _check(events, [where for _, where in placed], MAX_NODE + 1)
-    return EventFile(events, generic)
+            if line.strip():
+                where = f"{path}:{number}"
+                read.append((_parse(line, where), where))
+    placed = batsim_order(read, [_key(event) for event, _ in read])
+    machine = [(event, where) for event, where in placed if isinstance(event, MachineEvent)]
+    _check([event for event, _ in machine], [where for _, where in machine], MAX_NODE + 1)
+    return EventFile([event for event, _ in placed])
 
 
-def _parse(line: str, where: str) -> MachineEvent | None:
+def _parse(line: str, where: str) -> ExternalEvent:
     try:
         raw = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -98,7 +109,7 @@ def _parse(line: str, where: str) -> MachineEvent | None:
         raise InputError("not an event", where, "an object with type, resources, timestamp")
     at_us = to_us(_timestamp(raw, where))
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):
-        return None
+        return GenericEvent(at_us, raw)
     return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where))
 
 

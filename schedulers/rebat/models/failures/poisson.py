@@ -45,7 +45,7 @@ def poisson_failures(
         The node that fails.
     """
     rng = stream(seed, "failures", "poisson")
-    mean_us, horizon_us, downtime_us = mtbf_s * n_nodes * 1e6, to_us(horizon_s), to_us(downtime_s)
+    mean_us, horizon_us, downtime_us = mtbf_s * n_nodes * 1e6, horizon_s * 1e6, to_us(downtime_s)
     lives_us = rng.exponential(mean_us, n_nodes)
     soon = np.flatnonzero(lives_us < horizon_us)
     pending = [(round(lives_us[node]), int(node)) for node in soon]

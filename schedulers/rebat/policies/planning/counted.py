@@ -121,7 +121,11 @@ class CountedPlan:
 
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
-        size, end = self._holds.pop(running.attempt.id)
+        self.withdrawn(running.attempt.id)
+
+    def withdrawn(self, attempt_id: str) -> None:
+        """What was taken for started does not run, or not any more."""
+        size, end = self._holds.pop(attempt_id)
         self._change(max(end, self._now_us), size)
         self._opened_us = max(self._opened_us, end)
 

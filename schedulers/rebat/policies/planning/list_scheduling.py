@@ -67,6 +67,7 @@ class AvailabilityPlan(Protocol):
     ) -> None: ...
     def held(self, running: Running) -> None: ...
     def ended(self, running: Running) -> None: ...
+    def withdrawn(self, attempt_id: str) -> None: ...
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
     def rejuvenated(self, nodes: list[int]) -> None: ...
     def append(self, queue: SortedQueue, first: int, last: int) -> None: ...
@@ -142,17 +143,21 @@ class ListScheduling:
         for running in changes.held:
             plan.held(running)
             kinds.add("priority")
-        if changes.failed_nodes:
+        if changes.failures:
             plan.failed(changes.failed_nodes, changes.failed_under)
             kinds.add("failure")
-        if changes.rejuvenated_nodes:
+        if changes.repairs:
             plan.rejuvenated(changes.rejuvenated_nodes)
             kinds.add("rejuvenation")
+        returned = changes.returned(view)
+        for attempt in returned:
+            plan.withdrawn(attempt.id)
+            kinds.add("priority")
         if any(attempt.priority > Priority.REGULAR for attempt in changes.resubmitted):
             kinds.add("priority")  # one that comes back after a silent error just arrives
         upkeep = max((self._upkeep[kind] for kind in kinds), default=Upkeep.APPEND)
         first = len(self._queue)
-        for attempt in (*changes.arrived, *changes.resubmitted):
+        for attempt in (*returned, *changes.arrived, *changes.resubmitted):
             if attempt.n_nodes <= view.n_nodes:
                 if self._queue.add(attempt) < len(self._queue) - 1:
                     upkeep = Upkeep.REBUILD  # it stands before others that are planned already

@@ -76,10 +76,18 @@ class NamedPlan:
 
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
-        nodes, end = self._holds.pop(running.attempt.id)
+        self._give(running.attempt.id)
+
+    def _give(self, attempt_id: str) -> NodeSet:
+        nodes, end = self._holds.pop(attempt_id)
         self._make_room(0, nodes)
         slices.give_nodes(self._table, nodes.intervals, self._now_us, end)
         self._opened_us = max(self._opened_us, end)
+        return nodes
+
+    def withdrawn(self, attempt_id: str) -> None:
+        """What was taken for started was refused: others may hold those nodes."""
+        self._take_again(self._give(attempt_id))
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Nodes went down: they are unusable until their repair, and nothing stays reserved."""
@@ -93,10 +101,14 @@ class NamedPlan:
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
-        for held, end in self._holds.values():
-            if _meet(held, alive):
-                self._take(held, end)
+        self._take_again(alive)
         self._opened_us = FOREVER_US
+
+    def _take_again(self, nodes: NodeSet) -> None:
+        """Nodes were marked free: those that an attempt holds are not, until it ends."""
+        for held, end in self._holds.values():
+            if _meet(held, nodes):
+                self._take(held, end)
 
     def _take(self, nodes: NodeSet, end_us: int) -> None:
         self._make_room(0, nodes)

@@ -1,0 +1,159 @@
+"""The commands of `rebat workload`."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+SMALL = str(ROOT / "workloads/synthetic-small.json")
+EVENTS = str(ROOT / "failure_events/synthetic-small.events")
+
+PREPARATIONS = {
+    "checkpoints": (
+        ["--checkpoint", "young-daly", "--mtbf", "20min", "--checkpoint-cost", "70s",
+         "--recovery-cost", "11s"], ["baseline", "sfsj", "h213"],
+    ),
+    "fewer checkpoints on a larger machine": (
+        ["--checkpoint", "young-daly", "--mtbf", "1h", "--checkpoint-rounding", "floor",
+         "--nodes", "200"], ["easy-sfsj"],
+    ),
+    "errors": (["--silent-errors", "1e-5", "--seed", "3"], ["r-list-q", "baseline"]),
+    "both": (
+        ["--checkpoint", "young-daly", "--mtbf", "30min", "--silent-error-probability", "0.2"],
+        ["r-shelf-b", "sfsj:silent_errors=retry"],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The one line that a command ends with."""
+    with pytest.raises(SystemExit) as exit_:
+        main(list(arguments))
+    told = capsys.readouterr().err
+    assert exit_.value.code == 2
+    assert sum(line.lower().find("error:") >= 0 for line in told.splitlines()) == 1, told
+    return told
+
+
+@pytest.mark.parametrize("name", PREPARATIONS)
+def test_a_run_of_what_is_prepared_is_the_same_run(name: str) -> None:
+    options, policies = PREPARATIONS[name]
+    main(["workload", "prepare", SMALL, *options, "-o", "prepared.json.gz"])
+    chosen = [argument for policy in policies for argument in ("-p", policy)]
+    main(["run", SMALL, *options, *chosen, "--failures", EVENTS, "--out", "one"])
+    main(["run", "prepared.json.gz", *chosen, "--failures", EVENTS, "--out", "other"])
+    tables = sorted(Path("one").glob("*/jobs.csv"))
+    assert len(tables) == len(policies)
+    for table in tables:
+        again = Path("other") / table.relative_to("one")
+        assert again.read_bytes() == table.read_bytes()
+        main(["validate", str(table), "--workload", "prepared.json.gz", "--events", EVENTS])
+        with pytest.raises(SystemExit) as exit_:  # jobs of other lengths, or that must not fail
+            main(["validate", str(table), "--workload", SMALL, "--events", EVENTS])
+        assert exit_.value.code == 1
+
+
+def test_what_is_prepared_says_how(folder: Path) -> None:
+    options, _ = PREPARATIONS["fewer checkpoints on a larger machine"]
+    main(["workload", "prepare", SMALL, *options, "-o", "prepared.json"])
+    document = json.loads(Path("prepared.json").read_text())
+    assert document["nb_res"] == 200
+    assert document["notes"][-1] == (
+        "prepared for 200 nodes: young-daly checkpoints, MTBF 3600 s, checkpoint 300 s, "
+        "recovery 300 s, floor"
+    )
+
+
+BAD_PREPARATIONS = {
+    "nothing asked for": ([], "nothing to prepare"),
+    "no period": (["--checkpoint", "young-daly"], "needs --mtbf"),
+    "no checkpoints": (["--mtbf", "1h", "--silent-errors", "1e-6"], "--mtbf: has no effect"),
+    "no rate": (["--silent-errors", "nan"], "finite"),
+    "an infinite rate": (["--silent-errors", "inf"], "finite"),
+    "two kinds of errors": (
+        ["--silent-errors", "1e-6", "--silent-error-probability", "0.1"], "give one of",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_PREPARATIONS)
+def test_bad_preparations(name: str, capsys) -> None:
+    options, told = BAD_PREPARATIONS[name]
+    assert told in refused(capsys, "workload", "prepare", SMALL, *options, "-o", "p.json")
+    assert not Path("p.json").exists()
+
+
+RECORDS = "; MaxProcs: 8\n" + "".join(
+    f"{number} {submit} 0 10 {used} -1 -1 {size} 60 -1 1 {'-1 ' * 7}\n"
+    for number, submit, used, size in ((1, 0, 4, 2), (2, 100, 4, 2), (3, 200, 5, 3), (4, 300, 1, 1))
+)
+
+
+def imported(*options: str) -> list[tuple[str, int]]:
+    """Ids and sizes of a small trace's jobs."""
+    Path("t.swf").write_text(RECORDS)
+    main(["workload", "import", "t.swf", *options, "-o", "t.json"])
+    jobs = json.loads(Path("t.json").read_text())["jobs"]
+    return [(job["id"], job["res"]) for job in jobs]
+
+
+def test_import_has_the_selections_of_campaigns(capsys) -> None:
+    assert imported("--first", "100s", "--last", "5min") == [("2", 2), ("3", 3)]
+    assert "  2 of 4 records selected: the counts are of these" in capsys.readouterr().out
+    assert imported("--size", "allocated", "--max-jobs", "1") == [("1", 4)]
+
+
+@pytest.mark.parametrize("name", ["k.txt", "k", "k.swf", "k.json.bz2", "k.gz"])
+def test_a_workload_is_written_under_a_name_that_is_read(name: str, capsys) -> None:
+    Path("t.swf").write_text(RECORDS)
+    for verb in (["import", "t.swf"], ["generate", "synthetic"], ["prepare", SMALL]):
+        assert "must end in .json or .json.gz" in refused(capsys, "workload", *verb, "-o", name)
+    assert not Path(name).exists()
+
+
+def test_a_pipe_has_any_name() -> None:
+    os.mkfifo("pipe")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(Path("pipe").read_text()))
+    reader.start()
+    main(["workload", "generate", "synthetic", "-o", "pipe"])
+    reader.join()
+    assert json.loads(read[0])["nb_res"] == 128
+
+
+TWICE = {
+    "--seed": ["workload", "generate", "synthetic", "--seed", "1", "--seed", "1", "-o", "w.json"],
+    "--out": ["workload", "generate", "synthetic", "-o", "a.json", "--out", "b.json"],
+    "--mtbf": ["run", SMALL, "-p", "easy", "--mtbf", "1h", "--mtbf=2h", "--out", "out"],
+    "--tolerance": ["compare", "a", "b", "--tolerance", "1", "--allocations", "--tolerance", "2"],
+    "--resubmits": ["validate", "--resubmits", "a", "--gives-up"],
+    "--nodes": ["failures", "generate", "--nodes", "4", "--nodes", "5", "--mtbf", "1h"],
+}
+
+
+@pytest.mark.parametrize("option", TWICE)
+def test_an_option_with_one_value_is_given_once(option: str, capsys) -> None:
+    assert refused(capsys, *TWICE[option]) == (
+        f"rebat: error: {option}: is given 2 times (expected once)\n"
+    )
+    assert not list(Path().iterdir())
+
+
+def test_options_with_several_values_are_given_often() -> None:
+    Path("t.swf").write_text("; UnixStartTime: 1541030656\n" + RECORDS)
+    months = ["--month", "2018-11", "--month", "2018-12"]
+    main(["workload", "import", "t.swf", *months, "-o", "t.json"])
+    assert Path("t.json").exists()

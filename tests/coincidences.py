@@ -1,0 +1,132 @@
+"""Random scenarios full of coincident dates, played in three ways that must agree.
+
+``python -m tests.coincidences 10000`` plays so many; the suite plays some hundred.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from rebat.campaign.conversation import Conversation, replay, session_for
+from rebat.campaign.remote import run_remote
+from rebat.campaign.single import simulate
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
+from rebat.engine.engine import Engine, EngineOptions
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures.events import MachineEvent, read_events, write_events
+from rebat.policies.presets import PRESETS, preset
+from rebat.report.batsim_csv import jobs_csv
+from rebat.transport.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
+from tests.scenarios import check_run
+
+POLICIES = sorted(PRESETS)
+
+
+class Case:
+    """A workload, its failures and a policy, all drawn from a seed; dates are whole seconds."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.policy = rng.choice(POLICIES)
+        self.n_nodes = rng.choice([2, 4, 10])
+        self.workload = workload(rng, self.n_nodes)
+        self.events = outages(rng, self.n_nodes)
+
+
+def workload(rng: random.Random, n_nodes: int) -> Workload:
+    """Few dates for many jobs; some composed of two delays, some outrunning their walltime."""
+    profiles = {f"d{length}": {"type": "delay", "delay": length} for length in range(1, 13)}
+    profiles |= {
+        f"c{a}{b}": {"type": "composed", "seq": [f"d{a}", f"d{b}"]} for a in (1, 4) for b in (2, 6)
+    }
+    composed = rng.random() < 0.3
+    names = list(profiles) if composed else [name for name in profiles if name[0] == "d"]
+    jobs = tuple(
+        Job(
+            str(number),
+            rng.randint(1, n_nodes),
+            to_us(rng.randint(0, 20)),
+            rng.choice([None, to_us(rng.randint(1, 20))]),
+            rng.choice(names),
+        )
+        for number in range(rng.randint(1, 12))
+    )
+    made = Workload("coincidences", n_nodes, jobs, profiles)
+    if composed or rng.random() < 0.5:
+        return made
+    return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
+
+
+def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
+    """Nodes that fail, often at the very date at which they or others came back."""
+    events = []
+    for node in range(n_nodes):
+        at = 0
+        for _ in range(rng.randint(0, 3)):
+            down = at + rng.choice([0, rng.randint(0, 25)]) + (at == 0)
+            at = down + rng.randint(1, 12)
+            nodes = NodeSet.of([node])
+            events.append(MachineEvent(to_us(down), False, nodes))
+            events.append(MachineEvent(to_us(at), True, nodes))
+    rng.shuffle(events)
+    return events
+
+
+def play(case: Case, folder: Path) -> None:
+    """Play a case embedded, over the wire and from its recording; all must say the same."""
+    write_events(case.events, folder / "f.events")
+    events = read_events(folder / "f.events")
+    result = simulate(
+        case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=events
+    )
+    check_run(result)
+    assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}
+
+    options = EngineOptions(acknowledge_dynamic_jobs=True)
+    engine = Engine(case.workload, n_nodes=case.n_nodes, events=events, options=options)
+    conversation = Conversation(lambda _: session_for(case.policy, {}, strict=True))
+    with Recorder(folder / "talk.jsonl") as record:
+
+        def ask(data: bytes) -> bytes:
+            record(TO_SCHEDULER, data)
+            reply = conversation.answer(data)
+            record(TO_SIMULATOR, reply)
+            return reply
+
+        run_remote(engine, ask)
+    assert jobs_csv(engine.ended) == jobs_csv(result.jobs)
+    again = replay(folder / "talk.jsonl", lambda _: session_for(case.policy, {}, strict=True))
+    assert list(again) == []
+
+
+def play_split(case: Case) -> None:
+    """Play a case with every instant told in several messages: safe, and no job is lost."""
+    options = EngineOptions(split_instants=True)
+    result = simulate(
+        case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=case.events,
+        engine_options=options,
+    )  # fmt: skip
+    check_run(result)
+    assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}
+
+
+def main(count: int, first: int = 0) -> None:
+    """Play so many cases; stops at the first that fails."""
+    with tempfile.TemporaryDirectory() as name:
+        for seed in range(first, first + count):
+            try:
+                play(Case(seed), Path(name))
+                play_split(Case(seed))
+            except BaseException:
+                print(f"case {seed}: {Case(seed).policy}")
+                raise
+    print(f"{count} cases agree")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""Files: whole or not at all, what is no file stays what it is, modes are the user's."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import main
+from rebat.core.errors import InputError
+from rebat.core.files import atomic_folder, atomic_path, write_text
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="needs /dev/full")
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_pipe_is_written_through_and_stays(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    write_text(pipe, "text")
+    reader.join()
+    assert read == ["text"]
+    assert pipe.is_fifo()
+
+
+@needs_full
+def test_a_device_stays_a_device_and_its_error_is_told(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(FULL)
+    with pytest.raises(InputError, match=f"{link}: cannot write: No space left on device"):
+        write_text(link, "text")
+    assert link.is_symlink()
+    assert link.is_char_device()
+    assert list(tmp_path.iterdir()) == [link]
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there/target", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("into nothing", "again"):
+        write_text(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert list((tmp_path / "there").iterdir()) == [target]
+
+
+def test_an_error_leaves_the_target_of_a_link_as_it_was(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("before")
+    link.symlink_to(target)
+    with pytest.raises(ZeroDivisionError), atomic_path(link) as temporary:
+        temporary.write_text("half")
+        _ = 1 / 0
+    assert target.read_text() == "before"
+    assert sorted(tmp_path.iterdir()) == [link, target]
+
+
+@pytest.mark.parametrize("kept", [0o600, 0o664, 0o755])
+def test_a_file_keeps_its_mode(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "file"
+    path.write_text("before")
+    path.chmod(kept)
+    write_text(path, "after")
+    assert (mode(path), path.read_text()) == (kept, "after")
+
+
+def test_new_files_and_folders_get_what_the_umask_leaves(tmp_path: Path, umask: None) -> None:
+    write_text(tmp_path / "file", "text")
+    with atomic_folder(tmp_path / "folder") as folder:
+        write_text(folder / "mark", "text")
+    assert mode(tmp_path / "file") == 0o640
+    assert mode(tmp_path / "folder") == 0o750
+    assert mode(tmp_path / "folder/mark") == 0o640
+
+
+def test_unwritable_places_are_told_by_the_name_that_was_given(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("file/below", "loop", ".", "x" * 300):
+        with pytest.raises(InputError) as error:
+            write_text(tmp_path / name, "text")
+        assert str(error.value).startswith(f"{tmp_path / name}: cannot write: ")
+    with (
+        pytest.raises(InputError, match=r"file/below: cannot write"),
+        atomic_folder(tmp_path / "file/below"),
+    ):
+        pass
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_failure_inside_a_folder_names_the_folder(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError) as error,
+        atomic_folder(tmp_path / "out") as folder,
+    ):
+        write_text(folder / "mark", "text")
+        write_text(folder / "mark/below", "text")
+    assert str(error.value).startswith(f"{tmp_path / 'out/mark/below'}: cannot write: ")
+    assert not list(tmp_path.iterdir())
+
+
+LIMITED = """
+import resource, sys
+from rebat.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+main(sys.argv[1:])
+"""
+
+
+def test_a_disk_that_is_full_costs_one_line_and_nothing_else(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk."""
+    out = tmp_path / "w.json"
+    out.write_text("before")
+    made = subprocess.run(
+        [sys.executable, "-c", LIMITED, "workload", "generate", "synthetic", "-o", str(out)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 2
+    assert made.stderr == f"rebat: error: {out}: cannot write: File too large\n"
+    assert out.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@needs_full
+def test_a_full_device_on_the_command_line(tmp_path: Path, capsys) -> None:
+    (tmp_path / "link").symlink_to(FULL)
+    with pytest.raises(SystemExit) as exit_:
+        main(["platform", "generate", "flat:4", "-o", str(tmp_path / "link")])
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert FULL.is_char_device()

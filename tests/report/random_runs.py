@@ -1,0 +1,72 @@
+"""Random runs of every kind of policy, written as `rebat run` writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rebat.campaign.scenario import Scenario, prepared
+from rebat.campaign.single import simulate, write_run
+from rebat.core.jobs import Job, Workload
+from rebat.core.units import to_us
+from rebat.models.failures import generate_events
+from rebat.models.failures.events import MachineEvent
+from rebat.policies.presets import preset
+
+POLICIES = (
+    "baseline", "sfsj", "h111", "h212", "h313", "h321", "authors-baseline", "authors-h111",
+    "authors-h213", "easy", "greedy", "easy-sfsj", "greedy-sfsj",
+    "baseline:depth=easy,recovery=stealing,victim=least-lost-work", "r-list-0", "r-list-q",
+    "r-list-q:la", "r-shelf-b", "r-shelf-nb",
+)  # fmt: skip
+FAILURE_FREE = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
+"""Batsched's schedulers know no failures."""
+
+
+class Written(NamedTuple):
+    """A run in its folder, and what it was a run of."""
+
+    folder: Path
+    workload: Workload
+    events: list[MachineEvent]
+
+
+def random_run(seed: int, folder: Path) -> Written:
+    """A run of some policy: jobs too large or outrunning their walltime, failures, checkpoints."""
+    rng = np.random.default_rng(seed)
+    policy = str(rng.choice([*POLICIES, *FAILURE_FREE]))
+    n_nodes = int(rng.integers(4, 17))
+    workload = random_workload(rng, n_nodes)
+    mtbf_s = float(rng.choice([40.0, 100.0, 400.0]))
+    if not policy.startswith(("r-", "batsched")) and rng.random() < 0.5:
+        workload = prepared(
+            workload,
+            Scenario(checkpoint="young-daly", mtbf=mtbf_s, checkpoint_cost=1.5, recovery_cost=2.0),
+            n_nodes,
+        )
+    if rng.random() < 0.4:
+        workload = prepared(workload, Scenario(silent_error_probability=0.3, seed=seed), n_nodes)
+    events: list[MachineEvent] = []
+    if policy not in FAILURE_FREE and rng.random() < 0.85:
+        events = generate_events("poisson", mtbf_s, 15.0, n_nodes, horizon_s=600.0, seed=seed)
+    result = simulate(workload, preset(policy), n_nodes=n_nodes, machine_events=events)
+    write_run(folder, result, {})
+    return Written(folder, workload, events)
+
+
+def random_workload(rng: np.random.Generator, n_nodes: int) -> Workload:
+    """Up to 24 jobs: some outrun their walltime or take just as long, one may be too large."""
+    jobs, profiles = [], {}
+    for number in range(int(rng.integers(3, 25))):
+        length = round(float(rng.uniform(0.5, 60.0)), int(rng.integers(0, 4)))
+        factor = float(rng.choice([0.7, 1.0, 1.05, 2.0, 5.0], p=[0.1, 0.05, 0.25, 0.3, 0.3]))
+        size = int(rng.integers(1, n_nodes + 1)) if number else n_nodes + 1
+        submit = round(float(rng.uniform(0, 120.0)), int(rng.integers(0, 4)))
+        profiles[f"d{length}"] = {"type": "delay", "delay": length}
+        walltime_us = max(1, to_us(length * factor))
+        jobs.append(Job(str(number), size, to_us(submit), walltime_us, f"d{length}"))
+    if rng.random() < 0.7:
+        jobs = jobs[1:]  # nothing to reject
+    return Workload("random", n_nodes, tuple(jobs), profiles)

@@ -1,0 +1,110 @@
+"""jobs.csv and schedule.csv as Batsim writes them, but for what the README names."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
+from rebat.engine.jobs import EngineJob
+from rebat.models.failures.events import read_events
+from rebat.report.batsim_csv import csv_field, jobs_csv, schedule_csv
+from rebat.report.findings import Reference
+from rebat.report.validate import validate
+from tests.report.tables import table
+from tests.scenarios import fails, machine, run
+
+ROOT = Path(__file__).parents[2]
+LAST_DIGIT = {"waiting_time", "turnaround_time", "stretch"}
+"""Columns of jobs.csv that Batsim computes from dates finer than a microsecond."""
+OURS = {
+    "batsim_version", "scheduling_time", "simulation_time", "time_idle", "time_unavailable",
+}  # fmt: skip
+"""Columns of schedule.csv that differ on purpose."""
+FLAT = {
+    "dyn_full": 4, "dyn_requeue": 4, "dyn_same": 4, "kill_exec_same_msg_flat": 4, "py_fault": 4,
+    "walltime": 4, "easy_bf_250": 128, "conservative_bf_250": 128, "generic_events": 10,
+    "migrate_resize": 4, "moldable_start": 4, "ties_701_sfsj": 10, "ties_703_sfsj": 4,
+    "ties_704_h322": 32,
+}  # fmt: skip
+"""Recordings on platforms without latency -> hosts."""
+
+
+def engine_jobs(path: Path) -> list[EngineJob]:
+    """The jobs of one of Batsim's own tables."""
+    return [engine_job(row) for row in csv.DictReader(io.StringIO(path.read_text()))]
+
+
+def engine_job(row: dict[str, str]) -> EngineJob:
+    ran = row["starting_time"] != ""
+    walltime = float(row["requested_time"])
+    return EngineJob(
+        f"{row['workload_name']}!{row['job_id']}", 0, int(row["requested_number_of_resources"]),
+        to_us(float(row["submission_time"])), None if walltime == -1 else to_us(walltime),
+        row["profile"], row["workload_name"], {}, state=row["final_state"],
+        start_us=to_us(float(row["starting_time"])) if ran else -1,
+        end_us=to_us(float(row["finish_time"])) if ran else -1,
+        nodes=NodeSet.parse(row["allocated_resources"]), metadata=row["metadata"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_the_files_are_batsims(shared: Path, name: str) -> None:
+    prefix = shared / "transcripts" / name
+    recorded = Path(f"{prefix}_jobs.csv")
+    jobs, events = engine_jobs(recorded), Path(f"{prefix}.events")
+    ours, theirs = jobs_csv(jobs).splitlines(), recorded.read_text().splitlines()
+    assert ours[0] == theirs[0]
+    for one, other in zip(csv.DictReader(ours), csv.DictReader(theirs), strict=True):
+        apart = {column for column in other if one[column] != other[column]}
+        assert apart <= LAST_DIGIT
+        assert all(abs(float(one[column]) - float(other[column])) < 2e-6 for column in apart)
+    nodes_change = read_events(events) if events.exists() else []
+    told = [(event.at_us, event.available, event.nodes) for event in nodes_change]
+    (made,) = csv.DictReader(io.StringIO(schedule_csv(jobs, FLAT[name], told)))
+    (real,) = csv.DictReader(io.StringIO(Path(f"{prefix}_schedule.csv").read_text()))
+    assert {column for column in real if made[column] != real[column]} <= OURS
+
+
+def test_the_readme_names_every_column_that_differs() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in LAST_DIGIT | OURS if f"`{name}`" not in readme] == []
+
+
+def test_a_rejected_job_has_no_energy() -> None:
+    result = run("easy", machine(2, (3, 1), (1, 1)))
+    rows = {row["job_id"]: row for row in csv.DictReader(jobs_csv(result.jobs).splitlines())}
+    assert rows["1"]["final_state"] == "REJECTED"
+    assert rows["1"]["consumed_energy"] == ""
+    assert rows["2"]["consumed_energy"] == "-1.000000"
+
+
+@pytest.mark.parametrize("name", ["a,b", 'say "5 s"', "two\nlines", "win\r\ndows", '"', "", " a;b"])
+def test_any_profile_name_survives(tmp_path: Path, name: str) -> None:
+    profiles = {name: {"type": "delay", "delay": 5}}
+    workload = Workload("w", 2, (Job("1", 1, 0, None, name),), profiles)
+    text = jobs_csv(run("greedy", workload).jobs)
+    read = table(tmp_path, text)
+    assert [record.profile or "" for record in read.records] == [name]
+    assert validate(read, Reference(2, (), workload)) == []
+
+
+def test_plain_names_stay_without_quotes() -> None:
+    assert [csv_field(text) for text in ("delay5", "", "3#1:10s", "a b")] == [
+        "delay5", "", "3#1:10s", "a b",
+    ]  # fmt: skip
+
+
+def test_outages_count_up_to_the_makespan() -> None:
+    """A job of 100 s, a node down from 40 s to 130 s and one from 200 s on."""
+    events = [*fails(1, 40, 130), *fails(2, 200, 9000)]
+    result = run("easy", machine(3, (1, 100)), events)
+    (row,) = csv.DictReader(schedule_csv(result.jobs, 3, result.ledger.node_events).splitlines())
+    assert row["makespan"] == "100.000000"
+    assert row["time_unavailable"] == "60.000000"
+    assert row["time_idle"] == "140.000000"  # 3 x 100 - 100 - 60

@@ -1,0 +1,24 @@
+"""Embedded, over the wire and from a recording: the same schedule, whatever coincides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.coincidences import Case, play, play_split
+
+SEEDS = range(8)
+EACH = 40
+
+
+@pytest.mark.parametrize("first", SEEDS)
+def test_all_ways_to_play_agree(first: int, tmp_path: Path) -> None:
+    for seed in range(first * EACH, (first + 1) * EACH):
+        play(Case(seed), tmp_path)
+
+
+@pytest.mark.parametrize("first", SEEDS)
+def test_an_instant_in_several_messages_loses_nothing(first: int) -> None:
+    for seed in range(first * EACH, (first + 1) * EACH):
+        play_split(Case(seed))
