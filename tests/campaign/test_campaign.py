@@ -226,12 +226,12 @@ def test_a_report_needs_results(tmp_path: Path) -> None:
 # ---- policies and rules from files ---------------------------------------------------------------
 
 OWN = """
-from rebat.policies.base import Requeue, Start
+from rebat.policies.base import Policy, Start
 
 def longest(attempt):
     return -attempt.walltime_us
 
-class Mine(Requeue):
+class Mine(Policy):
     def plan(self, view, changes):
         free = view.n_free
         for attempt in sorted(view.queue.values(), key=lambda a: (-a.priority, a.serial)):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.grid import expand, read_campaign
-from rebat.campaign.run import open_campaign
+from rebat.campaign.run import open_campaign, run_campaign
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file
@@ -83,6 +83,11 @@ BAD = {
     "MTBF of no unit": (WORKLOADS + GRID.replace('"30min"', '"3 parsecs"'), "failures.mtbf"),
     "MTBF is a table": (WORKLOADS + GRID.replace('"30min"', "{}"), "grid[0].failures.mtbf"),
     "negative seed": (WORKLOADS + GRID.replace("[0, 1]", "[-1]"), "grid[0].failures.seeds"),
+    "seed too large": (WORKLOADS + GRID.replace("[0, 1]", f"[{2**63}]"), "failures.seeds"),
+    "seed of a generator too large": (
+        GENERATED + f"seed = {2**63}\n" + USES_IT,
+        "workloads.made.seed",
+    ),
     "seed twice": (WORKLOADS + GRID.replace("[0, 1]", "[1, 1]"), "grid[0].failures.seeds"),
     "no seed": (WORKLOADS + GRID.replace("[0, 1]", "[]"), "grid[0].failures.seeds"),
     "policy twice": (WORKLOADS + GRID.replace('"sfsj"', '"baseline"'), "grid[0].policies"),
@@ -120,6 +125,12 @@ def test_bad_files_are_refused_with_file_and_key(
     assert str(file) in error
     assert place in error
     assert not (tmp_path / "out").exists()
+
+
+def test_the_largest_seed_gets_into_the_table(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID.replace("[0, 1]", f"[{2**63 - 1}]"), jobs=5)
+    assert run_campaign(file, tmp_path / "r", executor="inline").ok == 6
+    assert (tmp_path / "r/results.parquet").exists()
 
 
 def test_an_unknown_key_lists_the_choices(tmp_path: Path) -> None:

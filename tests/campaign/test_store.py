@@ -12,9 +12,11 @@ import pytest
 from rebat.campaign import keys
 from rebat.campaign.keys import Run, keyed
 from rebat.campaign.spec import CheckpointModel, FailureScenario, RunSpec, Source
-from rebat.campaign.store import Result, Store, flat_metrics
+from rebat.campaign.store import Owner, Result, Store, flat_metrics
 from rebat.core.errors import InputError
 from tests.campaign.builders import campaign_file
+
+OWNER = Owner("mine", "a.toml")
 
 
 @pytest.fixture
@@ -123,7 +125,8 @@ def test_clean_removes_what_belongs_to_no_run(spec: RunSpec, tmp_path: Path) -> 
     kept, gone = keyed([spec, msgspec.structs.replace(spec, nodes=200)])
     for run in (kept, gone):
         store.write(result(run, metrics={}))
-        (store.run_folder(run.key) / "inner").mkdir(parents=True)
+        store.run_folder(run.key).mkdir(parents=True)
+        (store.run_folder(run.key) / "jobs.csv").touch()
     half = store.folder / "runs" / f".{kept.key}.json.x"
     half.write_text("{")
     assert store.status([kept]).stale == 1
@@ -137,10 +140,62 @@ def test_clean_removes_what_belongs_to_no_run(spec: RunSpec, tmp_path: Path) -> 
 
 def test_a_folder_takes_one_campaign_at_a_time(tmp_path: Path) -> None:
     store = Store(tmp_path / "r")
-    with store.locked(), pytest.raises(InputError, match="another campaign"), store.locked():
+    with (
+        store.locked(OWNER),
+        pytest.raises(InputError, match="another campaign"),
+        store.locked(OWNER),
+    ):
         pass
-    with store.locked():
+    with store.locked(OWNER):
         pass
+
+
+@pytest.mark.parametrize("other", [Owner("other", "a.toml"), Owner("mine", "b.toml")])
+def test_a_folder_belongs_to_one_campaign(other: Owner, tmp_path: Path) -> None:
+    store = Store(tmp_path / "r")
+    with store.locked(OWNER):
+        store.write_tables(OWNER, [])
+    with (
+        pytest.raises(InputError, match=r"results of campaign 'mine' of a\.toml, not"),
+        store.locked(other),
+    ):
+        pass
+    with store.locked(OWNER):
+        pass
+
+
+def test_a_folder_belongs_to_its_campaign_from_the_start(tmp_path: Path) -> None:
+    store = Store(tmp_path / "r")
+    with pytest.raises(KeyboardInterrupt), store.locked(OWNER):
+        raise KeyboardInterrupt
+    with pytest.raises(InputError, match="not of 'other'"):
+        store.check_owner(Owner("other", "a.toml"))
+
+
+def test_clean_leaves_what_no_campaign_made(spec: RunSpec, tmp_path: Path) -> None:
+    """Results whose key is not the hash of what they say, other files, other folders."""
+    store, run = Store(tmp_path / "r"), keyed([spec])[0]
+    folder = store.run_folder(run.key)
+    folder.mkdir(parents=True)
+    (folder / "jobs.csv").touch()
+    (folder / "notes.txt").touch()
+    store.write(result(run, metrics={}))
+    others = [
+        store.folder / name
+        for name in (
+            "runs/notes.json", f"runs/{'0' * 64}.json", "runs/.hidden", "folders/mine/jobs.csv",
+            f"folders/{'1' * 64}/thesis.txt", ".profile",
+        )
+    ]  # fmt: skip
+    for path in others:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    forged = Result(key="2" * 64, status="ok", identity={"a": 1})
+    store.write(forged)
+    assert store.clean([]) == 1
+    assert not store.run_path(run.key).exists()
+    kept = {path for path in store.folder.rglob("*") if path.is_file()}
+    assert kept == {*others, folder / "notes.txt", store.run_path(forged.key)}
 
 
 def test_metrics_become_rows_of_name_class_and_value() -> None:
@@ -166,7 +221,7 @@ def test_the_table_has_a_row_per_grid_run_and_metric(spec: RunSpec, tmp_path: Pa
     runs = keyed([spec, free, msgspec.structs.replace(spec, grid="h")])
     store.write(result(runs[0], metrics={"jobs": 3, "attempts": 4}))
     store.write(result(runs[1], metrics={"jobs": 3}))
-    store.write_tables("name", runs)
+    store.write_tables(OWNER, runs)
     rows = pq.read_table(store.folder / "results.parquet").to_pylist()
     assert [(r["grid"], r["seed"], r["mtbf_s"], r["metric"], r["value"]) for r in rows] == [
         ("g", 0, 1800.0, "jobs", 3.0),

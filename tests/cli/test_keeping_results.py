@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")
 REBAT = [sys.executable, "-m", "rebat"]
 BROKEN = """
-from rebat.policies.base import Requeue, Start
+from rebat.policies.base import Policy, Start
 
-class Broken(Requeue):
+class Broken(Policy):
     def plan(self, view, changes):
         yield Start("no such job")
 """

@@ -44,11 +44,15 @@ class Both:
         """Compare, then start what is due."""
         n = len(self.queue)
         assert self.queue.start[:n].tolist() == [start for _, _, start in self.oracle.queue]
-        for _, one in self.queue.take_due(self.now):
-            end = self.now + one.walltime_us
-            self.plan.started(one.id, one.n_nodes, end)
-            self.running.append(Running(one, self.now, NodeSet.parse("0")))
-            self.oracle.running.append((self.now, end, one.n_nodes))
+        due = [Running(one, self.now, NodeSet.parse("0")) for _, one in self.queue.due(self.now)]
+        booked, refused = self.queue.book(due)
+        assert [running for _, running in booked] == due
+        assert not refused
+        for running in due:
+            end = self.now + running.attempt.walltime_us
+            self.plan.started(running, end)
+            self.running.append(running)
+            self.oracle.running.append((self.now, end, running.attempt.n_nodes))
         self.oracle.queue = [entry for entry in self.oracle.queue if entry[2] > self.now]
 
     def wait(self, duration: int) -> None:

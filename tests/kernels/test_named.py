@@ -45,12 +45,13 @@ class Both:
             nodes = [plan.nodes_at(position) for position in range(n)]
             answers.append(list(zip(self.queue.start[:n].tolist(), nodes, strict=True)))
         assert answers[0] == answers[1]
-        for position, one in self.queue.take_due(self.now):
-            end, nodes = self.now + one.walltime_us, answers[0][position][1]
-            assert self.down.isdisjoint(nodes)
-            assert all(set(nodes).isdisjoint(other.nodes) for other in self.running)
-            self.tell("started", one.id, one.n_nodes, end, nodes)
-            self.running.append(Running(one, self.now, nodes))
+        due = [Running(a, self.now, answers[0][k][1]) for k, a in self.queue.due(self.now)]
+        self.queue.book(due)
+        for running in due:
+            assert self.down.isdisjoint(running.nodes)
+            assert all(set(running.nodes).isdisjoint(other.nodes) for other in self.running)
+            self.tell("started", running, self.now + running.attempt.walltime_us)
+            self.running.append(running)
 
     def advance(self) -> None:
         self.tell("advance", self.now)
@@ -151,13 +152,20 @@ def test_a_plan_grows_to_many_words_and_shrinks_again() -> None:
     assert both.plans[0]._table.n[blocks.BLOCKS] < 64
 
 
+def start(plan: NamedPlan, queue: SortedQueue) -> Running:
+    """Start what is first in the queue, at 0, until 10."""
+    ((_, first),) = queue.due(0)
+    running = Running(first, 0, plan.nodes_at(0))
+    queue.book([running])
+    plan.started(running, 10)
+    return running
+
+
 def test_an_attempt_that_outlives_its_planned_end_keeps_its_nodes() -> None:
     plan, queue = NamedPlan(4), SortedQueue(fcfs)
     queue.add(attempt(0, 3, 10))
     plan.append(queue, 0, 1)
-    nodes = plan.nodes_at(0)
-    (_, first), *_ = queue.take_due(0)
-    plan.started(first.id, 3, 10, nodes)
+    first = start(plan, queue)
     plan.advance(1)
     queue.add(attempt(1, 4, 5))
     plan.append(queue, 0, 1)
@@ -166,7 +174,7 @@ def test_an_attempt_that_outlives_its_planned_end_keeps_its_nodes() -> None:
     plan.append(queue, 1, 1)
     assert queue.start[0] == 11
     plan.advance(12)
-    plan.ended(Running(first, 0, nodes))
+    plan.ended(first)
     plan.compress(queue, 1)
     assert queue.start[0] == 12
 
@@ -175,9 +183,7 @@ def test_a_node_that_comes_back_under_an_attempt_is_free_when_it_ends() -> None:
     plan, queue = NamedPlan(4), SortedQueue(fcfs)
     queue.add(attempt(0, 3, 10))
     plan.append(queue, 0, 1)
-    nodes = plan.nodes_at(0)
-    (_, first), *_ = queue.take_due(0)
-    plan.started(first.id, 3, 10, nodes)
+    start(plan, queue)
     plan.advance(1)
     plan.failed([1, 3])
     plan.rejuvenated([1])

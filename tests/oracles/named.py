@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.base import Reject, Start
+from rebat.policies.base import Policy, Reject, Start
 
 Nodes = frozenset[int]
 
@@ -59,9 +59,9 @@ class Plan:
         self.places = [place for place in self.places if place.start > self.now]
         self.now = now_us
 
-    def started(self, attempt_id: str, n_nodes: int, end_us: int, nodes: NodeSet) -> None:
-        assert len(nodes) == n_nodes
-        self.running[attempt_id] = Use(self.now, end_us, frozenset(nodes))
+    def started(self, running: Running, end_us: int) -> None:
+        assert len(running.nodes) == running.attempt.n_nodes
+        self.running[running.attempt.id] = Use(self.now, end_us, frozenset(running.nodes))
 
     def ended(self, running: Running) -> None:
         del self.running[running.attempt.id]
@@ -129,7 +129,7 @@ class Plan:
 
 
 @dataclass
-class Batsched:
+class Batsched(Policy):
     """What Batsched's backfilling schedulers share; machines never fail here."""
 
     margin: int
@@ -147,9 +147,6 @@ class Batsched:
         new = [attempt for attempt in changes.arrived if attempt not in refused]
         self.update(new, bool(changes.ended))
         return [*(Reject(attempt.id, "refused") for attempt in refused), *self.starts]
-
-    def recover(self, view, failure):
-        return ()
 
     def insert(self, attempt: Attempt) -> bool:
         """Put an attempt at its first fit and start it if that is now; tells whether it is."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rebat.campaign.single import RunResult, simulate
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
-from rebat.policies.base import Policy, Requeue
+from rebat.policies.base import Policy
 from rebat.policies.composition import Scheduler
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.planning.named import NamedPlan
@@ -104,7 +104,7 @@ def test_named_planning_is_safe_under_failures_and_equals_the_oracle(
             depth=depth, maintenance=maintenance, margin_us=margin_us, placement=placement
         )
         options = SessionOptions(plan_while_killing=twice)
-        one = Unnamed(Scheduler(planning, Requeue()), options)
+        one = Unnamed(Scheduler(planning), options)
         results.append(simulate(workload, one, machine_events=events))
     check_run(results[0])
     assert len(results[0].rows) == len(workload.jobs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from rebat.engine.engine import Engine
-from rebat.policies.base import Requeue
 from rebat.policies.composition import Scheduler
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
@@ -53,7 +52,7 @@ class Watched(ListScheduling):
 def test_a_conservative_plan_never_delays_a_queued_job_that_no_failure_touched(
     workload, events
 ) -> None:
-    session = Session(Scheduler(Watched(), Requeue()))
+    session = Session(Scheduler(Watched()))
     Engine(workload, events=events).run(session.handle)
 
 

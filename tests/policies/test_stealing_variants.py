@@ -213,21 +213,10 @@ def test_release_of_a_resubmission_is_an_option() -> None:
 
 @pytest.mark.parametrize(("held", "expected"), [("surviving", "2-3"), ("lowest", "0 2")])
 def test_which_nodes_are_held_is_an_option(held: str, expected: str) -> None:
-    """F ran on 1-3 and lost 1; node 0 is free."""
-    from rebat.core.attempts import Running
-    from rebat.core.nodes import NodeSet
-    from rebat.kernels.pool import NodePool
-    from rebat.models.checkpoint import Remaining
-    from rebat.policies.base import Attempt, Interrupt
-    from rebat.session.holds import Holds
-
-    pool = NodePool(4)
-    pool.fail(NodeSet.of([1]))
-    killed = Running(Attempt("w0!F", "w0!F", 1, 1, 0, 3, 9, 0, 0), 0, NodeSet.parse("1-3"))
-    interrupt = Interrupt("w0!F", Cause.NODE_FAILURE, 3, Remaining(0, 0, 0), hold_us=5)
-    hold = Holds(pool).park(killed, interrupt, 5, 0, held == "lowest")
-    assert hold is not None
-    assert str(hold.nodes) == expected
+    """F ran on 1-3 and lost 1; node 0 is free, as B has ended at that very date."""
+    session = Session(preset("h211").make(), preset(f"h211:held={held}").session)
+    result = run_session(session)
+    assert str(result) == expected
 
 
 @pytest.mark.parametrize("policy", ["baseline", "h111"])

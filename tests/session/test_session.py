@@ -11,7 +11,7 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Interrupt, Reject, Requeue, Start
+from rebat.policies.base import Policy, Reject, Start, Stop
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 
@@ -61,18 +61,19 @@ def killed(at_s: float, *names: str, really: bool = True) -> e.Event:
     )
 
 
-class Proposes(Requeue):
+class Proposes(Policy):
     """Proposes what it is told, once."""
 
-    def __init__(self, *proposals, interrupts=()) -> None:
-        self.proposals, self.interrupts = list(proposals), list(interrupts)
+    def __init__(self, *proposals, reactions=()) -> None:
+        self.proposals, self.reactions = list(proposals), list(reactions)
 
     def plan(self, view, changes):
         now, self.proposals = self.proposals, []
         return now
 
-    def recover(self, view, failure):
-        return self.interrupts
+    def react(self, view, news):
+        now, self.reactions = self.reactions, []
+        return now
 
 
 def test_a_failure_kills_what_runs_there_and_resubmits_it_when_the_kill_is_told() -> None:
@@ -150,11 +151,8 @@ def test_two_attempts_never_get_the_same_node() -> None:
     assert "node 1" in session.ledger.refusals[0][2]
 
 
-def test_an_interrupt_of_what_does_not_run_is_refused() -> None:
-    from rebat.models.checkpoint import Remaining
-
-    policy = Proposes(interrupts=[Interrupt("w0!7", Cause.STOLEN, 2, Remaining(0, 0, 0))])
-    session = begun(policy, strict=False)
+def test_a_stop_of_what_does_not_run_is_refused() -> None:
+    session = begun(Proposes(reactions=[Stop("w0!7", Cause.STOLEN)]), strict=False)
     assert say(session, 1, failed(1, "0")) == ()
     assert "not running" in session.ledger.refusals[0][2]
 
@@ -247,10 +245,10 @@ def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placeme
     """Somebody else holds what the plan believes to be free, for a while."""
     session = begun(preset(f"{policy}:placement={placement}").make(), strict=False)
     others = NodeSet.parse("0-3")
-    session._pool.take(others, 99)
+    session._claims.take(others, 99)
     assert say(session, 1, submitted("1", at=to_us(1)), submitted("2", at=to_us(1))) == ()
     assert len(session.ledger.refusals) >= 2
-    session._pool.release(others)
+    session._claims.release(others)
     assert {d.job_id for d in say(session, 2)} == {"w0!1", "w0!2"}
 
 

@@ -211,10 +211,10 @@ def arrives(name: str, res: int = 1) -> tuple[str, dict]:
 
 
 OWN = """
-from rebat.policies.base import NodeSet, Requeue, Start
+from rebat.policies.base import NodeSet, Policy, Start
 
 
-class Careless(Requeue):
+class Careless(Policy):
     def plan(self, view, changes):
         return [Start(attempt.id, NodeSet.of([99])) for attempt in changes.arrived]
 """

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.context import SpawnContext
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from rebat.core.errors import InputError, RebatError, unknown_name
 
@@ -60,14 +61,25 @@ class _Worker(Generic[T]):
 
 def _serve(pipe: Any, work: Work[Any, Any]) -> None:
     """A worker's life: tasks in, outcomes out, until nobody is there any more."""
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_die_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         while True:
             task = pipe.recv()
-            pipe.send(work(task))
+            pipe.send(_answer(work, task))
+
+
+class _Trouble(NamedTuple):
+    """What a worker sends in place of an outcome when nothing can be written, say."""
+
+    text: str
+
+
+def _answer(work: Work[Any, Any], task: Any) -> Any:
+    try:
+        return work(task)
+    except Exception as error:
+        return _Trouble(_reason(error))
 
 
 def _die_with_parent() -> None:
@@ -106,7 +118,10 @@ def _collect(
     task = worker.task
     assert task is not None
     try:
-        yield worker.pipe.recv()
+        outcome = worker.pipe.recv()
+        if isinstance(outcome, _Trouble):
+            raise RebatError(outcome.text)
+        yield outcome
     except (EOFError, OSError):
         crew.remove(worker)
         reason = worker.death()
@@ -154,18 +169,25 @@ def on_dask(
             if future.status == "finished":
                 yield future.result()
             elif future.status == "error":
-                yield lost(task, _reason(future.exception()))
+                yield lost(task, _lost_reason(future.exception()))
             else:
                 raise RebatError(f"the Dask cluster is gone; {len(of) + 1} runs are left")
             future.release()
 
 
-def _reason(error: BaseException) -> str:
+def _lost_reason(error: BaseException) -> str:
     from distributed.scheduler import KilledWorker
 
     if isinstance(error, KilledWorker):
         return "the worker died, several times"
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    return _reason(error)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return f"cannot write: {error.strerror or error}"
+    text = str(error) if isinstance(error, RebatError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
 
 
 @contextmanager
@@ -183,12 +205,28 @@ def _client(workers: int, address: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None,
-        silence_logs=logging.CRITICAL,
-    )  # fmt: skip
+    with _out_of_reach():
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+        )  # fmt: skip
     with cluster, Client(cluster, set_as_default=False) as client:
         yield client
+
+
+@contextmanager
+def _out_of_reach() -> Iterator[None]:
+    """Processes and threads started within never see Ctrl-C: the main thread says what it means.
+
+    It sees one that comes meanwhile at the end of the block.
+    """
+    resource_tracker.ensure_running()  # otherwise started within, and that unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 Executor = Callable[[Sequence[Any], Work[Any, Any], Lost[Any, Any], int, str | None], Iterator[Any]]

@@ -33,6 +33,8 @@ from rebat.workloads.trace import TraceOptions, trace_options
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
+LARGEST_SEED = 2**63 - 1
+
 _TOP = ("name", "workloads", "grid")
 _GENERATED = ("generator", "seed")
 _TRACE = ("file", *TraceOptions.__struct_fields__)
@@ -107,8 +109,7 @@ def _source(table: Any, where: str, folder: Path, trace: Path | None) -> Source:
     if "generator" in table:
         _known_keys(table, _GENERATED, where)
         made = _convert(table, Source, where)
-        if made.seed < 0:
-            raise InputError(f"is {made.seed}", f"{where}.seed", "0 or more")
+        _check_seeds([made.seed], f"{where}.seed")
         return made
     _known_keys(table, _TRACE, where)
     options = {key: value for key, value in table.items() if key != "file"}
@@ -164,8 +165,7 @@ def _scenarios(failures: FailuresIn | None, where: str) -> list[FailureScenario 
     if failures is None:
         return [None]
     _distinct(failures.seeds, f"{where}.seeds")
-    if not failures.seeds or min(failures.seeds) < 0:
-        raise InputError(f"is {failures.seeds}", f"{where}.seeds", "whole numbers, 0 or more")
+    _check_seeds(failures.seeds, f"{where}.seeds")
     horizon = failures.horizon
     horizon_s = None if horizon is None else _seconds(horizon, f"{where}.horizon")
     return [
@@ -228,6 +228,14 @@ def _check_import(source: Source) -> None:
     if ending == ".json" and source.options:
         raise InputError(f"{', '.join(source.options)}: for .swf and .csv traces only")
     trace_options(dict(source.options))
+
+
+def _check_seeds(seeds: Sequence[int], where: str) -> None:
+    """Seeds that the results table can hold."""
+    wrong = [seed for seed in seeds if not 0 <= seed <= LARGEST_SEED]
+    if wrong or not seeds:
+        what = f"is {wrong[0]}" if wrong else "is empty"
+        raise InputError(what, where, f"whole numbers from 0 to {LARGEST_SEED}")
 
 
 def _seconds_each(values: Durations, where: str) -> list[float]:

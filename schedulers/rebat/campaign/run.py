@@ -13,7 +13,7 @@ from rebat.campaign.execute import executor as executor_named
 from rebat.campaign.grid import expand, read_campaign
 from rebat.campaign.keys import Run, keyed, scheduler_of
 from rebat.campaign.single import simulate
-from rebat.campaign.store import Status, Store
+from rebat.campaign.store import Owner, Status, Store
 from rebat.campaign.worker import Outcome, Task, lost, perform
 from rebat.core.errors import InputError, RebatError
 from rebat.kernels.jit import is_compiled
@@ -39,9 +39,9 @@ OnProgress = Callable[[Progress], None]
 
 
 class Campaign(msgspec.Struct, frozen=True):
-    """A campaign file's name and runs."""
+    """A campaign file's runs, and what its results folder carries as a sign of it."""
 
-    name: str
+    owner: Owner
     runs: list[Run]
 
     @property
@@ -53,7 +53,7 @@ class Campaign(msgspec.Struct, frozen=True):
 def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     """Read a campaign file and the inputs that it names; see `grid.read_campaign`."""
     read = read_campaign(file, trace)
-    return Campaign(read.name, keyed(expand(read)))
+    return Campaign(Owner(read.name, file.name), keyed(expand(read)))
 
 
 def run_campaign(
@@ -100,7 +100,7 @@ def run_campaign(
     _check_pyarrow()
     campaign, store = open_campaign(file, trace), Store(results_dir)
     try:
-        with store.locked():
+        with store.locked(campaign.owner):
             store.sweep()
             todo = missing(campaign, store, keep_runs, retry_failed)[:limit]
             tasks = [Task(run, store.folder, keep_runs) for run in todo]
@@ -112,7 +112,7 @@ def run_campaign(
                 for outcome in chosen(tasks, perform, lost, tally.workers, address):
                     store.log_time(outcome.key, outcome.seconds)
                     tally.count(outcome)
-            store.write_tables(campaign.name, campaign.runs)
+            store.write_tables(campaign.owner, campaign.runs)
             return store.status(campaign.runs)
     except OSError as error:
         raise InputError(f"cannot write the results: {error}", str(results_dir)) from None

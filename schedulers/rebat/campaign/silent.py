@@ -30,9 +30,9 @@ from rebat.campaign.execute import executor as executor_named
 from rebat.campaign.keys import canonical
 from rebat.campaign.makespan import PAPER_RULES
 from rebat.campaign.run import OnProgress, Tally
-from rebat.campaign.store import OVERVIEW, TABLE, Result, Status, Store
+from rebat.campaign.store import TABLE, Owner, Result, Status, Store
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_path, read_text, write_text
+from rebat.core.files import atomic_path, read_text
 from rebat.kernels import resilient
 from rebat.models.silent_errors import (
     PAPER_SCENARIOS,
@@ -130,7 +130,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 class SilentCampaign(msgspec.Struct, frozen=True):
     """A campaign file's units; `untraced` sources have none, as no trace was named."""
 
-    name: str
+    owner: Owner
     spec: CampaignIn
     units: list[Unit]
     untraced: list[str]
@@ -201,7 +201,8 @@ def open_silent(file: Path, trace: Path | None = None) -> SilentCampaign:
         raise InputError(what, f"{file}: {place.strip('`')}" if place else str(file)) from None
     except InputError as error:
         raise error.at(str(file)) from None
-    return SilentCampaign(spec.name, spec, units, [name for name in spec.days if not sources[name]])
+    owner = Owner(spec.name, file.name)
+    return SilentCampaign(owner, spec, units, [name for name in spec.days if not sources[name]])
 
 
 def _check(spec: CampaignIn) -> None:
@@ -388,7 +389,7 @@ def run_silent(
     chosen, store = executor_named(executor), Store(results_dir)
     crew = max(1, workers if workers is not None else len(os.sched_getaffinity(0)))
     try:
-        with store.locked():
+        with store.locked(campaign.owner):
             store.sweep()
             todo = [u for key, u in campaign.distinct.items() if store.read(key) is None][:limit]
             before = silent_status(campaign, store)
@@ -459,12 +460,12 @@ def _write_tables(campaign: SilentCampaign, store: Store) -> None:
     with atomic_path(store.folder / TABLE) as temporary:
         pq.write_table(pa.table(columns, schema=schema), temporary, compression="zstd")
     status = msgspec.to_builtins(silent_status(campaign, store))
-    overview = {
-        "name": campaign.name,
-        **{key: status[key] for key in ("total", "ok", "failed", "missing")},
-        "grids": [grid.name for grid in campaign.spec.grid],
-        "without_trace": campaign.untraced,
-        "failures": failures_of(campaign, store),
-    }
-    text = msgspec.json.format(msgspec.json.encode(overview), indent=1).decode()
-    write_text(store.folder / OVERVIEW, text + "\n")
+    store.write_overview(
+        campaign.owner,
+        {
+            **{key: status[key] for key in ("total", "ok", "failed", "missing")},
+            "grids": [grid.name for grid in campaign.spec.grid],
+            "without_trace": campaign.untraced,
+            "failures": failures_of(campaign, store),
+        },
+    )

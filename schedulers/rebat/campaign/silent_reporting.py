@@ -585,7 +585,7 @@ def _day_pictures(evidence: Evidence, source: str) -> Iterator[Picture]:
 def _provenance(campaign: SilentCampaign, store: Store) -> list[str]:
     status = silent_status(campaign, store)
     lines = [
-        f"rebat {rebat.__version__}, campaign {campaign.name}, seed {campaign.spec.seed}",
+        f"rebat {rebat.__version__}, campaign {campaign.owner.name}, seed {campaign.spec.seed}",
         f"{status.ok} of {status.total} units done, {status.failed} failed, "
         f"{status.missing} left; means are over the job sets that are done",
     ]

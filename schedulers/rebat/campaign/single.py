@@ -23,6 +23,9 @@ from rebat.report.batsim_csv import jobs_csv, schedule_csv
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 
+RUN_FILES = ("jobs.csv", "schedule.csv", "rebat_jobs.csv", "node_events.csv", "summary.json")
+"""What `write_run` writes."""
+
 
 class Runnable(Protocol):
     """Anything with a policy to make: a preset, or one's own."""

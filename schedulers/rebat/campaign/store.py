@@ -3,20 +3,24 @@
 ``runs/KEY.json`` holds one run each and is there whole or not at all; ``results.parquet`` and
 ``campaign.json`` are made of them; ``folders/KEY/`` holds a run's files where they were asked for;
 ``timings.csv`` is a log. All but the log are the same bytes whenever the results are the same.
+A folder belongs to one campaign, which ``campaign.json`` names. Only what a campaign made is ever
+removed: results whose key is the hash of what they say they are, and the files that a run writes.
 """
 
 from __future__ import annotations
 
 import fcntl
-import shutil
+import hashlib
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from rebat.campaign.keys import Run
+from rebat.campaign.keys import Run, canonical
+from rebat.campaign.single import RUN_FILES
 from rebat.campaign.spec import RunSpec
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_path, write_text
@@ -24,6 +28,20 @@ from rebat.report.scenario import Scenario, exact
 
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"
+
+
+_KEY = re.compile("[0-9a-f]{64}")
+_LEFT_OVER = re.compile(
+    rf"\.(?:{_KEY.pattern}\.json|{'|'.join(map(re.escape, (*RUN_FILES, TABLE, OVERVIEW)))})\.\w+"
+)
+"""Temporary names of files that are written here, see `core.files.atomic_path`."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The campaign to which a folder belongs: its name, and its file's without the folder."""
+
+    name: str
+    file: str
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +101,19 @@ class Store:
             log.write(f"{key},{seconds:.3f}\n")
 
     def stale(self, runs: Sequence[Run]) -> list[str]:
-        """Keys of results that belong to none of these runs."""
+        """Keys of results that belong to none of these runs, but to some campaign's."""
         known = {run.key for run in runs}
         found = {path.stem for path in (self.folder / "runs").glob("[!.]*.json")}
         found |= {path.name for path in (self.folder / "folders").glob("[!.]*")}
-        return sorted(found - known)
+        return sorted(key for key in found - known if self._is_ours(key))
+
+    def _is_ours(self, key: str) -> bool:
+        """Whether a campaign made the result or the folder of that name."""
+        result = self.read(key)
+        if result is not None:
+            return hashlib.sha256(canonical(result.identity).encode()).hexdigest() == key
+        files = [self.run_folder(key) / name for name in RUN_FILES]
+        return bool(_KEY.fullmatch(key)) and any(file.is_file() for file in files)
 
     def status(self, runs: Sequence[Run]) -> Status:
         """Count what is there."""
@@ -106,24 +132,28 @@ class Store:
         stale = self.stale(runs)
         for key in stale:
             self.run_path(key).unlink(missing_ok=True)
-            shutil.rmtree(self.run_folder(key), ignore_errors=True)
+            for name in RUN_FILES:
+                (self.run_folder(key) / name).unlink(missing_ok=True)
+            with suppress(OSError):  # what others put there stays
+                self.run_folder(key).rmdir()
         self.sweep()
         return len(stale)
 
     def sweep(self) -> None:
         """Remove what killed writers left under temporary names."""
-        for pattern in ("runs/.*", "folders/*/.*", f".{TABLE}.*", f".{OVERVIEW}.*"):
+        for pattern in (".*", "runs/.*", "folders/*/.*"):
             for path in self.folder.glob(pattern):
-                path.unlink(missing_ok=True)
+                if _LEFT_OVER.fullmatch(path.name):
+                    path.unlink(missing_ok=True)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other campaigns out of the folder; a killed one holds nothing.
+    def locked(self, owner: Owner) -> Iterator[None]:
+        """Keep other campaigns out of the folder; a killed one holds no lock.
 
         Raises
         ------
         InputError
-            When another campaign runs here, or the folder cannot be made.
+            When another campaign runs here or ran here, or the folder cannot be made.
         """
         try:
             (self.folder / "runs").mkdir(parents=True, exist_ok=True)
@@ -135,12 +165,41 @@ class Store:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise InputError("another campaign is running there", str(self.folder)) from None
+            self.check_owner(owner)
+            if not (self.folder / OVERVIEW).exists():
+                self.write_overview(owner, {})
             yield
 
-    def write_tables(self, name: str, runs: Sequence[Run]) -> None:
+    def check_owner(self, owner: Owner) -> None:
+        """Refuse a folder with the results of another campaign.
+
+        Raises
+        ------
+        InputError
+            With whose they are.
+        """
+        try:
+            found = msgspec.json.decode((self.folder / OVERVIEW).read_bytes(), type=Owner)
+        except (OSError, msgspec.DecodeError):
+            return
+        if found != owner:
+            raise InputError(
+                f"holds the results of campaign {found.name!r} of {found.file}, not of "
+                f"{owner.name!r} of {owner.file}",
+                str(self.folder),
+                f"another name in the file, or --results; a renamed file's name in {OVERVIEW}",
+            )
+
+    def write_overview(self, owner: Owner, facts: dict[str, Any]) -> None:
+        """Write campaign.json: whose results these are, and what there is to say of them."""
+        overview = msgspec.structs.asdict(owner) | facts
+        text = msgspec.json.format(msgspec.json.encode(overview), indent=1).decode()
+        write_text(self.folder / OVERVIEW, text + "\n")
+
+    def write_tables(self, owner: Owner, runs: Sequence[Run]) -> None:
         """Write results.parquet and campaign.json from the results that are there."""
         results = {key: self.read(key) for key in dict.fromkeys(run.key for run in runs)}
-        write_text(self.folder / OVERVIEW, _overview(name, runs, results))
+        self.write_overview(owner, _overview(runs, results))
         self._write_parquet(_columns(runs, results))
 
     def _write_parquet(self, columns: dict[str, list[Any]]) -> None:
@@ -230,19 +289,17 @@ def _columns(runs: Sequence[Run], results: dict[str, Result | None]) -> dict[str
     return columns
 
 
-def _overview(name: str, runs: Sequence[Run], results: dict[str, Result | None]) -> str:
+def _overview(runs: Sequence[Run], results: dict[str, Result | None]) -> dict[str, Any]:
     found = [result for result in results.values() if result is not None]
     failures = [
         {**labels(run.spec), "key": run.key, "error": result.error}
         for run in runs
         if (result := results[run.key]) is not None and result.status == "failed"
     ]
-    overview = {
-        "name": name,
+    return {
         "runs": len(results),
         "ok": sum(result.status == "ok" for result in found),
         "failed": sum(result.status == "failed" for result in found),
         "grids": list(dict.fromkeys(run.spec.grid for run in runs)),
         "failures": failures,
     }
-    return msgspec.json.format(msgspec.json.encode(overview), indent=1).decode() + "\n"

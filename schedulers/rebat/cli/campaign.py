@@ -73,6 +73,7 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
 
     opened, folder = _open(file, trace), _folder(file, results, trace)
     store = Store(folder)
+    store.check_owner(opened.owner)
     for grid in dict.fromkeys(run.spec.grid for run in opened.runs):
         part = store.status([run for run in opened.runs if run.spec.grid == grid])
         click.echo(f"{grid}: {_sentence(part)}")
@@ -95,7 +96,9 @@ def report(file: Path, results: Path | None, trace: Path | None, out: Path | Non
     from rebat.campaign.reporting import write_report
 
     opened = _open(file, trace)
-    Store(folder).write_tables(opened.name, opened.runs)  # also of a campaign that was killed
+    store = Store(folder)
+    store.check_owner(opened.owner)
+    store.write_tables(opened.owner, opened.runs)  # also of a campaign that was killed
     target = out or folder / "report"
     for path in write_report(folder, opened.runs, target):
         click.echo(f"wrote {path}")
@@ -110,9 +113,9 @@ def clean(file: Path, results: Path | None, trace: Path | None) -> None:
     opened, store = _open(file, trace), Store(_folder(file, results, trace))
     if not store.folder.is_dir():
         raise InputError("no results there", str(store.folder))
-    with store.locked():
+    with store.locked(opened.owner):
         removed = store.clean(opened.runs)
-        store.write_tables(opened.name, opened.runs)
+        store.write_tables(opened.owner, opened.runs)
     click.echo(f"removed {removed} results of other runs from {store.folder}")
 
 

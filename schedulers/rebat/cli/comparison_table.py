@@ -9,8 +9,8 @@ from rebat.campaign.single import RunResult
 from rebat.core.units import format_duration
 from rebat.report.comparison import comparison, ratio, text_of
 
-WIDTH = 120
-"""Columns of the table where it is not printed on a terminal."""
+WIDTH = 10_000
+"""Where the table is not printed on a terminal it is as wide as it has to be."""
 
 
 def table_of(results: Sequence[RunResult]) -> str:

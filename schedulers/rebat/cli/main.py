@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import click
 
 from rebat import __version__
+from rebat.cli.interrupts import Interrupted, Terminated, interruptible
 from rebat.cli.once import OnceGroup
 from rebat.cli.output import silence, tell
 from rebat.core.errors import InputError, RebatError
@@ -125,7 +124,7 @@ def main(arguments: list[str] | None = None) -> Any:
     or not at all in each case, and what was written before stays.
     """
     try:
-        with terminable():
+        with interruptible():
             return cli.main(arguments, standalone_mode=False)
     except ReaderGone:
         silence(sys.stdout)
@@ -135,7 +134,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, Interrupted, KeyboardInterrupt):
         tell("rebat: interrupted")
         sys.exit(130)
     except Terminated:
@@ -149,28 +148,6 @@ def fail(text: str) -> None:
     """Print one line and leave with status 2."""
     tell(f"rebat: error: {' '.join(text.split())}")
     sys.exit(2)
-
-
-class Terminated(BaseException):
-    """SIGTERM came: blocks are left in order, temporary files removed."""
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Let a first SIGTERM leave the block as an exception; a second one kills as ever."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def terminate(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

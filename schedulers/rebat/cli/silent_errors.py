@@ -84,7 +84,7 @@ def report(file: Path, results: Path | None, trace: Path | None, out: Path | Non
 
 
 def _folder(opened: SilentCampaign, results: Path | None) -> Path:
-    return results or Path("out") / "campaigns" / opened.name
+    return results or Path("out") / "campaigns" / opened.owner.name
 
 
 def _say_untraced(opened: SilentCampaign) -> None:

@@ -7,10 +7,27 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rebat.figures.canvas import colours, new_figure
+from rebat.figures.canvas import colours, label, new_figure, time_unit, written
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
 """Policy -> group on the x axis -> a value per failure scenario."""
+
+Panel = tuple[str, Series, Mapping[str, float]]
+"""(y label, boxes by policy and group, dots by group)."""
+
+
+def in_time_units(title: str, series: Series, dots: Mapping[str, float]) -> Panel:
+    """A panel of seconds, in the unit that fits its largest value."""
+    boxed = [value for groups in series.values() for values in groups.values() for value in values]
+    unit, scale = time_unit([*boxed, *dots.values()])
+    return (
+        f"{title} ({unit})",
+        {
+            policy: {group: [v / scale for v in values] for group, values in groups.items()}
+            for policy, groups in series.items()
+        },
+        {group: value / scale for group, value in dots.items()},
+    )
 
 
 def svg_of(figure: Any) -> str:
@@ -19,32 +36,32 @@ def svg_of(figure: Any) -> str:
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "rebat", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        written(figure, buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     return re.sub(r'width="[^"]*pt" height="[^"]*pt"', "", text, count=1)
 
 
 def boxes(
-    panels: Sequence[tuple[str, Series, Mapping[str, float]]],
+    panels: Sequence[Panel],
     *,
     one_line: bool = False,
 ) -> str:
-    """Panels side by side: (y label, boxes by policy and group, dots by group).
+    """Panels side by side.
 
     ``one_line`` draws a line at 1, for ratios; dots are the failure-free values (Figure 1).
     """
     figure = new_figure(5.2 * len(panels), 3.4)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (label, series, dots) in zip(axes, panels, strict=True):
-        _panel(axis, label, series, dots)
+    for axis, (what, series, dots) in zip(axes, panels, strict=True):
+        _panel(axis, what, series, dots)
         if one_line:
             axis.axhline(1.0, color="black", linewidth=0.8)
     axes[0].legend(*_handles(panels), frameon=False, fontsize=8)
     return svg_of(figure)
 
 
-def _panel(axis: Any, label: str, series: Series, dots: Mapping[str, float]) -> None:
+def _panel(axis: Any, what: str, series: Series, dots: Mapping[str, float]) -> None:
     groups = list(dict.fromkeys(group for values in series.values() for group in values))
     width = 0.8 / max(1, len(series))
     for number, (values, colour) in enumerate(
@@ -65,18 +82,18 @@ def _panel(axis: Any, label: str, series: Series, dots: Mapping[str, float]) -> 
     points = [(i, dots[g]) for i, g in enumerate(groups) if g in dots]
     axis.plot([i for i, _ in points], [y for _, y in points], "o", color="red", markersize=4)
     axis.set_xticks(range(len(groups)), groups, rotation=35, ha="right", fontsize=7)
-    axis.set_ylabel(label, fontsize=9)
+    axis.set_ylabel(what, fontsize=9)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.3)
 
 
-def _handles(panels: Sequence[tuple[str, Series, Mapping[str, float]]]) -> Any:
+def _handles(panels: Sequence[Panel]) -> Any:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     _, series, dots = panels[0]
     handles: list[Any] = [Patch(facecolor=colour, alpha=0.5) for colour in colours(len(series))]
-    labels = list(series)
+    labels = [label(name) for name in series]
     if dots:
         handles.append(Line2D([], [], marker="o", color="red", linestyle=""))
         labels.append("without failures")
@@ -87,19 +104,21 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
     """Panels of lines over the MTBF in hours: (y label, points by name), a log x axis."""
     figure = new_figure(5.2 * len(panels), 3.2)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (label, named) in zip(axes, panels, strict=True):
+    for axis, (what, named) in zip(axes, panels, strict=True):
         for (name, points), colour in zip(named.items(), colours(len(named)), strict=True):
-            axis.plot(*zip(*points, strict=True), "o-", label=name, color=colour, markersize=3)
+            axis.plot(
+                *zip(*points, strict=True), "o-", label=label(name), color=colour, markersize=3
+            )
         axis.set_xscale("log")
         axis.set_xlabel("MTBF (h)", fontsize=9)
-        axis.set_ylabel(label, fontsize=9)
+        axis.set_ylabel(what, fontsize=9)
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False, fontsize=8)
     return svg_of(figure)
 
 
-def stacks(bars: Mapping[str, Mapping[str, float]], label: str) -> str:
+def stacks(bars: Mapping[str, Mapping[str, float]], what: str) -> str:
     """Stacked bars: bar -> part -> share (Figure 3); parts that are 0 everywhere are left out."""
     figure = new_figure(1.6 + 0.9 * len(bars), 3.6)
     axis = figure.subplots()
@@ -109,8 +128,10 @@ def stacks(bars: Mapping[str, Mapping[str, float]], label: str) -> str:
         heights = [values.get(part, 0.0) for values in bars.values()]
         axis.bar(range(len(bars)), heights, bottom=bottom, label=part, color=colour)
         bottom = [a + b for a, b in zip(bottom, heights, strict=True)]
-    axis.set_xticks(range(len(bars)), list(bars), rotation=35, ha="right", fontsize=7)
-    axis.set_ylabel(label, fontsize=9)
+    axis.set_xticks(
+        range(len(bars)), [label(name) for name in bars], rotation=35, ha="right", fontsize=7
+    )
+    axis.set_ylabel(what, fontsize=9)
     axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
     axis.spines[["top", "right"]].set_visible(False)
     return svg_of(figure)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rebat.core.files import atomic_path
 
@@ -27,19 +29,44 @@ def colours(n: int) -> list[Any]:
     return [mpl.colormaps["turbo"](place / (n - 1)) for place in range(n)]
 
 
+_UNITS = (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
+    """The largest unit of time in which the largest of these values is above 1, and its seconds."""
+    largest = max(map(abs, values_s), default=0.0)
+    return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])
+
+
+def label(name: str) -> str:
+    """A name that matplotlib shows as it is: no formula, nothing hidden."""
+    text = name.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def new_figure(width: float, height: float) -> Any:
     """An empty figure, sizes in inches."""
+    import logging
+
     import matplotlib
 
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # of fonts and caches: not for users
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def written(figure: Any, sink: IO[Any], **options: Any) -> None:
+    """Draw a figure into a file; what matplotlib warns of is nothing that a user could mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        figure.savefig(sink, **options)
+
+
 def save(figure: Any, path: Path) -> None:
     """Write a figure as PNG, whole or not at all."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    written(figure, buffer, format="png", dpi=110, metadata={"Software": None})
     with atomic_path(path) as temporary:
         temporary.write_bytes(buffer.getvalue())

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rebat.figures.canvas import COLOURS, new_figure, save
-
-_UNITS = (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+from rebat.figures.canvas import COLOURS, new_figure, save, time_unit
 
 
 def draw_comparison(
@@ -42,7 +40,7 @@ def draw_comparison(
 
 
 def _moved(axis: Any, moved: Any, labels: tuple[str, str]) -> None:
-    (x_unit, x), (y_unit, y) = (_unit(moved[:, column]) for column in (0, 1))
+    (x_unit, x), (y_unit, y) = (time_unit(moved[:, column]) for column in (0, 1))
     axis.scatter(moved[:, 0] / x, moved[:, 1] / y, s=6, color=COLOURS[0], alpha=0.6, linewidths=0)
     axis.axhline(0, color="black", linewidth=0.8)
     axis.set_xlabel(f"start in {labels[0]} ({x_unit})")
@@ -50,7 +48,7 @@ def _moved(axis: Any, moved: Any, labels: tuple[str, str]) -> None:
 
 
 def _waits(axis: Any, waits: Any, labels: tuple[str, str]) -> None:
-    name, scale = _unit(waits)
+    name, scale = time_unit(waits.ravel())
     shares = np.arange(1, len(waits) + 1) / max(1, len(waits))
     for column, label in enumerate(labels):
         xs = np.sort(waits[:, column]) / scale
@@ -58,9 +56,3 @@ def _waits(axis: Any, waits: Any, labels: tuple[str, str]) -> None:
     axis.set_xlabel(f"waiting time ({name})")
     axis.set_ylabel("share of jobs that wait at most so long")
     axis.legend(frameon=False)
-
-
-def _unit(values: Any) -> tuple[str, float]:
-    """The largest unit in which the largest value is above 1."""
-    largest = float(np.abs(values).max()) if values.size else 0.0
-    return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])

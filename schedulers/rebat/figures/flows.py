@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rebat.figures.canvas import COLOURS, new_figure, save
+from rebat.figures.canvas import colours, label, new_figure, save, time_unit
 from rebat.metrics.summary import RunSummary
 
-_DAY_S = 86_400.0
 
-
-def _label(name: str) -> str:
+def _size_class(name: str) -> str:
     if not name.startswith("["):
         return name
     low, high = (int(part) for part in name.strip("[)").split(","))
@@ -21,7 +19,7 @@ def _label(name: str) -> str:
 
 def _values(summary: RunSummary, field: str) -> dict[str, float]:
     values = {
-        _label(name): getattr(flow, field)
+        _size_class(name): getattr(flow, field)
         for name, flow in summary.flows.items()
         if flow is not None
     }
@@ -32,32 +30,38 @@ def _values(summary: RunSummary, field: str) -> dict[str, float]:
 
 
 def draw_flows(summaries: Mapping[str, RunSummary], path: Path) -> None:
-    """Maximum and mean flow by size class in days, and as ratios to the first policy."""
+    """Maximum and mean flow by size class, and as ratios to the first policy."""
     names = list(summaries)
+    colour_of = dict(zip(names, colours(len(names)), strict=True))
     rows = 2 if len(names) > 1 else 1
-    figure = new_figure(10, 3.6 * rows)
+    figure = new_figure(10 + 0.4 * max(0, len(names) - 4), 3.6 * rows)
     axes = figure.subplots(rows, 2, squeeze=False)
     for column, (field, title) in enumerate((("max_s", "Maximum flow"), ("mean_s", "Mean flow"))):
         series = {name: _values(summaries[name], field) for name in names}
-        groups = list(series[names[0]])
-        _bars(axes[0][column], groups, series, _DAY_S)
-        axes[0][column].set_ylabel(f"{title} (days)")
+        groups = list(dict.fromkeys(group for values in series.values() for group in values))
+        unit, scale = time_unit(value for values in series.values() for value in values.values())
+        _bars(axes[0][column], groups, series, scale, colour_of)
+        axes[0][column].set_ylabel(f"{title} ({unit})")
         if rows == 2:
-            base = series[names[0]]
-            ratios = {
-                name: {
-                    g: series[name][g] / base[g] for g in groups if base[g] and g in series[name]
-                }
-                for name in names[1:]
-            }
-            _bars(axes[1][column], groups, ratios, 1.0, first_colour=1)
+            others = _ratios(series, names)
+            _bars(axes[1][column], groups, others, 1.0, colour_of)
             axes[1][column].axhline(1.0, color="black", linewidth=0.8)
-            axes[1][column].set_ylabel("ratio to the first policy")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False)
+            axes[1][column].set_ylabel(f"ratio to {label(names[0])}")
+    handles, _ = axes[0][0].get_legend_handles_labels()
+    shown = [label(name) for name in names]
+    figure.legend(handles, shown, loc="outside upper center", ncols=4, frameon=False)
     for axis in axes[-1]:
         axis.set_xlabel("job size (nodes)")
     save(figure, path)
+
+
+def _ratios(series: Mapping[str, Mapping[str, float]], names: list[str]) -> dict[str, Any]:
+    """Each other policy's values over the first one's, where there are both."""
+    base = series[names[0]]
+    return {
+        name: {g: value / base[g] for g, value in series[name].items() if base.get(g)}
+        for name in names[1:]
+    }
 
 
 def _bars(
@@ -65,14 +69,13 @@ def _bars(
     groups: list[str],
     series: Mapping[str, Mapping[str, float]],
     scale: float,
-    first_colour: int = 0,
+    colour_of: Mapping[str, Any],
 ) -> None:
     width = 0.8 / max(1, len(series))
     for position, (name, values) in enumerate(series.items()):
         xs = [index + (position + 0.5) * width - 0.4 for index in range(len(groups))]
         heights = [values.get(group, 0.0) / scale for group in groups]
-        colour = COLOURS[(position + first_colour) % len(COLOURS)]
-        axis.bar(xs, heights, width=width, label=name, color=colour)
+        axis.bar(xs, heights, width=width, label=label(name), color=colour_of[name])
     axis.set_xticks(range(len(groups)), groups, rotation=30, ha="right")
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.3)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rebat.core.attempts import INTERRUPTED, Cause
-from rebat.core.units import to_s
-from rebat.figures.canvas import COLOURS, new_figure, save
+from rebat.core.units import US_PER_S, to_s
+from rebat.figures.canvas import COLOURS, label, new_figure, save, time_unit
 from rebat.metrics.platform import down_intervals
 from rebat.session.ledger import Ledger
 
@@ -16,6 +17,7 @@ MOST_NODES, MOST_ATTEMPTS = 128, 400
 """Beyond this a Gantt chart tells nothing any more and none is drawn by default."""
 
 
+_HATCH = "///"
 _INTERRUPTED = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
@@ -26,35 +28,63 @@ def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
 
 def draw_gantt(ledgers: Mapping[str, Ledger], n_nodes: int, path: Path) -> None:
     """One panel per policy; hatched: the attempt was interrupted; black: the node is down."""
-    figure = new_figure(9, (1.0 + 0.22 * min(n_nodes, 40)) * len(ledgers))
+    figure = new_figure(9, 0.4 + (1.0 + 0.22 * min(n_nodes, 40)) * len(ledgers))
     axes = figure.subplots(len(ledgers), 1, sharex=True, squeeze=False)[:, 0]
+    ends = {name: _end_us(ledger) for name, ledger in ledgers.items()}
+    unit, scale = time_unit(to_s(end) for end in ends.values())
     for axis, (name, ledger) in zip(axes, ledgers.items(), strict=True):
-        _panel(axis, ledger, n_nodes)
+        _attempts(axis, ledger, scale)
+        _outages(axis, ledger, ends[name], scale)
         axis.set_ylim(n_nodes - 0.5, -0.5)
-        axis.set_title(name, loc="left", fontsize=10)
+        axis.set_title(label(name), loc="left", fontsize=10)
         axis.set_ylabel("node")
-    ends = [record.end_us for ledger in ledgers.values() for record in ledger.attempts]
-    axes[-1].set_xlim(0, to_s(max(ends, default=0)) * 1.01)  # shared by all panels
-    axes[-1].set_xlabel("time (s)")
+    axes[-1].set_xlim(0, max(1, *ends.values()) / US_PER_S / scale * 1.01)  # shared by all panels
+    axes[-1].set_xlabel(f"time ({unit})")
+    _legend(figure)
     save(figure, path)
 
 
-def _panel(axis: Any, ledger: Ledger, n_nodes: int) -> None:
-    end_us = max((record.end_us for record in ledger.attempts), default=0)
+def _end_us(ledger: Ledger) -> int:
+    return max((record.end_us for record in ledger.attempts), default=0)
+
+
+def _attempts(axis: Any, ledger: Ledger, scale: float) -> None:
     for record in ledger.attempts:
         if record.nodes is None:
             continue
-        start, length = to_s(record.start_us), to_s(record.end_us - record.start_us)
+        start, length = (
+            to_s(us) / scale for us in (record.start_us, record.end_us - record.start_us)
+        )
         interrupted = record.cause in _INTERRUPTED
         colour = COLOURS[(record.attempt.job_serial - 1) % len(COLOURS)]
         for first, last in record.nodes.intervals.tolist():
             axis.broken_barh(
                 [(start, length)], (first - 0.5, last - first + 1), facecolor=colour,
-                edgecolor="white", hatch="///" if interrupted else None, alpha=0.85,
+                edgecolor="white", hatch=_HATCH if interrupted else None, alpha=0.85,
             )  # fmt: skip
             axis.text(
                 start + length / 2, (first + last) / 2, record.attempt.id.partition("!")[2],
-                ha="center", va="center", fontsize=8, clip_on=True,
+                ha="center", va="center", fontsize=8, clip_on=True, parse_math=False,
             )  # fmt: skip
+
+
+def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
+    """What of the outages lies before the last end: the machine's events may go on long after."""
+    spans = defaultdict(list)
     for node, down, up in down_intervals(ledger.node_events, end_us):
-        axis.broken_barh([(to_s(down), to_s(up - down))], (node - 0.5, 1), facecolor="black")
+        if down < end_us:
+            spans[node].append((to_s(down) / scale, to_s(min(up, end_us) - down) / scale))
+    for node, bars in spans.items():
+        axis.broken_barh(bars, (node - 0.5, 1), facecolor="black")
+
+
+def _legend(figure: Any) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(facecolor=COLOURS[0], alpha=0.85),
+        Patch(facecolor=COLOURS[0], edgecolor="white", hatch=_HATCH, alpha=0.85),
+        Patch(facecolor="black"),
+    ]
+    texts = ["ran to its end", "interrupted: failure, steal or error", "node down"]
+    figure.legend(handles, texts, loc="outside upper right", ncols=3, frameon=False, fontsize=9)

@@ -13,8 +13,6 @@ from rebat.report.comparison import USES
 from rebat.report.evidence import Evidence
 from rebat.report.scenario import Scenario, exact
 
-DAY = 86_400.0
-
 
 class Table(msgspec.Struct, frozen=True):
     """A table: which of the paper's it stands for, a heading, columns and rows of texts."""
@@ -159,51 +157,40 @@ _COMPARISONS = (
 )
 
 
-def _flow_series(
-    evidence: Evidence,
-    workload: str,
-    scenario: Scenario,
-    metric: str,
-    policies: Sequence[str],
-) -> dict[str, dict[str, list[float]]]:
+def _flow_panels(
+    evidence: Evidence, workload: str, scenario: Scenario, policies: Sequence[str],
+    free: Scenario | None = None,
+) -> list[boxes.Panel]:  # fmt: skip
+    """Maximum and mean flow by size class; as dots Baseline's in the scenario ``free``."""
     groups = list(evidence.size_classes(workload, scenario))
-    return {
-        policy: {
-            group: [
-                v / DAY for v in evidence.values(workload, policy, scenario, metric, group).values()
-            ]
-            for group in groups
+    panels = []
+    for title, metric in _FLOWS:
+        series = {
+            policy: {
+                group: list(evidence.values(workload, policy, scenario, metric, group).values())
+                for group in groups
+            }
+            for policy in policies
         }
-        for policy in policies
-    }
+        dots = {
+            group: value
+            for group in groups
+            if free and (value := evidence.mean(workload, "baseline", free, metric, group))
+        }
+        panels.append(boxes.in_time_units(title, series, dots))
+    return panels
 
 
 def _against_failure_free(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
-    panels, free = [], scenario.failure_free
-    for label, metric in _FLOWS:
-        series = _flow_series(evidence, workload, scenario, metric, ["baseline"])
-        dots = {
-            group: value / DAY
-            for group in evidence.size_classes(workload, scenario)
-            if (value := evidence.mean(workload, "baseline", free, metric, group)) is not None
-        }
-        panels.append((f"{label} (days)", series, dots))
+    panels = _flow_panels(evidence, workload, scenario, ["baseline"], scenario.failure_free)
     title = f"{workload}: Baseline with failures ({scenario.label})"
     return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels))
 
 
 def _absolute(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
-    panels = [
-        (
-            f"{label} (days)",
-            _flow_series(evidence, workload, scenario, metric, ["baseline", "h111"]),
-            dict[str, float](),
-        )
-        for label, metric in _FLOWS
-    ]
-    return Picture(
-        "Figure 8", f"{workload}: Baseline and SFSJ ({scenario.label})", boxes.boxes(panels)
-    )
+    panels = _flow_panels(evidence, workload, scenario, ["baseline", "h111"])
+    title = f"{workload}: Baseline and SFSJ ({scenario.label})"
+    return Picture("Figure 8", title, boxes.boxes(panels))
 
 
 def _ratio_picture(

@@ -1,0 +1,58 @@
+"""Ctrl-C and SIGTERM as exceptions that leave every block in order, and are never lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SOON_S = 0.02
+
+
+class Interrupted(BaseException):
+    """Ctrl-C."""
+
+
+class Terminated(BaseException):
+    """SIGTERM."""
+
+
+_RAISED = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated}
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise Interrupted or Terminated where the block is when such a signal comes.
+
+    In the callback of a weak reference, say, Python drops exceptions: the signal is then sent once
+    more, until it comes through. A signal that is ignored (by ``nohup``) stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heeded = [number for number in _RAISED if signal.getsignal(number) != signal.SIG_IGN]
+    handlers = {number: signal.signal(number, _raise) for number in heeded}
+    hook, sys.unraisablehook = sys.unraisablehook, _send_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, _: object) -> None:
+    raise _RAISED[signal.Signals(number)]
+
+
+def _send_again(dropped: Any) -> None:
+    """Take note of an exception that Python could not raise."""
+    for number, kind in _RAISED.items():
+        if dropped.exc_type is kind:
+            threading.Timer(SOON_S, os.kill, (os.getpid(), number)).start()
+            return
+    sys.__unraisablehook__(dropped)

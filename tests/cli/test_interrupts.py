@@ -1,0 +1,127 @@
+"""Ctrl-C, SIGTERM and full disks end a command with one line; nothing half-written is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.campaign.builders import GRID, campaign_file
+
+ROOT = Path(__file__).parents[2]
+TOY = str(ROOT / "workloads/toy.json")
+REBAT = [sys.executable, "-m", "rebat"]
+
+POLICY = """
+import os, signal, time, weakref
+from rebat.policies.base import Requeue
+
+class Marker:
+    pass
+
+def send(_=None):
+    os.kill(os.getpid(), signal.{signal})
+
+class Mine(Requeue):
+    def plan(self, view, changes):
+        {code}
+        time.sleep(20)
+        return []
+"""
+AT_ONCE = "send()"
+IN_A_CALLBACK = "marker = Marker(); ref = weakref.ref(marker, send); del marker"
+"""Python drops what such a callback raises."""
+
+
+@pytest.mark.parametrize("code", [AT_ONCE, IN_A_CALLBACK])
+@pytest.mark.parametrize(
+    ("name", "status", "told"),
+    [("SIGINT", 130, "rebat: interrupted"), ("SIGTERM", 143, "rebat: terminated")],
+)
+def test_a_run_is_left_in_order(
+    name: str, status: int, told: str, code: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(POLICY.format(signal=name, code=code))
+    out = tmp_path / "results" / "out"
+    done = subprocess.run(
+        [*REBAT, "run", TOY, "-p", f"{tmp_path}/mine.py:Mine", "--out", str(out)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert [line for line in done.stderr.splitlines() if "compiling" not in line] == [told]
+    assert list(out.parent.iterdir()) == []
+
+
+MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(200))}")
+
+
+@pytest.mark.parametrize("executor", ["processes", "dask", "inline"])
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_campaign_keeps_its_results_and_says_one_line(
+    name: str, status: int, executor: str, tmp_path: Path
+) -> None:
+    """The terminal sends Ctrl-C to all processes of a command, and so does this."""
+    if executor == "dask":
+        pytest.importorskip("distributed")
+    file, results = campaign_file(tmp_path, MANY, jobs=200), tmp_path / "r"
+    arguments = ["--results", str(results), "--workers", "2", "--executor", executor]
+    with subprocess.Popen(
+        [*REBAT, "campaign", "run", str(file), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        until = time.monotonic() + 90
+        while not list(results.glob("runs/[!.]*")) and time.monotonic() < until:
+            time.sleep(0.02)
+        os.killpg(process.pid, getattr(signal, name))
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == status
+    told = [line for line in error.splitlines() if "done | " not in line]
+    assert [line for line in told if "compiling" not in line] == [
+        "rebat: interrupted" if name == "SIGINT" else "rebat: terminated"
+    ]
+    assert list(results.glob("runs/[!.]*.json"))
+
+
+def limited(*arguments: object, blocks: int) -> subprocess.CompletedProcess[str]:
+    """A command that can write no file of more than so many kilobytes, like on a full disk."""
+    command = " ".join(map(str, [*REBAT, *arguments]))
+    return subprocess.run(
+        ["bash", "-c", f"ulimit -f {blocks}; exec {command}"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def told_once(done: subprocess.CompletedProcess[str]) -> bool:
+    lines = [line for line in done.stderr.splitlines() if line.startswith("rebat: error: ")]
+    return done.returncode == 2 and len(lines) == 1 and "Traceback" not in done.stderr
+
+
+def test_a_full_disk_leaves_nothing_of_a_run(tmp_path: Path) -> None:
+    done = limited("run", TOY, "-p", "sfsj", "--out", tmp_path / "out", blocks=4)
+    assert told_once(done)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("executor", ["processes", "inline"])
+def test_a_full_disk_ends_a_campaign(executor: str, tmp_path: Path) -> None:
+    file, results = campaign_file(tmp_path / "in", jobs=20), tmp_path / "r"
+    arguments = ("campaign", "run", file, "--results", results, "--executor", executor)
+    assert told_once(limited(*arguments, blocks=1))
+    assert list(results.glob("runs/*")) == []
+
+
+@pytest.mark.parametrize("place", ["/proc/none/out", f"{TOY}/out"])
+def test_places_that_cannot_be_written_to(place: str, tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, jobs=5)
+    for arguments in (
+        ["run", TOY, "-p", "sfsj", "--out", place],
+        ["campaign", "run", str(file), "--results", place, "--executor", "inline"],
+    ):
+        done = subprocess.run([*REBAT, *arguments], capture_output=True, text=True, check=False)
+        assert told_once(done)
+        assert place.removesuffix("/out") in done.stderr
