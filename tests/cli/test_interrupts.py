@@ -19,7 +19,7 @@ REBAT = [sys.executable, "-m", "rebat"]
 
 POLICY = """
 import os, signal, time, weakref
-from rebat.policies.base import Requeue
+from rebat.policies.base import Policy
 
 class Marker:
     pass
@@ -27,7 +27,7 @@ class Marker:
 def send(_=None):
     os.kill(os.getpid(), signal.{signal})
 
-class Mine(Requeue):
+class Mine(Policy):
     def plan(self, view, changes):
         {code}
         time.sleep(20)

@@ -133,7 +133,9 @@ def test_backfilling_to_any_depth_equals_the_oracle(running, queued, depth, firs
     for serial, (size, duration) in enumerate(running):
         if size <= free:
             free -= size
-            plan.started(f"r{serial}", size, duration)
+            plan.started(
+                Running(attempt(1000 + serial, size, duration), 0, NodeSet.of([])), duration
+            )
             oracle.running.append((0, duration, size))
     for serial, (size, duration) in enumerate(queued):
         queue.add(attempt(serial, size, duration))

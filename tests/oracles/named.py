@@ -63,6 +63,9 @@ class Plan:
         assert len(running.nodes) == running.attempt.n_nodes
         self.running[running.attempt.id] = Use(self.now, end_us, frozenset(running.nodes))
 
+    def clear(self) -> None:
+        self.places = []
+
     def ended(self, running: Running) -> None:
         del self.running[running.attempt.id]
 

@@ -12,14 +12,11 @@ import pytest
 from rebat.campaign.single import RunResult, simulate
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
-from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
 from rebat.models.failures.events import read_events
 from rebat.policies.options import configure
 from rebat.policies.presets import scheduler, schedulers
 from rebat.session.session import Session
 from rebat.workloads.batsim_json import read_workload
-from rebat.workloads.generate import synthetic
 from tests.scenarios import check_run
 
 ROOT = Path(__file__).parents[2]

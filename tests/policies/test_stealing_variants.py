@@ -204,19 +204,11 @@ def test_the_programs_resubmissions_do_not_recover_when_nothing_was_kept() -> No
 
 def test_release_of_a_resubmission_is_an_option() -> None:
     from rebat.core.attempts import Attempt
-    from rebat.policies.recovery.victims import RELEASES
+    from rebat.policies.reactions.victims import RELEASES
 
     again = Attempt("w0!1#1", "w0!1", 9, 1, 1, 4, 100, submit_us=5, queued_us=70)
     assert RELEASES["original"](again) == (5, 1)
     assert RELEASES["resubmission"](again) == (70, 9)
-
-
-@pytest.mark.parametrize(("held", "expected"), [("surviving", "2-3"), ("lowest", "0 2")])
-def test_which_nodes_are_held_is_an_option(held: str, expected: str) -> None:
-    """F ran on 1-3 and lost 1; node 0 is free, as B has ended at that very date."""
-    session = Session(preset("h211").make(), preset(f"h211:held={held}").session)
-    result = run_session(session)
-    assert str(result) == expected
 
 
 @pytest.mark.parametrize("policy", ["baseline", "h111"])

@@ -11,7 +11,7 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Policy, Reject, Start, Stop
+from rebat.policies.base import Policy, Reject, Start, Stop, Wait
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 
@@ -263,3 +263,32 @@ def test_a_node_repaired_and_failed_again_at_one_date_is_down(policy) -> None:
     assert say(session, 4, back, failed(4, "0")) == ()
     back = e.NodesRejuvenated(at_us=to_us(30), nodes=NodeSet.of([0]))
     assert kinds(say(session, 30, back)) == ["ExecuteJob"]
+
+
+class Holds(Policy):
+    """Starts what arrives on nodes 1 to 3; what is hit waits five seconds."""
+
+    def plan(self, view, changes):
+        return [Start(attempt.id, NodeSet.parse("1-3")) for attempt in changes.arrived]
+
+    def react(self, view, news):
+        then = Wait(until_us=view.now_us + to_us(5))
+        return [Stop(r.attempt.id, Cause.NODE_FAILURE, then=then) for r in news.hit]
+
+
+@pytest.mark.parametrize(("lowest", "expected"), [(False, "2-3"), (True, "0 2")])
+def test_which_nodes_are_held_is_an_option(lowest: bool, expected: str) -> None:
+    """The job ran on 1-3 and lost 1; node 0 is free."""
+    session = Session(Holds(), SessionOptions(hold_lowest=lowest))
+    config = {"dynamic-jobs-enabled": True}
+    say(session, 0, e.SimulationBegan(
+        at_us=0, n_nodes=4, config=config, profiles=PROFILES, workloads={},
+    ))  # fmt: skip
+    say(session, 0, submitted("1", 3))
+    say(session, 5, failed(5, "1"))
+    told = say(session, 5, completed("1", 5, "1-3", "COMPLETED_KILLED"), killed(5, "1"))
+    assert [(d.when_us, str(session.view.waiting["w0!1"].held.nodes)) for d in told] == [
+        (to_us(10), expected)
+    ]
+    assert kinds(say(session, 10)) == ["RegisterProfile", "RegisterJob"]
+    assert session.view.n_free == 3

@@ -212,8 +212,6 @@ def effective(axes: Axes) -> frozenset[str]:
     idle = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
     if depth in (0, ALL):
         idle.add("reserve")
-    if axes.order != "random":
-        idle.add("seed")
     return found - idle
 
 
@@ -266,8 +264,7 @@ def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) 
     if idle:
         point = ", ".join(f"{axis}={getattr(new, axis)}" for axis in ("planning", "recovery"))
         raise InputError(
-            f"axis {', '.join(idle)} means nothing here ({point}, depth={new.depth}, "
-            f"order={new.order})",
+            f"axis {', '.join(idle)} means nothing here ({point}, depth={new.depth})",
             expected=f"one of {', '.join(sorted(effective(new)))}",
         )
     return new

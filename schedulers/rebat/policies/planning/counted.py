@@ -113,9 +113,12 @@ class CountedPlan:
         self._holds[attempt_id] = size, end_us
         heapq.heappush(self._heap, (end_us, attempt_id))
 
-    def held(self, running: Running) -> None:
+    def clear(self) -> None:
+        """Nothing is reserved any more; a rebuild is due, which starts from what runs."""
+
+    def held(self, running: Running, end_us: int) -> None:
         """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
-        self._hold(running.attempt.id, running.attempt.n_nodes, running.planned_end_us)
+        self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""

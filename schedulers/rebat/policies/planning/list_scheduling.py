@@ -63,7 +63,8 @@ class AvailabilityPlan(Protocol):
 
     def advance(self, now_us: int) -> None: ...
     def started(self, running: Running, end_us: int) -> None: ...
-    def held(self, running: Running) -> None: ...
+    def clear(self) -> None: ...
+    def held(self, running: Running, end_us: int) -> None: ...
     def ended(self, running: Running) -> None: ...
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
     def rejuvenated(self, nodes: list[int]) -> None: ...
@@ -135,9 +136,11 @@ class ListScheduling:
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
         """Write down what really started of what was due; whether something did not."""
         booked, refused = self._queue.book(changes.started)
+        if refused:
+            plan.clear()
         for _, running in booked:
             end_us = running.start_us + self._queue.duration_of(running.attempt)
-            plan.started(running, end_us)
+            (plan.held if refused else plan.started)(running, end_us)
         return refused
 
     def _take_in(self, plan: AvailabilityPlan, view: View, changes: Changes) -> tuple[Upkeep, int]:
@@ -147,7 +150,7 @@ class ListScheduling:
             plan.ended(running)
             kinds.add("end")
         for running in (*changes.moved, *changes.held):
-            plan.held(running)
+            plan.held(running, running.planned_end_us)
             kinds.add("priority")
         if changes.failures:
             plan.failed(changes.failed_nodes, changes.failed_under)

@@ -65,11 +65,15 @@ class NamedPlan:
         self._holds[attempt_id] = nodes, end_us
         heapq.heappush(self._heap, (end_us, attempt_id))
 
-    def held(self, running: Running) -> None:
-        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
+    def clear(self) -> None:
+        """Nothing is reserved any more; a rebuild is due."""
         named.clear(self._table)
-        self._take(running.nodes, running.planned_end_us)
-        self._hold(running.attempt.id, running.nodes, running.planned_end_us)
+
+    def held(self, running: Running, end_us: int) -> None:
+        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
+        self.clear()
+        self._take(running.nodes, end_us)
+        self._hold(running.attempt.id, running.nodes, end_us)
 
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
