@@ -73,7 +73,7 @@ class Plan:
         self.down.update(nodes)
         self.places = []
 
-    def rejuvenated(self, nodes: list[int]) -> None:
+    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         self.down.difference_update(nodes)
 
     def uses(self) -> list[Use]:

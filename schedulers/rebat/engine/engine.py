@@ -79,6 +79,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
 
     ``list_resources``: name every host in the first message, as Batsim does (schedulers of other
     people need it; for a large machine that message is long).
+    ``latency_us``: decisions take effect so much later, as on a platform with network latency.
     ``split_instants``: tell each thing that happens at one instant in a message of its own, as
     Batsim does where its own messages take a little time; a test of the scheduler.
     """
@@ -91,6 +92,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
     workload_path: str = ""
     forward_unknown_events: bool = False
     list_resources: bool = False
+    latency_us: int = 0
     split_instants: bool = False
     speed_flops: float = 1e9
 
@@ -233,16 +235,18 @@ class Engine:
         reply = scheduler(Message(self.now_us, events))
         if reply.now_us < self.now_us:
             raise self._abort(Rule.DATE_ORDER, f"reply dated {to_s(reply.now_us)} s")
+        later_us = self.options.latency_us if reply.decisions else 0
         for decision in reply.decisions:
             if decision.at_us > reply.now_us:
                 raise self._abort(Rule.DATE_ORDER, f"decision dated {to_s(decision.at_us)} s")
-            if decision.at_us <= self.now_us:
+            if decision.at_us + later_us <= self.now_us:
                 self._decide[type(decision)](self, decision)
             else:
-                self._push(decision.at_us, self._on_decision, decision)
+                self._push(decision.at_us + later_us, self._on_decision, decision)
         # A reply dated in the future: what happens until then is told afterwards.
-        while reply.now_us > self.now_us:
-            self._advance(min(reply.now_us, self._heap[0][0] if self._heap else reply.now_us))
+        until_us = reply.now_us + later_us
+        while until_us > self.now_us:
+            self._advance(min(until_us, self._heap[0][0] if self._heap else until_us))
 
     def _advance(self, until_us: int, one: bool = False) -> None:
         """Move to a date and let all of that instant happen, or only what comes first of it.

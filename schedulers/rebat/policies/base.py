@@ -173,13 +173,15 @@ class News(msgspec.Struct):
 class Changes(msgspec.Struct):
     """What happened since the policy was last asked to plan.
 
-    ``started`` are its own starts as they were accepted; those that were not are ``refused`` and
-    still in the queue. ``stopped`` gave their nodes back before their end; ``moved`` run somewhere
-    without having been planned. ``held`` are nodes kept free for a job, as if an attempt ran there;
+    ``started`` were queued when it was last asked and run now: what it had proposed itself and was
+    accepted (what was not is ``refused``, and in the queue still), or what a reaction started.
+    ``stopped`` gave their nodes back before their end; ``moved`` run somewhere without ever having
+    been planned. ``held`` are nodes kept free for a job, as if an attempt ran there;
     when they are given back they are among the ``ended``. ``failed_nodes`` cannot be used any more
     (they failed, or were drained) and could when it was last asked, ``rejuvenated_nodes`` the other
     way round; ``failures`` and ``repairs`` count the events, also those that took each other back.
-    ``failed_under`` names, for each failed node that an attempt still holds, that attempt.
+    ``failed_under`` names, for each failed node that an attempt still holds, that attempt, and
+    ``rejuvenated_under`` for each rejuvenated one.
     """
 
     arrived: list[Attempt] = []
@@ -192,9 +194,27 @@ class Changes(msgspec.Struct):
     failed_nodes: list[int] = []
     failed_under: list[str] = []
     rejuvenated_nodes: list[int] = []
+    rejuvenated_under: list[str] = []
     failures: int = 0
     repairs: int = 0
     refused: list[tuple[str, str]] = []
+
+    def enter(self, running: Running) -> None:
+        """An attempt was started; plans that were never told of it see that it runs unplanned."""
+        for unheard in (self.arrived, self.resubmitted):
+            if running.attempt in unheard:
+                unheard.remove(running.attempt)
+                self.moved.append(running)
+                return
+        self.started.append(running)
+
+    def leave(self, running: Running, how: list[Running]) -> None:
+        """Something gave its nodes back; plans that were never told of it need not know."""
+        for unplanned in (self.moved, self.held):
+            if running in unplanned:
+                unplanned.remove(running)
+                return
+        how.append(running)
 
     def __bool__(self) -> bool:
         return bool(

@@ -77,10 +77,10 @@ class Intake:
         del self._board.by_tag[running.attempt.serial]
         stopping = self._jobs.stopping.get(event.job_id)
         if stopping and event.state == "COMPLETED_KILLED":
-            self._board.changes.stopped.append(running)
+            self._board.changes.leave(running, self._board.changes.stopped)
             self._record(running, event, stopping.stop.cause, stopping.remaining.useful_us)
             return
-        self._board.changes.ended.append(running)
+        self._board.changes.leave(running, self._board.changes.ended)
         self._board.news.ended.append(running)
         cause = _CAUSES.get(event.state, Cause.JOB_FAILED)
         if cause == Cause.JOB_FAILED and self._board.options.silent_errors == "retry":

@@ -168,8 +168,9 @@ class Session:
         for node, usable in self._claims.news():
             (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
             tag = self._claims.tag(node)
-            if not usable and tag in self._board.by_tag:
-                changes.failed_under.append(self._board.by_tag[tag])
+            if tag in self._board.by_tag:
+                under = changes.rejuvenated_under if usable else changes.failed_under
+                under.append(self._board.by_tag[tag])
 
     def _finish(self) -> None:
         board = self._board

@@ -56,7 +56,7 @@ class Transactions:
             return
         nodes = start.nodes or self._claims.lowest(attempt.n_nodes)
         running = self._execute(attempt, nodes)
-        self._board.changes.started.append(running)
+        self._board.changes.enter(running)
         self._board.news.started.append(running)
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
@@ -142,10 +142,7 @@ class Transactions:
         if held is None:
             return
         self._claims.release(held.nodes)
-        if held in self._board.changes.held:
-            self._board.changes.held.remove(held)
-        else:
-            self._board.changes.ended.append(held)
+        self._board.changes.leave(held, self._board.changes.ended)
 
     def stop_hit(self, running: Running) -> None:
         """Stop what runs on a failed node, unless somebody has already, and queue it first."""

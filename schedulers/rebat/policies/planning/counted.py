@@ -138,9 +138,13 @@ class CountedPlan:
             self._holds[attempt_id] = size - 1, end
             self._change(end, 1)
 
-    def rejuvenated(self, nodes: list[int]) -> None:
-        """Nodes are up again."""
+    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
+        """Nodes can be used again; those that an attempt still holds are free when it ends."""
         self._change(FOREVER_US, len(nodes))
+        for attempt_id in under:
+            size, end = self._holds[attempt_id]
+            self._holds[attempt_id] = size + 1, end
+            self._change(end, -1)
         self._opened_us = FOREVER_US
 
     def _change(self, end_us: int, delta: int) -> None:

@@ -67,7 +67,7 @@ class AvailabilityPlan(Protocol):
     def held(self, running: Running, end_us: int) -> None: ...
     def ended(self, running: Running) -> None: ...
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
-    def rejuvenated(self, nodes: list[int]) -> None: ...
+    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
     def append(self, queue: SortedQueue, first: int, last: int) -> None: ...
     def rebuild(self, queue: SortedQueue) -> None: ...
     def compress(self, queue: SortedQueue, last: int) -> None: ...
@@ -119,7 +119,7 @@ class ListScheduling:
         if plan is None:
             plan = self._plan = self._placement(view.n_nodes)
             self._queue.on_machine(view.n_nodes)
-        refused = self._book(plan, changes)
+        as_planned = self._book(plan, changes)
         plan.advance(view.now_us)
         rejected = [
             Reject(attempt.id, f"asks for {attempt.n_nodes} of {view.n_nodes} nodes")
@@ -128,20 +128,20 @@ class ListScheduling:
         ]
         upkeep, first = self._take_in(plan, view, changes)
         if self._depth == ALL:
-            self._maintain(plan, Upkeep.REBUILD if refused else upkeep, first)
+            self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, first)
         else:
             plan.backfill(self._queue, self._depth, self._first)
         return [*rejected, *self._start_due(plan, view.now_us)]
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
-        """Write down what really started of what was due; whether something did not."""
-        booked, refused = self._queue.book(changes.started)
-        if refused:
+        """Write down what really started; whether that is what was due."""
+        as_planned = self._queue.book(changes.started)
+        if not as_planned:
             plan.clear()
-        for _, running in booked:
+        for running in changes.started:
             end_us = running.start_us + self._queue.duration_of(running.attempt)
-            (plan.held if refused else plan.started)(running, end_us)
-        return refused
+            (plan.started if as_planned else plan.held)(running, end_us)
+        return as_planned
 
     def _take_in(self, plan: AvailabilityPlan, view: View, changes: Changes) -> tuple[Upkeep, int]:
         """Bring queue and plan up to date; gives the upkeep due and the first new position."""
@@ -156,7 +156,7 @@ class ListScheduling:
             plan.failed(changes.failed_nodes, changes.failed_under)
             kinds.add("failure")
         if changes.repairs:
-            plan.rejuvenated(changes.rejuvenated_nodes)
+            plan.rejuvenated(changes.rejuvenated_nodes, changes.rejuvenated_under)
             kinds.add("rejuvenation")
         if any(attempt.priority > Priority.REGULAR for attempt in changes.resubmitted):
             kinds.add("priority")  # one that comes back after a silent error just arrives

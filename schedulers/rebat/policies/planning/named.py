@@ -89,7 +89,7 @@ class NamedPlan:
         self._make_room(0, dead)
         slices.fail(self._table, dead.intervals)
 
-    def rejuvenated(self, nodes: list[int]) -> None:
+    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Nodes are up again; those that an attempt still holds are free when it ends."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -75,24 +75,31 @@ class SortedQueue:
         self._proposed = [(at, self.attempts[at]) for at in positions]
         return self._proposed
 
-    def book(self, started: Iterable[Running]) -> tuple[list[tuple[int, Running]], bool]:
-        """Take out what was due and really started, with the former positions.
+    def book(self, started: Sequence[Running]) -> bool:
+        """Take out what really started; whether that is just what was due.
 
-        Also says whether something was due and did not start: it is in the queue still.
+        What was due and did not start is in the queue still; what was not due, somebody else has
+        started.
         """
         proposed, self._proposed = self._proposed, []
-        if not proposed:
-            return [], False
-        runs = {running.attempt.id: running for running in started}
-        booked = [(at, runs[attempt.id]) for at, attempt in proposed if attempt.id in runs]
-        for at, attempt in proposed:
-            if attempt.id not in runs:
+        if not (proposed or started):
+            return True
+        names = {running.attempt.id for running in started}
+        as_due = names == {attempt.id for _, attempt in proposed}
+        if as_due:
+            positions = [at for at, _ in proposed]
+        else:
+            positions = [at for at, attempt in enumerate(self.attempts) if attempt.id in names]
+            for at, _ in proposed:
                 self.start[at] = NEVER
-        for k, (at, _) in enumerate(booked):
-            self._positions[k] = at
+        self._take_out(positions)
+        return as_due
+
+    def _take_out(self, positions: list[int]) -> None:
+        self._positions[: len(positions)] = positions
         take_out(
-            self.size, self.duration, self.start, len(self.attempts), self._positions, len(booked)
-        )
-        for at, _ in reversed(booked):
+            self.size, self.duration, self.start, len(self.attempts), self._positions,
+            len(positions),
+        )  # fmt: skip
+        for at in reversed(positions):
             del self.attempts[at], self._keys[at]
-        return booked, len(booked) < len(proposed)

@@ -1,0 +1,247 @@
+"""Random runs over the whole product, with latency, split instants, and a policy that never rests.
+
+``python -m tests.restless 20000`` plays so many; the suite plays some hundred.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+
+from rebat.core.attempts import Cause
+from rebat.core.errors import RebatError
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
+from rebat.core.proposals import (
+    Drain,
+    Move,
+    Release,
+    Requeue,
+    Start,
+    Stop,
+    Undrain,
+    Wait,
+    Wake,
+    When,
+)
+from rebat.core.units import to_us
+from rebat.engine.engine import Engine, EngineOptions
+from rebat.metrics.summary import Measures, summarise
+from rebat.models.checkpoint import add_young_daly
+from rebat.policies.axes import COMMON, PLANNINGS, Axes, changed, policy_of, session_options_of
+from rebat.policies.base import News, Policy, View
+from rebat.policies.planning.list_scheduling import MAINTENANCE
+from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
+from rebat.session.session import Session
+from tests.coincidences import outages
+from tests.scenarios import check_ends, check_nodes, check_sizes
+
+CHOICES = {
+    "order": [*QUEUE_ORDERS],
+    "depth": ["greedy", "easy", "all", 2],
+    "reserve": ["blocked", "first"],
+    "maintenance": [*MAINTENANCE],
+    "placement": ["any", "named"],
+    "margin": [0.0, 5.0],
+    "recovery": ["requeue", "stealing"],
+    "victim": [*VICTIMS],
+    "criterion": [*CRITERIA],
+    "timing": [*TIMINGS],
+    "semantics": ["paper", "authors"],
+    "release": ["original", "resubmission"],
+    "passes": ["one", "two"],
+    "held": ["surviving", "lowest"],
+    "silent_errors": ["accept", "retry"],
+}
+"""A choice of each axis is drawn where the planning or reaction has it."""
+
+
+def random_axes(rng: random.Random) -> Axes:
+    """Any point of the product."""
+    axes = Axes(planning=rng.choice([*PLANNINGS]), recovery=rng.choice(CHOICES["recovery"]))
+    for axis, choices in CHOICES.items():
+        try:
+            axes = changed(axes, {axis: rng.choice(choices)})
+        except RebatError:
+            assert axis not in COMMON  # it has no effect here
+    return axes
+
+
+class Restless(Policy):
+    """Another policy that stops, moves, resizes and drains besides, at random.
+
+    With ``careless`` it also asks for what cannot be.
+    """
+
+    def __init__(self, inner: Policy, rng: random.Random, careless: bool) -> None:
+        self._inner, self._rng, self._careless = inner, rng, careless
+        self._left, self._drained = 12, False
+        self.done: set[str] = set()
+
+    def react(self, view: View, news: News):
+        yield from self._inner.react(view, news)
+        for tag in news.woken:
+            if self._drained and tag == "undrain":
+                self._drained = False
+                yield Undrain(NodeSet.of(np.flatnonzero(view.machine.drained).tolist()))
+        if self._left and self._rng.random() < 0.3:
+            self._left -= 1
+            yield from self._something(view)
+        if self._careless and self._rng.random() < 0.1:
+            yield self._nonsense(view)
+
+    def plan(self, view: View, changes):
+        return self._inner.plan(view, changes)
+
+    def _something(self, view: View):
+        rng = self._rng
+        if not self._drained and rng.random() < 0.2:
+            self._drained = True
+            yield Wake(view.now_us + to_us(rng.randint(1, 9)), "undrain")
+            yield Drain(NodeSet.of(rng.sample(range(view.n_nodes), rng.randint(1, 2))))
+            return
+        calm = [
+            running
+            for name, running in view.running.items()
+            if name not in view.stopping and name not in view.scheduled
+        ]
+        if not calm:
+            return
+        running = rng.choice(calm)
+        when = rng.choice([*When])
+        then = rng.choice([Requeue(rng.randint(1, 3)), self._wait(view), self._move(view, running)])
+        cause = Cause.MOVED if isinstance(then, Move) else Cause.PREEMPTED
+        if isinstance(then, Move) and when != When.NOW and self._rng.random() < 0.5:
+            when = When.NOW
+        self.done.add(type(then).__name__ + ("" if when == When.NOW else " later"))
+        yield Stop(running.attempt.id, cause, when, then)
+
+    def _wait(self, view: View) -> Wait:
+        return Wait(until_us=view.now_us + to_us(self._rng.randint(1, 5)))
+
+    def _move(self, view: View, running):
+        """A target among its own usable nodes and the free ones, of a size that it can have."""
+        usable = ~(view.machine.down | view.machine.drained)
+        own = [node for node in running.nodes if usable[node]]
+        free = np.flatnonzero(view.machine.free).tolist()
+        shape, asked = view.job(running.attempt.job_id).shape, running.attempt.n_nodes
+        sizes = [n for n in range(1, len(own + free) + 1) if shape.allows(n, asked) or n == asked]
+        if not sizes:
+            return Requeue()
+        return Move(NodeSet.of(self._rng.sample(own + free, self._rng.choice(sizes))))
+
+    def _nonsense(self, view: View):
+        names = [*view.queue, *view.running, *view.waiting, "w0!no"]
+        name, nodes = self._rng.choice(names), NodeSet.of([self._rng.randrange(view.n_nodes + 3)])
+        return self._rng.choice(
+            [
+                Start(name, nodes), Start(name), Release(name), Undrain(nodes),
+                Wake(view.now_us), Stop(name, Cause.PREEMPTED, then=Wait(on="w0!no")),
+                Stop(name, Cause.MOVED, then=Move(nodes)),
+            ]
+        )  # fmt: skip
+
+
+def check_session(session: Session) -> None:
+    """After any message: every node is held by who says so, and by nobody else."""
+    jobs, claims = session._jobs, session._claims
+    holders = {running.attempt.serial: running.nodes for running in jobs.running.values()}
+    holds = [waiting.held for waiting in jobs.waiting.values()]
+    holds += [s.claim for s in (*jobs.scheduled.values(), *jobs.stopping.values())]
+    holders |= {held.attempt.serial: held.nodes for held in holds if held}
+    owned = {}
+    for serial, nodes in holders.items():
+        for node in nodes:
+            assert node not in owned, f"node {node} is held twice"
+            owned[node] = serial
+    for node in range(claims.n_nodes):
+        assert claims.tag(node) == owned.get(node, -1), f"node {node}"
+    unusable = claims.down | claims.drained
+    assert claims.n_free == sum(
+        not unusable[node] and node not in owned for node in range(claims.n_nodes)
+    )
+    assert claims.n_down == claims.down.sum()
+    assert not set(jobs.queue) & set(jobs.running)
+    assert set(jobs.stopping) <= set(jobs.running)
+    for running in jobs.running.values():
+        assert len(running.nodes) == running.attempt.n_nodes
+
+
+def workload(rng: random.Random, n_nodes: int) -> Workload:
+    """Some rigid, some malleable jobs; some end with an error."""
+    profiles = {}
+    jobs = []
+    for number in range(rng.randint(1, 10)):
+        length, name = rng.randint(1, 20), f"p{number}"
+        profiles[name] = {"type": "delay", "delay": length}
+        if rng.random() < 0.1:
+            profiles[name] |= {"ret": 1, "silent_errors": 1}
+        size = rng.randint(1, n_nodes)
+        malleable = {"shape": {"kind": "malleable", "min": 1, "max": n_nodes}}
+        jobs.append(
+            Job(
+                str(number), size, to_us(rng.randint(0, 20)),
+                rng.choice([None, to_us(length + rng.randint(0, 9)), to_us(rng.randint(1, 20))]),
+                name, malleable if rng.random() < 0.5 else {},
+            )
+        )  # fmt: skip
+    made = Workload("restless", n_nodes, tuple(jobs), profiles)
+    if rng.random() < 0.5:
+        return made
+    return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
+
+
+def play(seed: int) -> set[str]:
+    """One random run; gives what the restless policy did in it."""
+    rng = random.Random(seed)
+    n_nodes = rng.choice([2, 4, 10])
+    axes = random_axes(rng)
+    jobs, careless = workload(rng, n_nodes), rng.random() < 0.5
+    policy = Restless(policy_of(axes), rng, careless)
+    settings = session_options_of(axes)
+    settings = SessionOptions(
+        settings.semantics, not careless, settings.plan_while_killing, settings.hold_lowest,
+        None, settings.silent_errors,
+    )  # fmt: skip
+    latency_us = rng.choice([0, 0, rng.randint(1, 20)])
+    options = EngineOptions(latency_us=latency_us, split_instants=rng.random() < 0.3)
+    events = outages(rng, n_nodes)
+    if latency_us:  # a failure within the latency is beyond any scheduler: dates stay apart
+        options = EngineOptions(latency_us=latency_us)
+    session = Session(policy, settings)
+    engine = Engine(jobs, n_nodes=n_nodes, events=events, options=options)
+
+    def handle(message):
+        reply = session.handle(message)
+        check_session(session)
+        return reply
+
+    engine.run(handle)
+    summary, rows = summarise(session.ledger, n_nodes, Measures())
+    check_nodes(session.ledger, slack_us=3 * latency_us)
+    check_ends(session.ledger)
+    check_sizes(session.ledger, slack_us=3 * latency_us)
+    assert {row.job_id for row in rows} == {job.id for job in jobs.jobs}
+    assert all(row.flow is None or row.flow >= 0 for row in rows)
+    assert summary.jobs == len(jobs.jobs)
+    return policy.done
+
+
+def main(count: int, first: int = 0) -> None:
+    """Play so many runs; stops at the first that fails."""
+    done: set[str] = set()
+    for seed in range(first, first + count):
+        try:
+            done |= play(seed)
+        except BaseException:
+            print(f"run {seed}")
+            raise
+    print(f"{count} runs without a broken invariant, an abort or a lost job; did: {sorted(done)}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
