@@ -46,11 +46,12 @@ STOPPING -> ENDED: it ended by itself at the very instant of its kill."""
 
 
 class Stopping(msgspec.Struct):
-    """A stop under way; ``killed`` once the kill was carried out, ``claim`` what waits for it."""
+    """A stop under way since ``sent_us``; ``claim`` are nodes held for its move."""
 
     stop: Stop
     remaining: Remaining
     running: Running
+    sent_us: int
     claim: Running | None = None
 
 

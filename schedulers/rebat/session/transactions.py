@@ -33,6 +33,12 @@ from rebat.session.ledger import AttemptRecord
 from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
 from rebat.session.resubmission import Registry
 
+UNKNOWN_LAG_US = 1_000
+"""No call is asked for nearer than this until a kill has shown how long replies take to arrive.
+
+On a platform without network latency they take no time, and calls are exact from then on.
+"""
+
 
 class Transactions:
     """What carries proposals out, or refuses them."""
@@ -41,6 +47,7 @@ class Transactions:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
         self._agenda: list[Wake] = []
         self._called: set[int] = set()
+        self._lag_us: int | None = None
 
     def propose(self, proposal: Proposal) -> None:
         """Carry a proposal out, or refuse it."""
@@ -100,7 +107,8 @@ class Transactions:
             at_us = board.now_us + remaining.wait_us
             jobs.schedule(Scheduled(stop, remaining, at_us, claim))
         else:
-            jobs.stop(Stopping(stop, remaining, jobs.running[stop.attempt_id], claim))
+            running = jobs.running[stop.attempt_id]
+            jobs.stop(Stopping(stop, remaining, running, board.now_us, claim))
             board.kills.append(stop.attempt_id)
 
     def _why_not_move(self, attempt_id: str, move: Move) -> str:
@@ -179,7 +187,8 @@ class Transactions:
                 self.call_off(attempt_id)
             elif scheduled.at_us <= board.now_us:
                 del jobs.scheduled[attempt_id]
-                jobs.stop(Stopping(scheduled.stop, scheduled.remaining, running, scheduled.claim))
+                stop, remaining, claim = scheduled.stop, scheduled.remaining, scheduled.claim
+                jobs.stop(Stopping(stop, remaining, running, board.now_us, claim))
                 board.kills.append(attempt_id)
                 self._release_all(attempt_id)
         for job_id, waiting in list(jobs.waiting.items()):
@@ -213,6 +222,8 @@ class Transactions:
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:
             return
+        lag_us = self._board.now_us - stopping.sent_us
+        self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
         if not killed:
             self._let_go(stopping.claim)
         elif isinstance(stopping.stop.then, Move):
@@ -315,8 +326,11 @@ class Transactions:
         return [wake.tag for wake in due]
 
     def _call_at(self, at_us: int) -> None:
+        """Ask Batsim for a date. It aborts on one that is past when the reply arrives."""
+        margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
+        when_us = max(at_us, self._board.now_us + margin_us)
         self._called.add(at_us)
-        self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=at_us))
+        self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=when_us))
 
     def ask_to_be_called(self) -> None:
         """Ask Batsim for the dates that something waits for, each once, when all is settled."""
