@@ -16,6 +16,8 @@ from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.policies.base import Policy
 from rebat.policies.composition import Scheduler
+from rebat.policies.placement.choosers import lowest
+from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
@@ -99,16 +101,20 @@ def test_named_planning_is_safe_under_failures_and_equals_the_oracle(
     depth, maintenance, workload, events, margin_us, twice
 ) -> None:
     results = []
-    for placement in (NamedPlan, Plan):
+    for plan_on in (
+        lambda machine: NamedPlan(machine.n_nodes),
+        lambda machine: Plan(machine.n_nodes),
+        lambda machine: ChosenPlan(machine, lowest),
+    ):
         planning = ListScheduling(
-            depth=depth, maintenance=maintenance, margin_us=margin_us, placement=placement
+            depth=depth, maintenance=maintenance, margin_us=margin_us, placement=plan_on
         )
         options = SessionOptions(plan_while_killing=twice)
         one = Unnamed(Scheduler(planning), options)
         results.append(simulate(workload, one, machine_events=events))
     check_run(results[0])
     assert len(results[0].rows) == len(workload.jobs)
-    assert schedule(results[0]) == schedule(results[1])
+    assert schedule(results[0]) == schedule(results[1]) == schedule(results[2])
 
 
 @pytest.mark.parametrize("policy", VARIANTS)

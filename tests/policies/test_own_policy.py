@@ -180,7 +180,7 @@ def test_a_policy_of_its_own_name_keeps_it(tmp_path: Path) -> None:
 # ---- rules of one's own
 
 RULES = """
-from rebat.policies.planning.counted import CountedPlan
+from rebat.core.nodes import NodeSet
 
 def big_first(attempt):
     return -attempt.n_nodes
@@ -196,8 +196,9 @@ def whole(checkpointing, run_us, semantics):
     from rebat.models.checkpoint import since_last_checkpoint
     return since_last_checkpoint(checkpointing, run_us, semantics)
 
-class Placement(CountedPlan):
-    pass
+def low(free, n_nodes, machine):
+    nodes = [node for node in range(machine.n_nodes) if free[node]][:n_nodes]
+    return NodeSet.of(nodes) if len(nodes) == n_nodes else None
 
 def nothing(*_):
     return None
@@ -220,7 +221,7 @@ def rules(tmp_path: Path) -> Path:
         ("greedy:{0}:big_first", "greedy:order=largest"),
         ("SFSJ:victim={0}:smallest", "sfsj"),
         ("sfsj:CRITERION={0}:always,depth=EASY", "sfsj:depth=easy"),
-        ("baseline:placement={0}:Placement", "baseline"),
+        ("baseline:placement={0}:low", "baseline:placement=named"),
     ],
 )
 def test_rules_from_a_file_decide_as_those_of_the_tables(own: str, known: str, rules: Path) -> None:
@@ -233,9 +234,9 @@ def test_rules_from_a_file_decide_as_those_of_the_tables(own: str, known: str, r
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("greedy:order={0}:nothing", r"rules\.py:21: .* the rule returned None"),
-        ("greedy:order={0}:broken", r"rules\.py:25: broken\.plan at 0 s: IndexError"),
-        ("sfsj:victim={0}:nothing", r"rules\.py:21: nothing\.react at 1 s: .*returned None"),
+        ("greedy:order={0}:nothing", r"rules\.py:22: .* the rule returned None"),
+        ("greedy:order={0}:broken", r"rules\.py:26: broken\.plan at 0 s: IndexError"),
+        ("sfsj:victim={0}:nothing", r"rules\.py:22: nothing\.react at 1 s: .*returned None"),
         ("sfsj:criterion={0}:smallest", r"rules\.py:8: smallest\.react at 1 s: AttributeError"),
     ],
 )
@@ -249,7 +250,6 @@ def test_rules_that_fail_are_told(spec: str, told: str, rules: Path) -> None:
     [
         ("greedy:order={0}:absent", "has no 'absent'"),
         ("greedy:order={0}x.py:absent", "no such file"),
-        ("baseline:placement={0}:always", "lacks advance"),
         ("baseline:maintenance={0}:always", "unknown maintenance"),
         ("baseline:victim={0}:smallest", "victim means nothing here"),
         ("greedy:order=lpt,{0}:big_first", "two values for order"),

@@ -21,15 +21,13 @@ from rebat.policies.composition import Planning, Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source_of
 from rebat.policies.own_rules import OWN_RULES, own_rule
+from rebat.policies.placement.table import PLACEMENTS
 from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
-from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.list_scheduling import (
     ALL,
     MAINTENANCE,
-    AvailabilityPlan,
     ListScheduling,
 )
-from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.shelves import Shelves
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.stealing import NodeStealing
@@ -37,12 +35,6 @@ from rebat.policies.reactions.victims import CRITERIA, RELEASES, TIMINGS, VICTIM
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
 """Reservation depths by name; any whole number will do too."""
-
-PLACEMENTS: dict[str, Callable[[int], AvailabilityPlan]] = {
-    "any": CountedPlan,
-    "named": NamedPlan,
-}
-"""What a plan reserves: numbers of nodes, or nodes by name."""
 
 SEMANTICS = ("paper", "authors")
 
@@ -82,7 +74,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     A rule of one's own stands as ``FILE.py:FUNCTION`` for order (of an attempt: a number, the
     smallest goes first), victim (of a candidate: a number, the smallest is the victim) and
-    criterion (of a steal: whether); for placement as ``FILE.py:CLASS``. Rules of the tables show
+    criterion (of a steal: whether); for placement (of a mask of free nodes, a number and the
+    machine: a NodeSet, or None). Rules of the tables show
     what they get to see.
     """
 
@@ -128,7 +121,7 @@ def _list_planning(axes: Axes) -> Planning:
         depth_of(axes),
         axes.maintenance,
         to_us(axes.margin),
-        _rule(axes, "placement"),
+        _rule(axes, "placement").plan_on,
         axes.reserve == "first",
         axes.seed,
     )
@@ -178,6 +171,7 @@ def _stealing(axes: Axes) -> NodeStealing:
         _rule(axes, "criterion"),
         _rule(axes, "timing"),
         RELEASES[_resolved(axes, "release")],
+        _rule(axes, "placement").choose,
     )
 
 

@@ -14,9 +14,12 @@ import msgspec
 
 from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.policies.base import Machine
 from rebat.policies.guard import place_of
 from rebat.policies.own import file_of, load, name_of
-from rebat.policies.planning.list_scheduling import AvailabilityPlan
+from rebat.policies.placement.choosers import Mask
+from rebat.policies.placement.table import Placement
 from rebat.policies.queue_order import Key
 from rebat.policies.reactions.victims import Candidate, Steal
 
@@ -56,18 +59,26 @@ class OwnCriterion(msgspec.Struct, frozen=True):
         return answer
 
 
-def _placement(kind: Any) -> Any:
-    """A placement is a class made for a number of nodes."""
-    methods = [name for name in vars(AvailabilityPlan) if not name.startswith("_")]
-    lacking = [name for name in methods if not callable(getattr(kind, name, None))]
-    if lacking:
-        raise InputError(f"lacks {', '.join(lacking)}", expected="a class like CountedPlan")
-    return kind
+class OwnChooser(msgspec.Struct, frozen=True):
+    """A placement from a function of a mask of free nodes, a number and the machine."""
+
+    rule: Rule
+
+    def __call__(self, free: Mask, n_nodes: int, machine: Machine) -> NodeSet | None:
+        """The function's nodes."""
+        nodes = self.rule(free.copy(), n_nodes, machine)
+        if nodes is None:
+            return None
+        if not isinstance(nodes, NodeSet) or nodes.size != n_nodes:
+            raise UnfitAnswer(self.rule, nodes, f"a NodeSet of {n_nodes} nodes, or None")
+        if not all(node < len(free) and free[node] for node in nodes):
+            raise UnfitAnswer(self.rule, nodes, "nodes that are free")
+        return nodes
 
 
 OWN_RULES: dict[str, Callable[[Any], Any]] = {
     "order": OwnOrder,
-    "placement": _placement,
+    "placement": lambda rule: Placement(OwnChooser(rule)),
     "victim": OwnVictim,
     "criterion": OwnCriterion,
 }

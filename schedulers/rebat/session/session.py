@@ -130,11 +130,11 @@ class Session:
         """Decide on what runs: failures first, then stops and waits that have come due."""
         board, transactions = self._board, self._transactions
         news, board.news = board.news, News()
-        news.n_free = self._claims.n_free
         news.hit = self._intake.hit()
         news.woken = transactions.woken()
         if news.hit:
-            board.ledger.failures_that_hit.append((board.now_us, news.n_free))
+            news.free = self._claims.free
+            board.ledger.failures_that_hit.append((board.now_us, self._claims.n_free))
             hit = {running.attempt.id for running in news.hit}
             scheduled = [name for name in self._jobs.scheduled if name in hit]
             news.called_off = [name for name in scheduled if transactions.call_off(name)]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from rebat.core.attempts import Priority, Running
 from rebat.core.nodes import NodeSet
-from rebat.policies.base import Changes, Proposal, Reject, Start, View
+from rebat.policies.base import Changes, Machine, Proposal, Reject, Start, View
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import QueueOrder, fcfs
@@ -102,14 +102,14 @@ class ListScheduling:
         depth: int = ALL,
         maintenance: str = "compression",
         margin_us: int = 0,
-        placement: Callable[[int], AvailabilityPlan] = CountedPlan,
+        placement: Callable[[Machine], AvailabilityPlan] | None = None,
         first: bool = False,
         seed: int = 0,
     ) -> None:
         self._queue = SortedQueue(order, margin_us, seed)
         self._depth = depth
         self._upkeep = MAINTENANCE[maintenance]
-        self._placement = placement
+        self._placement = placement or (lambda machine: CountedPlan(machine.n_nodes))
         self._first = first
         self._plan: AvailabilityPlan | None = None
 
@@ -117,7 +117,7 @@ class ListScheduling:
         """Which attempts to start now; jobs larger than the machine are rejected."""
         plan = self._plan
         if plan is None:
-            plan = self._plan = self._placement(view.n_nodes)
+            plan = self._plan = self._placement(view.machine)
             self._queue.on_machine(view.n_nodes)
         as_planned = self._book(plan, changes)
         plan.advance(view.now_us)

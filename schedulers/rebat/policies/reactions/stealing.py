@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from rebat.core.attempts import Cause, Priority, Running
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
 from rebat.models.checkpoint import Remaining
 from rebat.policies.base import News, View
+from rebat.policies.placement.choosers import Chooser, lowest
 from rebat.policies.reactions.victims import (
     Candidate,
     Criterion,
@@ -37,6 +40,8 @@ class NodeStealing:
         When to stop it.
     release : ReleaseOf
         Release date of an attempt, for the victim rule and the criterion.
+    choose : Chooser
+        The placement: says whether a job fits on some nodes.
     """
 
     def __init__(
@@ -45,7 +50,9 @@ class NodeStealing:
         criterion: Criterion,
         timing: When = When.NOW,
         release: ReleaseOf = original_release,
+        choose: Chooser = lowest,
     ) -> None:
+        self._choose = choose
         self._key = victim
         self._criterion = criterion
         self._timing = timing
@@ -56,15 +63,22 @@ class NodeStealing:
         if not news.failed:
             return
         yield from self._give_up(view, news)
-        free = news.n_free
+        if news.free is None:
+            return
+        free = news.free.copy()
         spared = {running.attempt.id for running in news.hit}
         spared |= view.scheduled.keys() | view.stopping.keys()
+        down = view.machine.down
         for failed in news.hit:
-            lost = sum(node in failed.nodes for node in news.failed)
-            if free >= lost:
-                free -= lost  # no need for node stealing: a free node replaces the dead one
-            elif failed.attempt.id not in news.called_off:
-                yield from self._steal(view, failed, lost, spared)
+            survivors = [node for node in failed.nodes if not down[node]]
+            free[survivors] = True
+            again = self._choose(free, failed.attempt.n_nodes, view.machine)
+            if again is not None:
+                free[list(again)] = False  # no need for node stealing
+                continue
+            free[survivors] = False
+            if failed.attempt.id not in news.called_off:
+                yield from self._steal(view, failed, survivors, spared)
 
     def _give_up(self, view: View, news: News) -> Iterator[Release]:
         """Consecutive failures on the nodes that are held (section 7.2.3): the victim goes on."""
@@ -76,12 +90,14 @@ class NodeStealing:
                 if waiting.n_held == 0 or too_few:
                     yield Release(job_id)
 
-    def _steal(self, view: View, failed: Running, lost: int, spared: set[str]) -> Iterator[Stop]:
+    def _steal(
+        self, view: View, failed: Running, survivors: list[int], spared: set[str]
+    ) -> Iterator[Stop]:
         """The stops of one steal: of the victim, and of the failed job when that has to wait."""
         victim = self._victim(view, spared)
-        if victim is None or victim.attempt.n_nodes < lost:
+        if victim is None or not self._fits(view, failed, survivors, victim):
             return
-        if self._timing != When.NOW and failed.attempt.n_nodes <= lost:
+        if self._timing != When.NOW and not survivors:
             return  # nothing would be left to hold (section 7.2.1)
         victim_id = victim.attempt.id
         failed_left = view.after_stop(failed.attempt.id)
@@ -92,6 +108,13 @@ class NodeStealing:
         yield Stop(victim_id, Cause.STOLEN, self._timing, Requeue(Priority.VICTIM))
         if left.wait_us > 0:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
+
+    def _fits(self, view: View, failed: Running, survivors: list[int], victim: Running) -> bool:
+        """Whether the failed job can go on on its surviving nodes and the victim's."""
+        mask = np.zeros(view.n_nodes, dtype=np.bool_)
+        mask[[*survivors, *victim.nodes]] = True
+        mask &= ~view.machine.down
+        return self._choose(mask, failed.attempt.n_nodes, view.machine) is not None
 
     def _victim(self, view: View, spared: set[str]) -> Running | None:
         candidates = [

@@ -1,0 +1,1 @@
+"""On which nodes an attempt runs: choosers, and the plans that reserve what they choose."""
