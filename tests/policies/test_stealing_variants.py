@@ -32,6 +32,7 @@ from __future__ import annotations
 import csv
 import gzip
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -248,3 +249,28 @@ def test_two_jobs_that_fail_at_one_instant_never_share_a_victim(variant: str) ->
     check_run(result)
     stolen = [r.attempt.id for r in result.ledger.attempts if r.cause == Cause.STOLEN]
     assert len(stolen) == len(set(stolen))
+
+
+@pytest.mark.parametrize(
+    ("victim", "stolen"),
+    [("fewest-nodes", "w0!1"), ("latest-release", "w0!3"), ("least-lost-work", "w0!3")],
+)
+def test_each_victim_rule_has_its_victim(victim: str, stolen: str) -> None:
+    """When job 2 loses a node at 9, job 1 has run 9 s on one node and job 3 1 s on two."""
+    workload = machine(6, (1, 40), (3, 40), (2, 40, 8))
+    result = run(f"sfsj:victim={victim}", workload, fails(1, 9, 1000))
+    check_run(result)
+    assert [r.attempt.id for r in result.ledger.attempts if r.cause == Cause.STOLEN] == [stolen]
+
+
+def test_the_least_lost_work_counts_what_a_checkpoint_keeps() -> None:
+    """Job 3 has lost more since its start than job 1 since its checkpoint."""
+    workload = machine(6, (2, 40), (3, 40), (1, 40, 3))
+    period = {"checkpoint_period": 7, "checkpoint_cost": 1, "recovery_cost": 1}
+    first = workload.jobs[0]
+    profiles = workload.profiles | {"kept": {"type": "delay", "delay": 40, **period}}
+    jobs = (msgspec.structs.replace(first, profile="kept"), *workload.jobs[1:])
+    workload = msgspec.structs.replace(workload, jobs=jobs, profiles=profiles)
+    for victim, stolen in (("least-lost-work", "w0!1"), ("latest-release", "w0!3")):
+        result = run(f"sfsj:victim={victim}", workload, fails(2, 9, 1000))
+        assert [r.attempt.id for r in result.ledger.attempts if r.cause == Cause.STOLEN] == [stolen]

@@ -6,12 +6,16 @@ import json
 import random
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebat.campaign.conversation import Conversation, session_for
+from rebat.core import decisions as d
+from rebat.core import events as e
 from rebat.core.errors import InputError
-from rebat.protocol.batsim4 import decode_reply
+from rebat.core.nodes import NodeSet
+from rebat.protocol.batsim4 import decode_message, decode_reply
 
 BEGIN = {
     "now": 0.0,
@@ -74,56 +78,97 @@ MESSAGE = st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(E
 TALK = st.lists(MESSAGE, min_size=1, max_size=12)
 
 
-class Batsim:
-    """What a Batsim would check of each reply; it follows what the peer itself has said."""
+class Shadow:
+    """Batsim as far as what it was heard to say goes: aborts on what Batsim would abort on."""
 
     def __init__(self) -> None:
-        self.known: set[str] = set()
+        self.n_nodes, self.now_us = 0, 0
+        self.sizes: dict[str, int] = {}
+        self.profiles: set[tuple[str, str]] = set()
+        self.running: dict[str, frozenset[int]] = {}
+        self.started: set[str] = set()
+        self.down: set[int] = set()
+
+    def hear(self, data: bytes) -> None:
+        """Take in what the peer says."""
+        message = decode_message(data)
+        self.now_us = message.now_us
+        for event in message.events:
+            if isinstance(event, e.SimulationBegan):
+                self.n_nodes = event.n_nodes
+                self.profiles = {(w, name) for w, table in event.profiles.items() for name in table}
+            elif isinstance(event, e.JobSubmitted) and event.job_id not in self.sizes:
+                self.sizes[event.job_id] = event.job["res"]
+            elif isinstance(event, e.JobCompleted):
+                self.running.pop(event.job_id, None)
+            elif isinstance(event, e.NodesFailed):
+                self.down |= set(event.nodes)
+            elif isinstance(event, e.NodesRejuvenated):
+                self.down -= set(event.nodes)
 
     def check(self, reply: bytes) -> None:
-        for decision in decode_reply(reply).decisions:
-            assert decision.at_us <= decode_reply(reply).now_us
+        """Carry the reply out, as Batsim would."""
+        decoded = decode_reply(reply)
+        for decision in decoded.decisions:
+            assert self.now_us <= decision.at_us <= decoded.now_us
+            self.carry_out(decision)
+
+    def carry_out(self, decision: d.Decision) -> None:
+        if isinstance(decision, d.ExecuteJob):
+            name, nodes = decision.job_id, frozenset(decision.nodes)
+            assert name in self.sizes and name not in self.started, "not submitted, or started"
+            assert len(nodes) == self.sizes[name]
+            assert all(node < self.n_nodes for node in nodes)
+            assert not nodes & self.down, "started on a dead node"
+            assert not any(nodes & others for others in self.running.values()), "a busy node"
+            self.running[name] = nodes
+            self.started.add(name)
+        elif isinstance(decision, d.KillJobs):
+            assert set(decision.job_ids) <= set(self.running), "killed what does not run"
+        elif isinstance(decision, d.RegisterProfile):
+            key = decision.workload, decision.name
+            assert key not in self.profiles
+            self.profiles.add(key)
+        elif isinstance(decision, d.RegisterJob):
+            assert decision.job_id not in self.sizes
+            workload = decision.job_id.partition("!")[0]
+            assert (workload, decision.job["profile"]) in self.profiles
+            assert decision.job.get("walltime", 1) > 0
+            self.sizes[decision.job_id] = decision.job["res"]
+        elif isinstance(decision, d.RejectJob):
+            assert decision.job_id in self.sizes and decision.job_id not in self.started
+        elif isinstance(decision, d.CallMeLater):
+            assert decision.when_us > self.now_us
 
 
-def talk(messages: list[bytes]) -> int:
+def talk(messages: list[bytes], policy: str = "sfsj") -> int:
     """Say these to a server until it refuses one; gives how many it answered."""
-    conversation = Conversation(lambda _: session_for("sfsj", {}))
-    conversation.answer(json.dumps(BEGIN).encode())
-    answered = 0
+    conversation = Conversation(lambda _: session_for(policy, {}))
+    shadow, answered = Shadow(), 0
     for data in messages:
         try:
             reply = conversation.answer(data)
         except InputError:
             return answered
-        Batsim().check(reply)
-        check_truth(conversation)
+        shadow.hear(data)
+        shadow.check(reply)
         answered += 1
     return answered
 
 
-def check_truth(conversation: Conversation) -> None:
-    """After any message: no node runs two attempts, and none that is dead was started on."""
-    session = conversation.session
-    assert session is not None
-    seen: set[int] = set()
-    for running in session.running.values():
-        nodes = set(running.nodes)
-        assert len(nodes) == running.attempt.n_nodes
-        assert not nodes & seen
-        seen |= nodes
-    assert not set(session.running) & set(session.queue)
+BEGUN = json.dumps(BEGIN).encode()
 
 
 @settings(max_examples=1500, deadline=None)
 @given(TALK)
 def test_made_up_messages(messages) -> None:
-    talk([json.dumps(message).encode() for message in messages])
+    talk([BEGUN, *(json.dumps(message).encode() for message in messages)])
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_bytes(data: bytes) -> None:
-    talk([data])
+    talk([BEGUN, data])
 
 
 def mutated(raw: bytes, rng: random.Random) -> bytes:
@@ -153,14 +198,29 @@ def test_ten_thousand_mutated_recorded_messages(shared: Path) -> None:
         path = shared / "transcripts" / f"{name}.jsonl"
         lines = [json.loads(line) for line in path.open()]
         recorded.append([x["raw"].encode() for x in lines if x["dir"] == "batsim->sched"])
-    said = 0
+    said = answered = 0
     while said < 10_000:
         messages = rng.choice(recorded)
-        conversation = Conversation(lambda _: session_for("sfsj", {}))
-        for raw in messages:
-            said += 1
-            data = mutated(raw, rng) if rng.random() < 0.5 else raw
-            try:
-                Batsim().check(conversation.answer(data))
-            except InputError:
-                break
+        changed = [mutated(raw, rng) if rng.random() < 0.1 else raw for raw in messages]
+        said += len(changed)
+        answered += talk(changed, rng.choice(["sfsj", "h322", "authors-h111", "easy-sfsj"]))
+    assert answered > 1_000
+
+
+def test_the_shadow_knows_a_dead_node_and_a_busy_one() -> None:
+    """A server that handed out dead or busy nodes would not pass."""
+    job = {"id": "w0!1", "res": 1, "profile": "d", "walltime": 9}
+    say = [
+        {"type": "JOB_SUBMITTED", "data": {"job_id": "w0!1", "job": job}},
+        {"type": "JOB_SUBMITTED", "data": {"job_id": "w0!2", "job": job | {"id": "w0!2"}}},
+        {"type": "NOTIFY", "data": {"type": "event_machine_unavailable", "resources": "0"}},
+    ]
+    shadow = Shadow()
+    shadow.hear(BEGUN)
+    events = [{"timestamp": 0, **event} for event in say]
+    shadow.hear(json.dumps({"now": 0, "events": events}).encode())
+    start = d.ExecuteJob(at_us=0, job_id="w0!1", nodes=NodeSet.parse("1"))
+    shadow.carry_out(start)
+    for name, nodes, told in (("w0!2", "0", "dead"), ("w0!2", "1", "busy"), ("w0!1", "2", "not")):
+        with pytest.raises(AssertionError, match=told):
+            shadow.carry_out(d.ExecuteJob(at_us=0, job_id=name, nodes=NodeSet.parse(nodes)))

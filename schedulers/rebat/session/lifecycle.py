@@ -14,6 +14,7 @@ from enum import StrEnum
 import msgspec
 
 from rebat.core.attempts import Attempt, Running
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Stop
 from rebat.models.checkpoint import Remaining
@@ -115,9 +116,10 @@ class Lifecycle:
         return not (self.queue or self.running or self.stopping or self.waiting or self.moving)
 
     def _go(self, job_id: str, state: State) -> None:
+        """Change a job's state; InputError when a peer tells what cannot follow."""
         before = self._state.get(job_id)
         if before is not None and state not in NEXT[before]:
-            raise RuntimeError(f"job {job_id} cannot go from {before} to {state}")
+            raise InputError(f"is {before} and cannot become {state}", f"job {job_id}")
         self._state[job_id] = state
 
     def enqueue(self, attempt: Attempt) -> None:
