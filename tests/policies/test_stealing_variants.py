@@ -45,7 +45,7 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import read_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.workloads.batsim_json import read_workload
-from tests.scenarios import check_run, fails, failures, run, workloads
+from tests.scenarios import check_run, fails, failures, machine, run, workloads
 
 
 def jobs(*rows: tuple[str, int, float, float]) -> Workload:
