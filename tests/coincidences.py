@@ -16,7 +16,8 @@ from rebat.campaign.single import simulate
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
-from rebat.engine.engine import Engine, EngineOptions
+from rebat.engine.engine import Engine
+from rebat.engine.options import EngineOptions
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent, read_events, write_events
 from rebat.policies.presets import PRESETS, preset

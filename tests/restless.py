@@ -28,7 +28,8 @@ from rebat.core.proposals import (
     When,
 )
 from rebat.core.units import to_us
-from rebat.engine.engine import Engine, EngineOptions
+from rebat.engine.engine import Engine
+from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.checkpoint import add_young_daly
 from rebat.policies.axes import COMMON, PLANNINGS, Axes, changed, policy_of, session_options_of

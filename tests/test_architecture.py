@@ -127,3 +127,8 @@ def test_the_examples_in_docstrings_hold() -> None:
 def test_every_part_is_listed() -> None:
     parts = {p.name for p in PACKAGE.iterdir() if p.is_dir() and p.name != "__pycache__"}
     assert parts <= set(ALLOWED)
+
+
+def test_no_module_is_longer_than_a_newcomer_reads_at_once() -> None:
+    lengths = {of(path): len(path.read_text().splitlines()) for path in modules()}
+    assert {name: lines for name, lines in lengths.items() if lines > 350} == {}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rebat.engine.engine import Engine, EngineOptions
+from rebat.engine.engine import Engine
+from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import read_event_file
 from rebat.protocol.batsim4 import decode_reply, encode_message
 from rebat.workloads.batsim_json import read_workload

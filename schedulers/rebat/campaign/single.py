@@ -13,8 +13,9 @@ from rebat.core.files import write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
-from rebat.engine.engine import Engine, EngineOptions, OnProgress
+from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
+from rebat.engine.options import EngineOptions
 from rebat.metrics.jobs import JobRow
 from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import MachineEvent

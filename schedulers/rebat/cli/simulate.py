@@ -41,7 +41,8 @@ def simulate(
     """
     from rebat.campaign.remote import run_remote, write_batsim_files
     from rebat.cli.progress import compiling_notice, simulation_bar
-    from rebat.engine.engine import Engine, EngineOptions
+    from rebat.engine.engine import Engine
+    from rebat.engine.options import EngineOptions
     from rebat.models.failures.events import EventFile, read_event_file
     from rebat.transport.zmq_link import connect as connect_zmq
     from rebat.workloads.load import load_workload

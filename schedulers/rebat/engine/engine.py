@@ -18,30 +18,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any
 
-import msgspec
-
-from rebat.core.decisions import (
-    CallMeLater,
-    ContinueRegistration,
-    Decision,
-    ExecuteJob,
-    FinishRegistration,
-    KillJobs,
-    RegisterJob,
-    RegisterProfile,
-    RejectJob,
-    Reply,
-    SetMetadata,
-)
+from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
 from rebat.core.events import (
-    CallRequested,
     Event,
     JobCompleted,
-    JobsKilled,
-    JobSubmitted,
     Message,
     NodesFailed,
     NodesRejuvenated,
@@ -51,53 +34,19 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import Workload, duration_us, job_fields, leg_durations_us, with_parts
+from rebat.core.jobs import Workload, job_fields, with_parts
 from rebat.core.units import to_s
-from rebat.engine.aborts import Abort, Rule
-from rebat.engine.jobs import (
-    FAILED,
-    KILLED,
-    REJECTED,
-    SUCCESS,
-    WALLTIME,
-    EngineJob,
-    progress,
-    registered_job,
-    static_job_order,
-)
-from rebat.kernels.pool import NodePool
+from rebat.engine.aborts import Rule
+from rebat.engine.decisions import Decisions
+from rebat.engine.jobs import EngineJob, static_job_order
+from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 
 Scheduler = Callable[[Message], Reply]
 OnProgress = Callable[[int, int, int], None]
-Happening = Callable[[Any], None]
-"""What happens at a date, to what it is given."""
 
 
-class EngineOptions(msgspec.Struct, frozen=True):
-    """Batsim's command-line switches of the same names, and the nodes' speed (flop/s).
-
-    ``list_resources``: name every host in the first message, as Batsim does (schedulers of other
-    people need it; for a large machine that message is long).
-    ``latency_us``: decisions take effect so much later, as on a platform with network latency.
-    ``split_instants``: tell each thing that happens at one instant in a message of its own, as
-    Batsim does where its own messages take a little time; a test of the scheduler.
-    """
-
-    dynamic_jobs: bool = True
-    acknowledge_dynamic_jobs: bool = False
-    profile_reuse: bool = True
-    forward_profiles: bool = False
-    sched_config: str = ""
-    workload_path: str = ""
-    forward_unknown_events: bool = False
-    list_resources: bool = False
-    latency_us: int = 0
-    split_instants: bool = False
-    speed_flops: float = 1e9
-
-
-class Engine:
+class Engine(Decisions):
     """One simulation.
 
     Parameters
@@ -130,23 +79,8 @@ class Engine:
         events: Iterable[ExternalEvent] = (),
         options: EngineOptions | None = None,
     ) -> None:
-        self.options = options or EngineOptions()
-        self.n_nodes = n_nodes or workload.n_nodes
-        self.now_us = 0
-        self.ended: list[EngineJob] = []
-        self.profiles = {"w0": _used_profiles(workload)}
-        self._uses: dict[tuple[str, str], int] = {}
-        self._pool = NodePool(self.n_nodes)
-        self._jobs: dict[str, EngineJob] = {}
-        self._by_tag: list[EngineJob] = []
-        self._heap: list[tuple[int, int, Happening, Any]] = []
-        self._sequence = 0
-        self._outbox: list[Event] = []
-        self._calls = 0
-        self._unfinished = 0
-        self._running = 0
-        self._registration_open = self.options.dynamic_jobs
-        self._composed_late: set[tuple[str, str]] = set()
+        super().__init__(n_nodes or workload.n_nodes, options or EngineOptions())
+        self.profiles["w0"] = _used_profiles(workload)
         self._notices: list[type[Event]] = []
         self._add_static_jobs(workload)
         self._statics = self._by_date(sorted(self._by_tag, key=static_job_order), "submit_us")
@@ -171,17 +105,6 @@ class Engine:
             except InputError as error:
                 raise error.at(f"job {job.id}") from None
 
-    def _add_job(self, job: EngineJob) -> None:
-        job.tag = len(self._by_tag)
-        job.profiles = with_parts(self.profiles[job.workload], job.profile)
-        duration_us(job.profiles, job.profile, self.options.speed_flops)  # or it needs a network
-        job.return_code = int(job.profiles[job.profile].get("ret", 0))
-        self._jobs[job.id] = job
-        self._by_tag.append(job)
-        self._unfinished += 1
-        use = (job.workload, job.profile)
-        self._uses[use] = self._uses.get(use, 0) + 1
-
     @staticmethod
     def _by_date(items: Iterable[Any], date: str) -> Iterator[list[Any]]:
         """What a source has to tell, each date's at once: it waits from one date to the next."""
@@ -198,10 +121,6 @@ class Engine:
         if events:
             self._push(events[0].at_us, self._on_events, events)
         return bool(events)
-
-    def _push(self, at_us: int, happening: Happening, what: Any) -> None:
-        self._sequence += 1
-        heapq.heappush(self._heap, (at_us, self._sequence, happening, what))
 
     # ---- the loop
 
@@ -316,9 +235,6 @@ class Engine:
             resources=_hosts(self.n_nodes) if options.list_resources else [],
         )
 
-    def _abort(self, rule: Rule, detail: str) -> Abort:
-        return Abort(rule, detail, to_s(self.now_us))
-
     # ---- what happens by itself
 
     def _on_submissions(self, jobs: list[EngineJob]) -> None:
@@ -327,14 +243,6 @@ class Engine:
         self._statics_left = self._await_submissions()
         if not self._statics_left:
             self._notices.append(NoMoreStaticJobs)
-
-    def _tell_submission(self, job: EngineJob) -> None:
-        job.submitted = True
-        forward = self.options.forward_profiles
-        profile = self.profiles[job.workload][job.profile] if forward else None
-        self._outbox.append(
-            JobSubmitted(at_us=self.now_us, job_id=job.id, job=job.fields, profile=profile)
-        )
 
     def _on_events(self, events: list[ExternalEvent]) -> None:
         for event in events:
@@ -363,170 +271,6 @@ class Engine:
         else:
             self._pool.fail(event.nodes)
             self._outbox.append(NodesFailed(at_us=self.now_us, nodes=event.nodes))
-
-    def _begin_leg(self, job: EngineJob) -> bool:
-        """Let a job wait for the end of its next delay; whether it has one."""
-        leg_us = next(job.legs, None)
-        if leg_us is None:
-            return False
-        end_us = self.now_us + leg_us
-        if job.walltime_us is not None:
-            end_us = min(end_us, job.start_us + job.walltime_us)
-        self._push(end_us, self._on_leg_end, job)
-        return True
-
-    def _on_leg_end(self, job: EngineJob) -> None:
-        if not job.running:
-            return
-        if job.walltime_us is not None and self.now_us >= job.start_us + job.walltime_us:
-            self._end(job, WALLTIME, -1)
-        elif self._begin_leg(job):
-            return
-        elif job.return_code:
-            self._end(job, FAILED, job.return_code)
-        else:
-            self._end(job, SUCCESS, 0)
-
-    def _end(self, job: EngineJob, state: str, return_code: int) -> None:
-        assert job.nodes is not None
-        job.state, job.end_us = state, self.now_us
-        self._running -= 1
-        self._pool.release(job.nodes)
-        self._outbox.append(
-            JobCompleted(
-                at_us=self.now_us,
-                job_id=job.id,
-                state=state,
-                return_code=return_code,
-                nodes=job.nodes,
-            )
-        )
-        self._finish(job)
-
-    def _finish(self, job: EngineJob) -> None:
-        self.ended.append(job)
-        self._unfinished -= 1
-        use = (job.workload, job.profile)
-        self._uses[use] -= 1
-        if not self._uses[use] and not self.options.profile_reuse:
-            del self.profiles[job.workload][job.profile]
-
-    def _on_call(self, _: None) -> None:
-        self._calls -= 1
-        self._outbox.append(CallRequested(at_us=self.now_us))
-
-    def _on_decision(self, decision: Decision) -> None:
-        self._decide[type(decision)](self, decision)
-
-    # ---- what the scheduler decides
-
-    def _job(self, job_id: str) -> EngineJob:
-        job = self._jobs.get(job_id)
-        if job is None:
-            raise self._abort(Rule.UNKNOWN_JOB, job_id)
-        return job
-
-    def _waiting_job(self, job_id: str) -> EngineJob:
-        job = self._job(job_id)
-        if not job.submitted or job.start_us >= 0 or job.state:
-            raise self._abort(Rule.NOT_SUBMITTED, job_id)
-        return job
-
-    def _execute(self, decision: ExecuteJob) -> None:
-        job, nodes = self._waiting_job(decision.job_id), decision.nodes
-        if nodes.size != job.n_nodes:
-            raise self._abort(
-                Rule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
-            )
-        obstacle = self._pool.obstacle(nodes)
-        if obstacle >= self.n_nodes:
-            raise self._abort(Rule.OUTSIDE, f"job {job.id}, node {obstacle}")
-        if obstacle >= 0:
-            rule = Rule.NODE_DOWN if self._pool.down[obstacle] else Rule.NODE_BUSY
-            raise self._abort(rule, f"job {job.id}, node {obstacle}")
-        if (job.workload, job.profile) in self._composed_late:
-            raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
-        self._pool.take(nodes, job.tag)
-        job.nodes, job.start_us = nodes, self.now_us
-        self._running += 1
-        job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
-        if not self._begin_leg(job):  # a composed profile of no parts
-            self._push(self.now_us, self._on_leg_end, job)
-
-    def _reject(self, decision: RejectJob) -> None:
-        job = self._waiting_job(decision.job_id)
-        job.state = REJECTED
-        self._finish(job)
-
-    def _kill(self, decision: KillJobs) -> None:
-        jobs = [self._job(job_id) for job_id in decision.job_ids]
-        told = {}
-        for job in jobs:
-            if job.end_sent and job.state != KILLED:
-                raise self._abort(Rule.KILLED_ENDED, job.id)
-            if job.start_us < 0:
-                raise self._abort(Rule.KILLED_PENDING, job.id)
-            if job.running:
-                told[job.id] = progress(job.profiles, job.profile, self.now_us - job.start_us)
-                self._end(job, KILLED, -1)
-        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told))
-
-    def _call_me_later(self, decision: CallMeLater) -> None:
-        if decision.when_us <= self.now_us:
-            raise self._abort(Rule.CALL_IN_PAST, f"{to_s(decision.when_us)} s")
-        self._calls += 1
-        self._push(decision.when_us, self._on_call, None)
-
-    def _need_registration(self) -> None:
-        if not self.options.dynamic_jobs:
-            raise self._abort(Rule.DYNAMIC_OFF, "a job or profile")
-        if not self._registration_open:
-            raise self._abort(Rule.REGISTRATION_OVER, "a job or profile")
-
-    def _register_profile(self, decision: RegisterProfile) -> None:
-        self._need_registration()
-        profiles = self.profiles.setdefault(decision.workload, {})
-        if decision.name in profiles:
-            raise self._abort(Rule.DUPLICATE, f"profile {decision.name}")
-        profiles[decision.name] = decision.profile
-        if decision.profile.get("type") == "composed":
-            self._composed_late.add((decision.workload, decision.name))
-
-    def _register_job(self, decision: RegisterJob) -> None:
-        self._need_registration()
-        if decision.job_id in self._jobs:
-            raise self._abort(Rule.DUPLICATE, f"job {decision.job_id}")
-        try:
-            job = registered_job(decision.job_id, 0, decision.job)
-            if job.profile not in self.profiles.get(job.workload, {}):
-                raise self._abort(Rule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
-            self._add_job(job)
-        except InputError as error:
-            raise self._abort(Rule.BAD_JOB, str(error)) from None
-        job.submitted = True
-        if self.options.acknowledge_dynamic_jobs:
-            self._tell_submission(job)
-
-    def _finish_registration(self, _: FinishRegistration) -> None:
-        self._registration_open = False
-
-    def _continue_registration(self, _: ContinueRegistration) -> None:
-        self._registration_open = self.options.dynamic_jobs
-
-    def _set_metadata(self, decision: SetMetadata) -> None:
-        self._job(decision.job_id).metadata = decision.metadata
-
-    _decide: ClassVar[dict[type[Decision], Callable[..., None]]] = {
-        ExecuteJob: _execute,
-        RejectJob: _reject,
-        KillJobs: _kill,
-        CallMeLater: _call_me_later,
-        RegisterProfile: _register_profile,
-        RegisterJob: _register_job,
-        FinishRegistration: _finish_registration,
-        ContinueRegistration: _continue_registration,
-        SetMetadata: _set_metadata,
-    }
 
 
 def _hosts(n_nodes: int) -> list[dict[str, Any]]:

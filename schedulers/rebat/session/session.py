@@ -131,7 +131,7 @@ class Session:
         board, transactions = self._board, self._transactions
         news, board.news = board.news, News()
         news.hit = self._intake.hit()
-        news.woken = transactions.woken()
+        news.woken = transactions.agenda.woken()
         if news.hit:
             news.free = self._claims.free
             board.ledger.failures_that_hit.append((board.now_us, self._claims.n_free))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from rebat.core.attempts import Attempt, Cause, Running
-from rebat.core.decisions import CallMeLater, ExecuteJob, KillJobs, RejectJob
+from rebat.core.decisions import ExecuteJob, KillJobs, RejectJob
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import (
     Drain,
@@ -27,17 +27,12 @@ from rebat.core.proposals import (
     Wake,
 )
 from rebat.session import checks
+from rebat.session.agenda import Agenda
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
 from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
 from rebat.session.resubmission import Registry
-
-UNKNOWN_LAG_US = 1_000
-"""No call is asked for nearer than this until a kill has shown how long replies take to arrive.
-
-On a platform without network latency they take no time, and calls are exact from then on.
-"""
 
 
 class Transactions:
@@ -45,9 +40,7 @@ class Transactions:
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
-        self._agenda: list[Wake] = []
-        self._called: set[int] = set()
-        self._lag_us: int | None = None
+        self.agenda = Agenda(board)
 
     def propose(self, proposal: Proposal) -> None:
         """Carry a proposal out, or refuse it."""
@@ -222,8 +215,7 @@ class Transactions:
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:
             return
-        lag_us = self._board.now_us - stopping.sent_us
-        self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
+        self.agenda.note_lag(stopping.sent_us)
         if not killed:
             self._let_go(stopping.claim)
         elif isinstance(stopping.stop.then, Move):
@@ -254,7 +246,7 @@ class Transactions:
             alive = self._claims.lowest(alive.size)
         held = self._hold(stopping.running.attempt, alive, until_us - self._board.now_us)
         self._jobs.wait(Waiting(stopping, held, wait.on, until_us))
-        self._call_at(until_us)
+        self.agenda.call_at(until_us)
 
     def complete_moves(self) -> None:
         """Let stopped jobs go on where they are to go, once all that leaves has left."""
@@ -311,37 +303,12 @@ class Transactions:
     # ---- dates
 
     def _wake(self, wake: Wake) -> None:
-        if wake.at_us <= self._board.now_us:
-            self._board.refuse(f"wake {wake.tag!r}", "is not later than now")
-            return
-        self._agenda.append(wake)
-
-    def woken(self) -> list[str]:
-        """The tags that are due, by date; they are told once."""
-        due = sorted(
-            (wake for wake in self._agenda if wake.at_us <= self._board.now_us),
-            key=lambda wake: wake.at_us,
-        )
-        self._agenda = [wake for wake in self._agenda if wake.at_us > self._board.now_us]
-        return [wake.tag for wake in due]
-
-    def _call_at(self, at_us: int) -> None:
-        """Ask Batsim for a date. It aborts on one that is past when the reply arrives."""
-        margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
-        when_us = max(at_us, self._board.now_us + margin_us)
-        self._called.add(at_us)
-        self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=when_us))
+        self.agenda.add(wake)
 
     def ask_to_be_called(self) -> None:
-        """Ask Batsim for the dates that something waits for, each once, when all is settled."""
-        jobs, now_us = self._jobs, self._board.now_us
-        if jobs.stopping or not (jobs.scheduled or self._agenda):
-            return
-        dates = {scheduled.at_us for scheduled in jobs.scheduled.values()}
-        dates |= {wake.at_us for wake in self._agenda}
-        for at_us in sorted(dates - self._called):
-            if at_us > now_us:
-                self._call_at(at_us)
+        """Ask Batsim for the dates that something waits for, when all is settled."""
+        if not self._jobs.stopping:
+            self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())
 
     _carry_out: ClassVar[dict[type[Any], Callable[..., None]]] = {
         Start: _start,

@@ -1,0 +1,141 @@
+"""What a scheduler may do to a simulation, and on what a real Batsim would die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rebat.core.decisions import (
+    CallMeLater,
+    ContinueRegistration,
+    Decision,
+    ExecuteJob,
+    FinishRegistration,
+    KillJobs,
+    RegisterJob,
+    RegisterProfile,
+    RejectJob,
+    SetMetadata,
+)
+from rebat.core.errors import InputError
+from rebat.core.events import JobsKilled
+from rebat.core.jobs import leg_durations_us
+from rebat.core.units import to_s
+from rebat.engine.aborts import Rule
+from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
+from rebat.engine.state import EngineState
+
+
+class Decisions(EngineState):
+    """Carries a scheduler's decisions out."""
+
+    def _on_decision(self, decision: Decision) -> None:
+        self._decide[type(decision)](self, decision)
+
+    def _job(self, job_id: str) -> EngineJob:
+        job = self._jobs.get(job_id)
+        if job is None:
+            raise self._abort(Rule.UNKNOWN_JOB, job_id)
+        return job
+
+    def _waiting_job(self, job_id: str) -> EngineJob:
+        job = self._job(job_id)
+        if not job.submitted or job.start_us >= 0 or job.state:
+            raise self._abort(Rule.NOT_SUBMITTED, job_id)
+        return job
+
+    def _execute(self, decision: ExecuteJob) -> None:
+        job, nodes = self._waiting_job(decision.job_id), decision.nodes
+        if nodes.size != job.n_nodes:
+            raise self._abort(
+                Rule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
+            )
+        obstacle = self._pool.obstacle(nodes)
+        if obstacle >= self.n_nodes:
+            raise self._abort(Rule.OUTSIDE, f"job {job.id}, node {obstacle}")
+        if obstacle >= 0:
+            rule = Rule.NODE_DOWN if self._pool.down[obstacle] else Rule.NODE_BUSY
+            raise self._abort(rule, f"job {job.id}, node {obstacle}")
+        if (job.workload, job.profile) in self._composed_late:
+            raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
+        self._pool.take(nodes, job.tag)
+        job.nodes, job.start_us = nodes, self.now_us
+        self._running += 1
+        job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
+        if not self._begin_leg(job):  # a composed profile of no parts
+            self._push(self.now_us, self._on_leg_end, job)
+
+    def _reject(self, decision: RejectJob) -> None:
+        job = self._waiting_job(decision.job_id)
+        job.state = REJECTED
+        self._finish(job)
+
+    def _kill(self, decision: KillJobs) -> None:
+        jobs = [self._job(job_id) for job_id in decision.job_ids]
+        told = {}
+        for job in jobs:
+            if job.end_sent and job.state != KILLED:
+                raise self._abort(Rule.KILLED_ENDED, job.id)
+            if job.start_us < 0:
+                raise self._abort(Rule.KILLED_PENDING, job.id)
+            if job.running:
+                told[job.id] = progress(job.profiles, job.profile, self.now_us - job.start_us)
+                self._end(job, KILLED, -1)
+        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told))
+
+    def _call_me_later(self, decision: CallMeLater) -> None:
+        if decision.when_us <= self.now_us:
+            raise self._abort(Rule.CALL_IN_PAST, f"{to_s(decision.when_us)} s")
+        self._calls += 1
+        self._push(decision.when_us, self._on_call, None)
+
+    def _need_registration(self) -> None:
+        if not self.options.dynamic_jobs:
+            raise self._abort(Rule.DYNAMIC_OFF, "a job or profile")
+        if not self._registration_open:
+            raise self._abort(Rule.REGISTRATION_OVER, "a job or profile")
+
+    def _register_profile(self, decision: RegisterProfile) -> None:
+        self._need_registration()
+        profiles = self.profiles.setdefault(decision.workload, {})
+        if decision.name in profiles:
+            raise self._abort(Rule.DUPLICATE, f"profile {decision.name}")
+        profiles[decision.name] = decision.profile
+        if decision.profile.get("type") == "composed":
+            self._composed_late.add((decision.workload, decision.name))
+
+    def _register_job(self, decision: RegisterJob) -> None:
+        self._need_registration()
+        if decision.job_id in self._jobs:
+            raise self._abort(Rule.DUPLICATE, f"job {decision.job_id}")
+        try:
+            job = registered_job(decision.job_id, 0, decision.job)
+            if job.profile not in self.profiles.get(job.workload, {}):
+                raise self._abort(Rule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
+            self._add_job(job)
+        except InputError as error:
+            raise self._abort(Rule.BAD_JOB, str(error)) from None
+        job.submitted = True
+        if self.options.acknowledge_dynamic_jobs:
+            self._tell_submission(job)
+
+    def _finish_registration(self, _: FinishRegistration) -> None:
+        self._registration_open = False
+
+    def _continue_registration(self, _: ContinueRegistration) -> None:
+        self._registration_open = self.options.dynamic_jobs
+
+    def _set_metadata(self, decision: SetMetadata) -> None:
+        self._job(decision.job_id).metadata = decision.metadata
+
+    _decide: ClassVar[dict[type[Decision], Callable[..., None]]] = {
+        ExecuteJob: _execute,
+        RejectJob: _reject,
+        KillJobs: _kill,
+        CallMeLater: _call_me_later,
+        RegisterProfile: _register_profile,
+        RegisterJob: _register_job,
+        FinishRegistration: _finish_registration,
+        ContinueRegistration: _continue_registration,
+        SetMetadata: _set_metadata,
+    }

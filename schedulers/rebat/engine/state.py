@@ -1,0 +1,120 @@
+"""What is true in a simulation: the date, the nodes, the jobs, and what is to happen."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
+from rebat.core.jobs import duration_us, with_parts
+from rebat.core.units import to_s
+from rebat.engine.aborts import Abort, Rule
+from rebat.engine.jobs import FAILED, SUCCESS, WALLTIME, EngineJob
+from rebat.engine.options import EngineOptions
+from rebat.kernels.pool import NodePool
+
+Happening = Callable[[Any], None]
+"""What happens at a date, to what it is given."""
+
+
+class EngineState:
+    """The state of a simulation, and the changes that come about by themselves."""
+
+    def __init__(self, n_nodes: int, options: EngineOptions) -> None:
+        self.options = options
+        self.n_nodes = n_nodes
+        self.now_us = 0
+        self.ended: list[EngineJob] = []
+        self.profiles: dict[str, dict[str, dict[str, Any]]] = {}
+        self._uses: dict[tuple[str, str], int] = {}
+        self._pool = NodePool(n_nodes)
+        self._jobs: dict[str, EngineJob] = {}
+        self._by_tag: list[EngineJob] = []
+        self._heap: list[tuple[int, int, Happening, Any]] = []
+        self._sequence = 0
+        self._outbox: list[Event] = []
+        self._calls = 0
+        self._unfinished = 0
+        self._running = 0
+        self._registration_open = options.dynamic_jobs
+        self._composed_late: set[tuple[str, str]] = set()
+
+    def _push(self, at_us: int, happening: Happening, what: Any) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (at_us, self._sequence, happening, what))
+
+    def _abort(self, rule: Rule, detail: str) -> Abort:
+        return Abort(rule, detail, to_s(self.now_us))
+
+    # ---- jobs
+
+    def _add_job(self, job: EngineJob) -> None:
+        job.tag = len(self._by_tag)
+        job.profiles = with_parts(self.profiles[job.workload], job.profile)
+        duration_us(job.profiles, job.profile, self.options.speed_flops)  # or it needs a network
+        job.return_code = int(job.profiles[job.profile].get("ret", 0))
+        self._jobs[job.id] = job
+        self._by_tag.append(job)
+        self._unfinished += 1
+        use = (job.workload, job.profile)
+        self._uses[use] = self._uses.get(use, 0) + 1
+
+    def _tell_submission(self, job: EngineJob) -> None:
+        job.submitted = True
+        forward = self.options.forward_profiles
+        profile = self.profiles[job.workload][job.profile] if forward else None
+        self._outbox.append(
+            JobSubmitted(at_us=self.now_us, job_id=job.id, job=job.fields, profile=profile)
+        )
+
+    def _begin_leg(self, job: EngineJob) -> bool:
+        """Let a job wait for the end of its next delay; whether it has one."""
+        leg_us = next(job.legs, None)
+        if leg_us is None:
+            return False
+        end_us = self.now_us + leg_us
+        if job.walltime_us is not None:
+            end_us = min(end_us, job.start_us + job.walltime_us)
+        self._push(end_us, self._on_leg_end, job)
+        return True
+
+    def _on_leg_end(self, job: EngineJob) -> None:
+        if not job.running:
+            return
+        if job.walltime_us is not None and self.now_us >= job.start_us + job.walltime_us:
+            self._end(job, WALLTIME, -1)
+        elif self._begin_leg(job):
+            return
+        elif job.return_code:
+            self._end(job, FAILED, job.return_code)
+        else:
+            self._end(job, SUCCESS, 0)
+
+    def _end(self, job: EngineJob, state: str, return_code: int) -> None:
+        assert job.nodes is not None
+        job.state, job.end_us = state, self.now_us
+        self._running -= 1
+        self._pool.release(job.nodes)
+        self._outbox.append(
+            JobCompleted(
+                at_us=self.now_us,
+                job_id=job.id,
+                state=state,
+                return_code=return_code,
+                nodes=job.nodes,
+            )
+        )
+        self._finish(job)
+
+    def _finish(self, job: EngineJob) -> None:
+        self.ended.append(job)
+        self._unfinished -= 1
+        use = (job.workload, job.profile)
+        self._uses[use] -= 1
+        if not self._uses[use] and not self.options.profile_reuse:
+            del self.profiles[job.workload][job.profile]
+
+    def _on_call(self, _: None) -> None:
+        self._calls -= 1
+        self._outbox.append(CallRequested(at_us=self.now_us))
