@@ -9,7 +9,7 @@ import pytest
 
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.failures.events import read_event_file
-from rebat.protocol.batsim4 import decode_reply, encode_message
+from rebat.wire.batsim4 import decode_reply, encode_message
 from rebat.workloads.batsim_json import read_workload
 
 # Recordings on flat platforms without latency; the others cost time that the engine does not know.

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.conversation import Conversation, session_for
 from rebat.campaign.single import RunResult, simulate
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
@@ -27,7 +26,8 @@ from rebat.models.silent_errors import add_silent_errors
 from rebat.policies.presets import preset
 from rebat.policies.priority_rules import PRIORITY_RULES, ranks
 from rebat.policies.queue_order import QUEUE_ORDERS
-from rebat.protocol import batsim4
+from rebat.wire import batsim4
+from rebat.wire.conversation import Conversation, session_for
 from tests.scenarios import check_run, fails, failures, machine, run, workloads
 
 EXACT = "margin=-0.000001"

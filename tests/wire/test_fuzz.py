@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.conversation import Conversation, session_for
 from rebat.core.errors import InputError
-from rebat.protocol.batsim4 import decode_reply
+from rebat.wire.batsim4 import decode_reply
+from rebat.wire.conversation import Conversation, session_for
 
 BEGIN = {
     "now": 0.0,

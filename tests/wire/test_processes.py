@@ -19,7 +19,7 @@ import zmq
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures import generate_events
 from rebat.models.failures.events import write_events
-from rebat.transport.recording import read_recording
+from rebat.wire.recording import read_recording
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 

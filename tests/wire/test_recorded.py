@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.conversation import replay, session_for
+from rebat.wire.conversation import replay, session_for
 
 
 @pytest.mark.parametrize(

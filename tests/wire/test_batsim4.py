@@ -14,7 +14,14 @@ from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.protocol.batsim4 import decode_message, decode_reply, encode_message, encode_reply
+from rebat.wire.batsim4 import (
+    DECISIONS,
+    EVENTS,
+    decode_message,
+    decode_reply,
+    encode_message,
+    encode_reply,
+)
 
 
 def lines(path: Path) -> list[dict]:
@@ -87,6 +94,56 @@ def test_nonsense_says_where_it_is(raw: bytes, told: str) -> None:
 def test_a_reply_that_batsim_cannot_read_is_refused(event: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         decode_reply(f'{{"now": 1, "events": [{event}]}}'.encode())
+
+
+@pytest.mark.parametrize(("base", "rows"), [(e.Event, EVENTS), (d.Decision, DECISIONS)])
+def test_every_event_and_decision_is_declared(base, rows) -> None:
+    assert set(base.__subclasses__()) == set(rows.by_class)
+
+
+SAID = [
+    e.SimulationBegan(
+        at_us=7, n_nodes=4, config={"a": 1}, profiles={"w0": {"d": {"type": "delay"}}},
+        workloads={"w0": "x.json"}, resources=[{"id": 0}],
+    ),
+    e.JobSubmitted(at_us=7, job_id="w0!1", job={"id": "w0!1"}),
+    e.JobSubmitted(at_us=7, job_id="w0!1", job={"id": "w0!1"}, profile={"type": "delay"}),
+    e.JobCompleted(at_us=7, job_id="w0!1", state="x", return_code=-1, nodes=NodeSet.of([1, 3])),
+    e.JobsKilled(at_us=7, job_ids=("w0!1", "w0!2"), progress={"w0!1": {"progress": 0.5}}),
+    e.CallRequested(at_us=7),
+    e.NodesFailed(at_us=7, nodes=NodeSet.of([2])),
+    e.NodesRejuvenated(at_us=7, nodes=NodeSet.of([2])),
+    e.NoMoreStaticJobs(at_us=7),
+    e.NoMoreExternalEvents(at_us=7),
+    e.Notified(at_us=7, kind="x", data={"type": "x", "more": None}),
+    e.SimulationEnded(at_us=7),
+]  # fmt: skip
+DECIDED = [
+    d.ExecuteJob(at_us=7, job_id="w0!1", nodes=NodeSet.of([1, 3])),
+    d.RejectJob(at_us=7, job_id="w0!1"),
+    d.KillJobs(at_us=7, job_ids=("w0!1", "w0!2")),
+    d.CallMeLater(at_us=7, when_us=1_500_000),
+    d.RegisterProfile(at_us=7, workload="w0", name="p", profile={"type": "delay"}),
+    d.RegisterJob(at_us=7, job_id="w0!1", job={"res": 1}),
+    d.FinishRegistration(at_us=7),
+    d.ContinueRegistration(at_us=7),
+    d.SetMetadata(at_us=7, job_id="w0!1", metadata="text"),
+]
+
+
+def test_each_comes_back_as_it_was_said() -> None:
+    message, reply = e.Message(7, tuple(SAID)), d.Reply(7, tuple(DECIDED))
+    assert {type(event) for event in SAID} == set(EVENTS.by_class)
+    assert {type(decision) for decision in DECIDED} == set(DECISIONS.by_class)
+    assert decode_message(encode_message(message)) == message
+    assert decode_reply(encode_reply(reply)) == reply
+
+
+def test_what_is_none_is_left_out_and_quotes_are_taken_from_metadata() -> None:
+    (event,) = json.loads(encode_message(e.Message(7, (SAID[1],))))["events"]
+    assert set(event["data"]) == {"job_id", "job"}
+    reply = d.Reply(7, (d.SetMetadata(at_us=7, job_id="w0!1", metadata='a "b"'),))
+    assert json.loads(encode_reply(reply))["events"][0]["data"]["metadata"] == "a 'b'"
 
 
 node_sets = st.lists(st.integers(0, 5000), min_size=1, max_size=20).map(NodeSet.of)

@@ -15,7 +15,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from rebat.core.errors import InputError
-from rebat.transport.recording import TO_SCHEDULER, TO_SIMULATOR
+from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
 DEFAULT_ENDPOINT = "tcp://127.0.0.1:28000"
 FLUSH_MS = 2_000

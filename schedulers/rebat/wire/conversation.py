@@ -12,9 +12,9 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.units import to_s
 from rebat.policies.options import configure
-from rebat.protocol import batsim4
 from rebat.session.session import Session
-from rebat.transport.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
+from rebat.wire import batsim4
+from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
 
 
 class Conversation:
