@@ -124,7 +124,7 @@ def test_bad_files_are_refused_with_file_and_key(
 
 def test_an_unknown_key_lists_the_choices(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, GRID.replace("downtime", "downtimes"))
-    with pytest.raises(InputError, match="downtime, horizon, model, mtbf, seeds"):
+    with pytest.raises(InputError, match="downtime, horizon, law, model, mtbf, seeds"):
         read_campaign(file)
 
 

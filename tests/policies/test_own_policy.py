@@ -13,8 +13,9 @@ from rebat.campaign.single import RunResult, simulate
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
+from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import read_events
+from rebat.models.failures.law import generate_events
 from rebat.policies.options import configure
 from rebat.policies.presets import scheduler, schedulers
 from rebat.session.session import Session
@@ -237,7 +238,7 @@ def test_rules_from_a_file_decide_as_those_of_the_tables(own: str, known: str, r
 
 def test_a_timing_from_a_file(rules: Path) -> None:
     jobs = add_young_daly(synthetic(0, 200), n_nodes=128, mtbf_s=1800)
-    events = generate_events("authors", 1800, 600, 128, horizon_s=1e6)
+    events = generate_events(Authors(1800, 600), 128, horizon_s=1e6)
     ours, theirs = (
         simulate(jobs, scheduler(spec), machine_events=events)
         for spec in (f"sfsj:timing={rules}:whole", "sfsj")
