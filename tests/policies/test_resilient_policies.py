@@ -28,6 +28,7 @@ from rebat.policies.priority_rules import PRIORITY_RULES, ranks
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation, session_for
+from tests.recordings import job_sets
 from tests.scenarios import check_run, fails, failures, machine, run, workloads
 
 EXACT = "margin=-0.000001"
@@ -101,10 +102,10 @@ def test_the_engine_gives_the_kernels_schedule(
         assert start_dates(result) == want, rule
 
 
-def test_the_engine_gives_the_recorded_makespans(shared) -> None:
+def test_the_engine_gives_the_recorded_makespans() -> None:
     """One scenario of each recorded job set, all heuristics and rules; both readings of m = 1."""
     compared = 0
-    for path in sorted((shared / "golden" / "rlist").glob("g*.json")):
+    for path in job_sets():
         data = json.loads(path.read_text())
         jobs = [(job["t"], job["p"]) for job in data["jobs"]]
         scenario = min(data["scenarios"], key=lambda one: (sum(one["f"]) == 0, sum(one["f"])))

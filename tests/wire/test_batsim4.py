@@ -22,15 +22,16 @@ from rebat.wire.batsim4 import (
     encode_message,
     encode_reply,
 )
+from tests.recordings import conversations
 
 
 def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.open()]
 
 
-def test_every_recorded_message_is_understood_and_said_again(shared: Path) -> None:
+def test_every_recorded_message_is_understood_and_said_again() -> None:
     count = 0
-    for path in sorted((shared / "transcripts").glob("*.jsonl")):
+    for path in conversations():
         for line in lines(path):
             raw = line["raw"].encode()
             if line["dir"] == "batsim->sched":
