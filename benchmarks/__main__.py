@@ -16,8 +16,9 @@ from pathlib import Path
 from rebat.campaign.single import simulate
 from rebat.core.jobs import Workload
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
+from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.workloads.generate import mira_like
 from rebat.workloads.load import load_workload
@@ -56,7 +57,7 @@ def november() -> Workload | None:
 def engine() -> None:
     """A month of Mira: without failures, and with one an hour."""
     month = november() or mira_like("june-2017", 0)
-    events = generate_events("authors", 3600, 3600, 49_152, seed=0)
+    events = generate_events(Authors(3600, 3600), 49_152, seed=0)
     longer = add_young_daly(month, n_nodes=49_152, mtbf_s=3600)
     for policy in ("baseline", "easy", "greedy"):
         timed(f"{month.name}, {policy}, no failures", month, policy)

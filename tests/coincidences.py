@@ -10,8 +10,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rebat.campaign.conversation import Conversation, replay, session_for
-from rebat.campaign.remote import run_remote
 from rebat.campaign.single import simulate
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -22,7 +20,9 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent, read_events, write_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.report.batsim_csv import jobs_csv
-from rebat.transport.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
+from rebat.wire.conversation import Conversation, replay, session_for
+from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
+from rebat.wire.remote import run_remote
 from tests.scenarios import check_run
 
 POLICIES = sorted(PRESETS)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-SHARED = Path(__file__).parents[2] / "shared"
+from tests.recordings import SHARED
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with recorded conversations and traces; tests skip where it is absent."""
+    """The folder with the larger recordings and traces; tests skip where it is absent."""
     if not SHARED.is_dir():
         pytest.skip("needs the recorded data folder 'shared' beside the project")
     return SHARED

@@ -10,6 +10,7 @@ import pytest
 from rebat.campaign.makespan import PAPER_RULES, Row, makespans, read_job_set
 from rebat.core.errors import InputError
 from rebat.kernels.resilient import HEURISTICS
+from tests.recordings import job_sets
 
 GOOD = {
     "id": "two",
@@ -45,8 +46,8 @@ def test_rows_by_scenario_heuristic_and_rule(write):
     assert all(type(row.makespan) is int for row in rows)
 
 
-def test_the_recorded_tables(shared):
-    paths = sorted((shared / "golden" / "rlist").glob("g*.json"))
+def test_the_recorded_tables():
+    paths = job_sets()
     expected = []
     for path in paths:
         data = json.loads(path.read_text())

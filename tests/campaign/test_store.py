@@ -14,6 +14,8 @@ from rebat.campaign.keys import Run, keyed
 from rebat.campaign.spec import CheckpointModel, FailureScenario, RunSpec, Source
 from rebat.campaign.store import Owner, Result, Store, flat_metrics
 from rebat.core.errors import InputError
+from rebat.models.failures.authors import Authors
+from rebat.models.failures.poisson import Poisson
 from tests.campaign.builders import campaign_file
 
 OWNER = Owner("mine", "a.toml")
@@ -27,7 +29,7 @@ def spec(tmp_path: Path) -> RunSpec:
         workload="one",
         policy="sfsj",
         source=Source(file=str(tmp_path / "one.json")),
-        failures=FailureScenario("authors", 1800.0, 600.0, 0, 1e5),
+        failures=FailureScenario(Authors(1800.0, 600.0), 0, 1e5),
         checkpoint=CheckpointModel(1800.0, 300.0, 300.0, "ceil"),
     )
 
@@ -43,11 +45,11 @@ DETERMINES: dict[str, dict[str, Any]] = {
     "window": {"window": "0:1d"},
     "selection": {"select": "all"},
     "no failures": {"failures": None},
-    "MTBF": {"failures": FailureScenario("authors", 1801.0, 600.0, 0, 1e5)},
-    "downtime": {"failures": FailureScenario("authors", 1800.0, 601.0, 0, 1e5)},
-    "seed": {"failures": FailureScenario("authors", 1800.0, 600.0, 1, 1e5)},
-    "horizon": {"failures": FailureScenario("authors", 1800.0, 600.0, 0, 2e5)},
-    "model": {"failures": FailureScenario("poisson", 1800.0, 600.0, 0, 1e5)},
+    "MTBF": {"failures": FailureScenario(Authors(1801.0, 600.0), 0, 1e5)},
+    "downtime": {"failures": FailureScenario(Authors(1800.0, 601.0), 0, 1e5)},
+    "seed": {"failures": FailureScenario(Authors(1800.0, 600.0), 1, 1e5)},
+    "horizon": {"failures": FailureScenario(Authors(1800.0, 600.0), 0, 2e5)},
+    "model": {"failures": FailureScenario(Poisson(1800.0, 600.0), 0, 1e5)},
     "no checkpoints": {"checkpoint": None},
     "checkpoint cost": {"checkpoint": CheckpointModel(1800.0, 301.0, 300.0, "ceil")},
     "recovery cost": {"checkpoint": CheckpointModel(1800.0, 300.0, 301.0, "ceil")},

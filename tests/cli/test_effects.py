@@ -33,7 +33,7 @@ AS_SPELT = {
     "selection": (["--select", "half"], "--select: job selection 'half'"),
     "policy": (["-p", "magic"], "--policy: unknown policy 'magic'"),
     "axis twice": (["-p", "sfsj:depth=easy,depth=greedy"], "two values for depth"),
-    "model": (["--mtbf", "1h", "--failure-model", "x"], "--failure-model: unknown failure model"),
+    "model": (["--mtbf", "1h", "--failure-model", "x"], "--failure-model: unknown failure law"),
 }
 
 

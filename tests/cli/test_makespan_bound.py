@@ -17,6 +17,7 @@ from rebat.cli.bound import bound, failed_attempts, read_instance
 from rebat.cli.makespan import makespan
 from rebat.cli.run import run
 from rebat.core.errors import InputError
+from tests.recordings import job_sets
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")
@@ -72,8 +73,8 @@ def test_a_job_sets_bounds(job_set) -> None:
     assert float(lines[3].split()[6]) == pytest.approx(6.5 * (3 - 4 / 5))
 
 
-def test_the_recorded_greedy_makespans_keep_the_printed_bounds(shared) -> None:
-    for path in sorted((shared / "golden/rlist").glob("g*.json"))[:4]:
+def test_the_recorded_greedy_makespans_keep_the_printed_bounds() -> None:
+    for path in job_sets()[:4]:
         scenarios = json.loads(path.read_text())["scenarios"]
         table = call(bound, path).splitlines()[2:]
         for scenario, line in zip(scenarios, table, strict=False):

@@ -10,8 +10,9 @@ import pytest
 
 from rebat.cli.main import COMMANDS, main
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
+from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import read_events
+from rebat.models.failures.law import generate_events
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 from tests.report.tables import TOY, TOY_EVENTS, edited, toy_csv, without
@@ -209,7 +210,7 @@ def test_the_small_workload_is_what_its_readme_makes(tmp_path: Path) -> None:
     write_workload(made, tmp_path / "synthetic-small.json")
     shipped = ROOT / "workloads/synthetic-small.json"
     assert (tmp_path / "synthetic-small.json").read_bytes() == shipped.read_bytes()
-    events = generate_events("authors", 1800, 600, 128, horizon_s=43_200)
+    events = generate_events(Authors(1800, 600), 128, horizon_s=43_200)
     assert read_events(ROOT / "failure_events/synthetic-small.events") == events
 
 

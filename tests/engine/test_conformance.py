@@ -10,8 +10,9 @@ import pytest
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import read_event_file
-from rebat.protocol.batsim4 import decode_reply, encode_message
+from rebat.wire.batsim4 import decode_reply, encode_message
 from rebat.workloads.batsim_json import read_workload
+from tests.recordings import folder_of
 
 # Recordings on flat platforms without latency; the others cost time that the engine does not know.
 FLAT = [
@@ -69,8 +70,8 @@ def replay(folder: Path, name: str) -> list[tuple[dict, dict]]:
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_messages_equal_batsims(shared: Path, name: str) -> None:
-    for expected, got in replay(shared / "transcripts", name):
+def test_messages_equal_batsims(name: str) -> None:
+    for expected, got in replay(folder_of(name), name):
         for event in expected["events"]:
             if event["type"] == "SIMULATION_BEGINS":
                 for key in ("compute_resources", "workloads"):  # names of hosts and files

@@ -15,6 +15,7 @@ from rebat.kernels import resilient, rlist
 from rebat.kernels.resilient_state import Batch
 from rebat.policies.priority_rules import ranks
 from tests.oracles.resilient import check_schedule, makespan, optimum, r_list, r_shelf
+from tests.recordings import job_sets
 
 DEPTHS = {"R-LIST-0": 0, "R-LIST-1": 1, "R-LIST-2": 2, "R-LIST-3": 3, "R-LIST-Q": None}
 VARIANTS = [
@@ -103,8 +104,8 @@ def test_the_general_kernel_agrees_with_the_special_ones(case):
     assert general(len(t), easy_head=True) == special("R-LIST-Q", "easy_head")
 
 
-def test_recorded_makespans(shared):
-    files = sorted((shared / "golden" / "rlist").glob("g*.json"))
+def test_recorded_makespans():
+    files = job_sets()
     assert files
     wrong, compared = [], 0
     for file in files:

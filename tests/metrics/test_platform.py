@@ -9,8 +9,9 @@ import pytest
 from rebat.campaign.single import simulate
 from rebat.metrics.summary import Measures, RunSummary
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
+from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import read_events
+from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.report.comparison import comparison, comparison_csv
 from rebat.workloads.batsim_json import read_workload
@@ -41,7 +42,7 @@ def test_the_toys_shares_of_node_time_add_up() -> None:
 @pytest.mark.parametrize("window", [None, (10**9, 4 * 10**10)])
 def test_so_do_those_of_a_machine_under_failures(window: tuple[int, int] | None) -> None:
     jobs = add_young_daly(synthetic(0, 300), n_nodes=128, mtbf_s=1800)
-    events = generate_events("authors", 1800, 600, 128, horizon_s=1e6)
+    events = generate_events(Authors(1800, 600), 128, horizon_s=1e6)
     result = simulate(jobs, preset("sfsj"), machine_events=events, measures=Measures(window=window))
     assert shares(result.summary) == pytest.approx([1], abs=1e-12)
 

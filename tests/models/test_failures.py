@@ -1,6 +1,7 @@
 """Failure models and event files: the authors' scenarios number for number, and every mistake."""
 
 import gzip
+import itertools
 import statistics
 from pathlib import Path
 
@@ -10,8 +11,7 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.models.failures import FAILURE_MODELS, events_of, failure_model, generate_events
-from rebat.models.failures.authors import authors_failures
+from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import (
     MachineEvent,
     check_alternation,
@@ -20,16 +20,20 @@ from rebat.models.failures.events import (
     read_events,
     write_events,
 )
+from rebat.models.failures.law import Outage, events_of, generate_events
+from rebat.models.failures.laws import LAWS, law_named
+from rebat.models.failures.poisson import Poisson
 
 US = 1_000_000
 HOUR, MIRA = 3600, 49152
 WINDOW = (864_000, 2_592_000)
 GOLDEN = Path(__file__).parents[2].parent / "shared/golden/node-stealing"
+MODELS = ("authors", "poisson")
 GOLDEN_EVENTS = GOLDEN / "failures-mtbf1h-downtime1h-seed0.events.gz"
 
 
 def authors(seed):
-    return generate_events("authors", HOUR, HOUR, MIRA, seed=seed)
+    return generate_events(Authors(HOUR, HOUR), MIRA, seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +47,9 @@ def test_the_authors_scenarios_have_their_numbers(seed, n_all, n_window):
 
 
 def test_the_authors_first_failures():
-    failures = authors_failures(HOUR, HOUR, MIRA)
-    found = [(round(t_s, 2), node) for t_s, node in (next(failures) for _ in range(3))]
-    assert found == [(6698.19, 27562), (6846.97, 33506), (9242.38, 19877)]
+    outages = Authors(HOUR, HOUR).outages(MIRA, 0)
+    found = [(down_us / US, str(nodes)) for down_us, _, nodes in itertools.islice(outages, 3)]
+    assert found == [(6698.19, "27562"), (6846.97, "33506"), (9242.38, "19877")]
 
 
 def test_the_authors_mean_share_of_downtime():
@@ -65,7 +69,7 @@ def test_the_authors_scenario_is_the_golden_file(tmp_path):
         )
 
 
-@pytest.mark.parametrize("model", sorted(FAILURE_MODELS))
+@pytest.mark.parametrize("model", MODELS)
 @given(
     mtbf=st.floats(10, 1000),
     downtime=st.floats(0.01, 500),
@@ -73,15 +77,15 @@ def test_the_authors_scenario_is_the_golden_file(tmp_path):
     seed=st.integers(0, 99),
 )
 def test_every_model_alternates_and_is_decided_by_its_seed(model, mtbf, downtime, n, seed):
-    events = generate_events(model, mtbf, downtime, n, horizon_s=5000, seed=seed)
+    events = generate_events(LAWS[model](mtbf, downtime), n, horizon_s=5000, seed=seed)
     check_alternation(events, n)
     assert len(events) % 2 == 0
-    assert events == generate_events(model, mtbf, downtime, n, horizon_s=5000, seed=seed)
+    assert events == generate_events(LAWS[model](mtbf, downtime), n, horizon_s=5000, seed=seed)
 
 
-@pytest.mark.parametrize("model", sorted(FAILURE_MODELS))
+@pytest.mark.parametrize("model", MODELS)
 def test_every_model_has_the_mtbf_asked_for(model):
-    summary = describe_events(generate_events(model, 100, 50, 1000, horizon_s=1e6), 1000)
+    summary = describe_events(generate_events(LAWS[model](100, 50), 1000, horizon_s=1e6), 1000)
     assert summary["failures"] == pytest.approx(10_000, rel=0.03)
     assert summary["mtbf_s"] == pytest.approx(100, rel=0.03)
     assert summary["mean_downtime_s"] == pytest.approx(50, rel=1e-6)
@@ -90,7 +94,7 @@ def test_every_model_has_the_mtbf_asked_for(model):
 
 def test_poisson_nodes_that_are_down_do_not_fail():
     """Half of the machine is down in the long run when a node's MTBF equals its downtime."""
-    events = generate_events("poisson", 1, 50, 50, horizon_s=20_000)
+    events = generate_events(Poisson(1, 50), 50, horizon_s=20_000)
     assert describe_events(events, 50, (1000, 20_000))["downtime_share"] == pytest.approx(
         0.5, abs=0.02
     )
@@ -98,12 +102,12 @@ def test_poisson_nodes_that_are_down_do_not_fail():
 
 def test_the_authors_model_refuses_where_their_program_hangs():
     with pytest.raises(InputError, match="all 2 nodes are down"):
-        generate_events("authors", 10, 1000, 2)
+        generate_events(Authors(10, 1000), 2)
 
 
 def test_an_unknown_model_lists_the_choices():
-    with pytest.raises(InputError, match=r"unknown failure model 'x' .*authors, poisson"):
-        failure_model("x")
+    with pytest.raises(InputError, match=r"unknown failure law 'x' .*authors, poisson"):
+        law_named("x")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,8 @@ def test_an_unknown_model_lists_the_choices():
 def test_numbers_out_of_range_are_refused(change):
     numbers = {"mtbf_s": 1, "downtime_s": 1, "n_nodes": 9, "horizon_s": 9, "seed": 0} | change
     with pytest.raises(InputError):
-        generate_events("poisson", **numbers)
+        law = Poisson(numbers.pop("mtbf_s"), numbers.pop("downtime_s"))
+        generate_events(law, numbers.pop("n_nodes"), **numbers)
 
 
 def event(at_s, nodes, *, up=False):
@@ -122,7 +127,8 @@ def event(at_s, nodes, *, up=False):
 
 
 def test_a_repair_comes_before_a_failure_at_the_same_date():
-    events = events_of([(0, 1), (10, 1)], 10)
+    node = NodeSet.of([1])
+    events = events_of([Outage(0, 10 * US, node), Outage(10 * US, 20 * US, node)])
     assert [(e.at_us // US, e.available) for e in events] == [
         (0, False), (10, True), (10, False), (20, True),
     ]  # fmt: skip

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
+from rebat.models.failures.law import generate_events
+from rebat.models.failures.poisson import Poisson
 from rebat.models.overload import MANY_ATTEMPTS, hopeless_jobs
 from tests.scenarios import machine, run
 
@@ -46,7 +47,7 @@ def test_the_estimate_is_what_simulations_need() -> None:
     """A job of 4 s on its node, failures every 2 s on average: e^2 attempts, over 200 scenarios."""
     counts = []
     for seed in range(200):
-        events = generate_events("poisson", 2.0, 0.1, 1, horizon_s=2000, seed=seed)
+        events = generate_events(Poisson(2.0, 0.1), 1, horizon_s=2000, seed=seed)
         counts.append(run("baseline", machine(1, (1, 4)), events).summary.attempts)
     mean = sum(counts) / len(counts)
     # Geometric, so the standard error is about the mean over the root of 200; three of them.

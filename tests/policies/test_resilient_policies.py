@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.conversation import Conversation, session_for
 from rebat.campaign.single import RunResult, simulate
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
@@ -28,7 +27,9 @@ from rebat.models.silent_errors import add_silent_errors
 from rebat.policies.presets import preset
 from rebat.policies.priority_rules import PRIORITY_RULES, ranks
 from rebat.policies.queue_order import QUEUE_ORDERS
-from rebat.protocol import batsim4
+from rebat.wire import batsim4
+from rebat.wire.conversation import Conversation, session_for
+from tests.recordings import job_sets
 from tests.scenarios import check_run, fails, failures, machine, run, workloads
 
 EXACT = "margin=-0.000001"
@@ -102,10 +103,10 @@ def test_the_engine_gives_the_kernels_schedule(
         assert start_dates(result) == want, rule
 
 
-def test_the_engine_gives_the_recorded_makespans(shared) -> None:
+def test_the_engine_gives_the_recorded_makespans() -> None:
     """One scenario of each recorded job set, all heuristics and rules; both readings of m = 1."""
     compared = 0
-    for path in sorted((shared / "golden" / "rlist").glob("g*.json")):
+    for path in job_sets():
         data = json.loads(path.read_text())
         jobs = [(job["t"], job["p"]) for job in data["jobs"]]
         scenario = min(data["scenarios"], key=lambda one: (sum(one["f"]) == 0, sum(one["f"])))

@@ -11,8 +11,9 @@ from rebat.campaign.scenario import Scenario, prepared
 from rebat.campaign.single import simulate, write_run
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
-from rebat.models.failures import generate_events
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.law import generate_events
+from rebat.models.failures.poisson import Poisson
 from rebat.policies.presets import preset
 
 POLICIES = (
@@ -50,7 +51,7 @@ def random_run(seed: int, folder: Path) -> Written:
         workload = prepared(workload, Scenario(silent_error_probability=0.3, seed=seed), n_nodes)
     events: list[MachineEvent] = []
     if policy not in FAILURE_FREE and rng.random() < 0.85:
-        events = generate_events("poisson", mtbf_s, 15.0, n_nodes, horizon_s=600.0, seed=seed)
+        events = generate_events(Poisson(mtbf_s, 15.0), n_nodes, horizon_s=600.0, seed=seed)
     result = simulate(workload, preset(policy), n_nodes=n_nodes, machine_events=events)
     write_run(folder, result, {})
     return Written(folder, workload, events)

@@ -16,6 +16,7 @@ from rebat.models.failures.events import read_events
 from rebat.report.batsim_csv import csv_field, jobs_csv, schedule_csv
 from rebat.report.findings import Reference
 from rebat.report.validate import validate
+from tests.recordings import folder_of
 from tests.report.tables import table
 from tests.scenarios import fails, machine, run
 
@@ -54,8 +55,8 @@ def engine_job(row: dict[str, str]) -> EngineJob:
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_the_files_are_batsims(shared: Path, name: str) -> None:
-    prefix = shared / "transcripts" / name
+def test_the_files_are_batsims(name: str) -> None:
+    prefix = folder_of(name) / name
     recorded = Path(f"{prefix}_jobs.csv")
     jobs, events = engine_jobs(recorded), Path(f"{prefix}.events")
     ours, theirs = jobs_csv(jobs).splitlines(), recorded.read_text().splitlines()

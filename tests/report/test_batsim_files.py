@@ -10,6 +10,7 @@ import pytest
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.report.batsim_files import REQUIRED, find_jobs_file, read_jobs
+from tests.recordings import folder_of
 from tests.report.tables import edited, only, table, toy_csv
 
 
@@ -20,8 +21,8 @@ def test_our_table_is_read(tmp_path: Path) -> None:
     assert again.end_us - again.start_us == again.run_us
 
 
-def test_the_real_batsims_tables_are_read(shared: Path) -> None:
-    jobs = read_jobs(shared / "transcripts/dyn_submitter_jobs.csv")
+def test_the_real_batsims_tables_are_read() -> None:
+    jobs = read_jobs(folder_of("dyn_submitter") / "dyn_submitter_jobs.csv")
     assert len(jobs.records) == 15
     assert not jobs.unique_ids  # job 0 is in two workloads
     assert not jobs.repeated()

@@ -12,6 +12,7 @@ from rebat.core.errors import InputError
 from rebat.report.batsim_files import REQUIRED, read_jobs
 from rebat.report.compare import compare
 from rebat.report.differences import COLUMNS, differences_csv, write_comparison
+from tests.recordings import folder_of
 from tests.report.tables import edited, only, table, toy_csv, without
 
 
@@ -102,8 +103,8 @@ def test_an_extract_borrows_the_submissions(tmp_path: Path) -> None:
     assert [line.metric for line in alone.metrics] == ["makespan"]
 
 
-def test_ids_of_two_workloads_are_kept_apart(shared: Path) -> None:
-    jobs = read_jobs(shared / "transcripts/dyn_submitter_jobs.csv")
+def test_ids_of_two_workloads_are_kept_apart() -> None:
+    jobs = read_jobs(folder_of("dyn_submitter") / "dyn_submitter_jobs.csv")
     result = compare(jobs, jobs)
     assert len(result.pairs) == 15
     assert result.same(allocations=True)

@@ -18,6 +18,7 @@ from rebat.report.findings import KINDS, Reference
 from rebat.report.sweep import sweep
 from rebat.report.validate import validate
 from rebat.workloads.batsim_json import read_workload
+from tests.recordings import folder_of
 from tests.report.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without
 from tests.scenarios import failures, run, workloads
 
@@ -203,8 +204,8 @@ ON_DEAD_NODES = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded_outputs_of_batsim(shared: Path, name: str) -> None:
-    folder = shared / "transcripts"
+def test_recorded_outputs_of_batsim(name: str) -> None:
+    folder = folder_of(name)
     jobs = read_jobs(folder / f"{name}_jobs.csv")
     events = folder / f"{name}.events"
     workload = read_workload(folder / f"{name}.workload.json")

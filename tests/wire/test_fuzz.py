@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.conversation import Conversation, session_for
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.protocol.batsim4 import decode_message, decode_reply
+from rebat.wire.batsim4 import decode_message, decode_reply
+from rebat.wire.conversation import Conversation, session_for
+from tests.recordings import folder_of
 
 BEGIN = {
     "now": 0.0,
@@ -191,11 +191,11 @@ def mutated(raw: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def test_ten_thousand_mutated_recorded_messages(shared: Path) -> None:
+def test_ten_thousand_mutated_recorded_messages() -> None:
     rng = random.Random(20)
     recorded = []
-    for name in ("events_filler_flat", "dyn_full", "py_fault", "kill_basic"):
-        path = shared / "transcripts" / f"{name}.jsonl"
+    for name in ("dyn_full", "dyn_requeue", "kill_basic", "ties_701_sfsj", "ties_703_h322"):
+        path = folder_of(name) / f"{name}.jsonl"
         lines = [json.loads(line) for line in path.open()]
         recorded.append([x["raw"].encode() for x in lines if x["dir"] == "batsim->sched"])
     said = answered = 0

@@ -17,9 +17,10 @@ import pytest
 import zmq
 
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import generate_events
+from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
-from rebat.transport.recording import read_recording
+from rebat.models.failures.law import generate_events
+from rebat.wire.recording import read_recording
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 
@@ -41,7 +42,7 @@ def inputs(tmp_path_factory) -> Path:
     )
     write_workload(workload, folder / "w.json")
     write_events(
-        generate_events("authors", 1800, 600, 128, horizon_s=100_000, seed=2), folder / "f.events"
+        generate_events(Authors(1800, 600), 128, horizon_s=100_000, seed=2), folder / "f.events"
     )
     return folder
 

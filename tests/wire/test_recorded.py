@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from rebat.campaign.conversation import replay, session_for
+from rebat.wire.conversation import replay, session_for
+from tests.recordings import folder_of
 
 
 @pytest.mark.parametrize(
@@ -22,13 +21,13 @@ from rebat.campaign.conversation import replay, session_for
         ),
     ],
 )
-def test_our_presets_answer_as_was_recorded(shared: Path, recording: str, policy: str) -> None:
-    path = shared / "transcripts" / f"{recording}.jsonl"
+def test_our_presets_answer_as_was_recorded(recording: str, policy: str) -> None:
+    path = folder_of(recording) / f"{recording}.jsonl"
     assert list(replay(path, lambda _: session_for(policy, {}, strict=True))) == []
 
 
-def test_a_different_scheduler_answers_differently(shared: Path) -> None:
+def test_a_different_scheduler_answers_differently() -> None:
     """The comparison can fail."""
-    path = shared / "transcripts" / "easy_bf_250.jsonl"
+    path = folder_of("ties_701_h322") / "ties_701_h322.jsonl"
     with pytest.raises(Exception, match=r"started|job"):
-        assert list(replay(path, lambda _: session_for("batsched-fcfs", {}))) == []
+        assert list(replay(path, lambda _: session_for("easy", {}))) == []

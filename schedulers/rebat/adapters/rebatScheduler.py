@@ -13,12 +13,12 @@ try:
 except ModuleNotFoundError:  # pybatsim 4 moved it
     from pybatsim.batsim.batsim import BatsimScheduler
 
-from rebat.campaign.conversation import session_for
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.policies.options import parse_options
+from rebat.wire.conversation import session_for
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import FieldInfo
 
 from rebat.campaign.spec import (
     Campaign,
     CheckpointIn,
     CheckpointModel,
     Duration,
-    Durations,
     FailureScenario,
     FailuresIn,
     GridIn,
@@ -29,6 +29,8 @@ from rebat.campaign.spec import (
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import read_text
 from rebat.core.units import parse_duration
+from rebat.models.failures.law import Law
+from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.workloads.trace import TraceOptions, trace_options
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -36,6 +38,7 @@ _T = TypeVar("_T", bound=msgspec.Struct)
 LARGEST_SEED = 2**63 - 1
 
 _TOP = ("name", "workloads", "grid")
+_FAILURES = FailuresIn.__struct_fields__
 _GENERATED = ("generator", "seed")
 _TRACE = ("file", *TraceOptions.__struct_fields__)
 _TRACE_KINDS: dict[str, tuple[type, ...]] = {
@@ -128,9 +131,8 @@ def _grid(table: Any, where: str, workloads: Mapping[str, Source]) -> GridIn:
     if not isinstance(table, dict):
         raise InputError("is no table", where, "[[grid]]")
     _known_keys(table, GridIn.__struct_fields__, where)
-    for key, kind in (("failures", FailuresIn), ("checkpoint", CheckpointIn)):
-        if isinstance(table.get(key), dict):
-            _known_keys(table[key], kind.__struct_fields__, f"{where}.{key}")
+    if isinstance(table.get("checkpoint"), dict):
+        _known_keys(table["checkpoint"], CheckpointIn.__struct_fields__, f"{where}.checkpoint")
     grid = _convert(table, GridIn, where)
     for key in ("workloads", "policies", "failure_free"):
         _distinct(getattr(grid, key), f"{where}.{key}")
@@ -145,12 +147,13 @@ def _grid(table: Any, where: str, workloads: Mapping[str, Source]) -> GridIn:
 
 
 def _expand_grid(campaign: Campaign, grid: GridIn, where: str) -> Iterator[RunSpec]:
-    scenarios = _scenarios(grid.failures, f"{where}.failures")
+    folder = campaign.path.parent.absolute()
+    scenarios = _scenarios(grid.failures, f"{where}.failures", folder)
     for workload in grid.workloads:
         base = RunSpec(
             grid=grid.name, workload=workload, policy="", source=campaign.workloads[workload],
             nodes=grid.nodes, window=grid.window, select=grid.select,
-            folder=str(campaign.path.parent.absolute()),
+            folder=str(folder),
         )  # fmt: skip
         for policy in grid.failure_free:
             yield msgspec.structs.replace(base, policy=policy)
@@ -161,19 +164,59 @@ def _expand_grid(campaign: Campaign, grid: GridIn, where: str) -> Iterator[RunSp
             )
 
 
-def _scenarios(failures: FailuresIn | None, where: str) -> list[FailureScenario | None]:
-    if failures is None:
+def _scenarios(
+    table: dict[str, Any] | None, where: str, folder: Path
+) -> list[FailureScenario | None]:
+    """Every combination of the values of a law's parameters, with every seed."""
+    if table is None:
         return [None]
-    _distinct(failures.seeds, f"{where}.seeds")
-    _check_seeds(failures.seeds, f"{where}.seeds")
-    horizon = failures.horizon
+    told = _convert({key: table[key] for key in table if key in _FAILURES}, FailuresIn, where)
+    name = _law_name(told, where)
+    known = parameters(name)
+    _known_keys(table, [*(key for key in _FAILURES if key != "file"), *known], where)
+    values = {key: _each(field, table[key], f"{where}.{key}", folder)
+              for key, field in known.items() if key in table}  # fmt: skip
+    laws = [_law(name, dict(zip(values, some, strict=True)), where)
+            for some in itertools.product(*values.values())]  # fmt: skip
+    if not all(law.drawn for law in laws):
+        for key in {"seeds", "horizon"} & {*table}:
+            raise InputError("has no effect", f"{where}.{key}", "failures that are drawn")
+    seeds = [0] if told.seeds is None else told.seeds
+    _distinct(seeds, f"{where}.seeds")
+    _check_seeds(seeds, f"{where}.seeds")
+    horizon = told.horizon
     horizon_s = None if horizon is None else _seconds(horizon, f"{where}.horizon")
-    return [
-        FailureScenario(failures.model, mtbf_s, downtime_s, seed, horizon_s)
-        for mtbf_s in _seconds_each(failures.mtbf, f"{where}.mtbf")
-        for downtime_s in _seconds_each(failures.downtime, f"{where}.downtime")
-        for seed in failures.seeds
-    ]
+    return [FailureScenario(law, seed, horizon_s) for law in laws for seed in seeds]
+
+
+def _law_name(told: FailuresIn, where: str) -> str:
+    if told.law is not None and told.model is not None:
+        raise InputError("has no effect", f"{where}.model", "no law beside it")
+    name = told.law or told.model
+    if name is None:
+        return "authors" if told.file is None else "trace"
+    try:
+        law_named(name)
+    except InputError as error:
+        raise error.at(f"{where}.{'law' if told.law else 'model'}") from None
+    return name
+
+
+def _law(name: str, values: Mapping[str, Any], where: str) -> Law:
+    try:
+        return make_law(name, values)
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def _each(field: FieldInfo, value: Any, where: str, folder: Path) -> list[Any]:
+    """One or more values of a parameter; a file is looked for from the campaign's folder on."""
+    values = value if isinstance(value, list) else [value]
+    found = [read(field, one, where) for one in values]
+    if not found:
+        raise InputError("is empty", where, "one or more values")
+    _distinct(found, where)
+    return [str(folder / one) for one in found] if field.name == "file" else found
 
 
 def _checkpoint(
@@ -181,11 +224,13 @@ def _checkpoint(
 ) -> CheckpointModel | None:
     if checkpoint is None or checkpoint.model == "none":
         return None
-    if checkpoint.mtbf is None and scenario is None:
-        raise InputError("the Young/Daly period needs an MTBF", where, "mtbf, or failures")
-    mtbf = checkpoint.mtbf if checkpoint.mtbf is not None else scenario and scenario.mtbf_s
+    mtbf = checkpoint.mtbf
+    if mtbf is None:
+        mtbf = scenario.mtbf_s if scenario else None
+    if mtbf is None:
+        raise InputError("the Young/Daly period needs an MTBF", where, "mtbf, or failures with one")
     return CheckpointModel(
-        _seconds(mtbf or 0.0, f"{where}.mtbf"),
+        _seconds(mtbf, f"{where}.mtbf"),
         _seconds(checkpoint.cost, f"{where}.cost"),
         _seconds(checkpoint.recovery, f"{where}.recovery"),
         checkpoint.rounding,
@@ -195,7 +240,6 @@ def _checkpoint(
 def _check_names(spec: RunSpec) -> None:
     """Everything that is looked up by name or parsed later must be there now."""
     from rebat.metrics.summary import parse_selection, parse_window
-    from rebat.models.failures import failure_model
     from rebat.policies.presets import scheduler
     from rebat.workloads.generate import GENERATORS
 
@@ -207,7 +251,6 @@ def _check_names(spec: RunSpec) -> None:
         (f"{place}: policies", lambda: scheduler(spec.policy, Path(spec.folder))),
         (f"{place}: window", lambda: parse_window(spec.window)),
         (f"{place}: select", lambda: parse_selection(spec.select)),
-        (f"{place}: failures.model", lambda: spec.failures and failure_model(spec.failures.model)),
         (f"workloads.{spec.workload}", lambda: _check_import(spec.source)),
     ):
         try:
@@ -236,14 +279,6 @@ def _check_seeds(seeds: Sequence[int], where: str) -> None:
     if wrong or not seeds:
         what = f"is {wrong[0]}" if wrong else "is empty"
         raise InputError(what, where, f"whole numbers from 0 to {LARGEST_SEED}")
-
-
-def _seconds_each(values: Durations, where: str) -> list[float]:
-    seconds = [_seconds(v, where) for v in (values if isinstance(values, list) else [values])]
-    if not seconds:
-        raise InputError("is empty", where, "one or more durations")
-    _distinct(seconds, where)
-    return seconds
 
 
 def _seconds(value: Duration, where: str) -> float:

@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
-from rebat.campaign.spec import RunSpec, Source
+from rebat.campaign.spec import FailureScenario, RunSpec, Source
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import parse_selection, parse_window
+from rebat.models.failures.laws import name_of
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.policies.presets import identity as policy_identity
@@ -87,13 +88,20 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
             "workload": workload,
             "policy": policy_identity(scheduler_of(spec)),
             "nodes": spec.nodes,
-            "failures": spec.failures,
+            "failures": _failures(spec.failures),
             "checkpoint": spec.checkpoint,
             "window": parse_window(spec.window),
             "select": parse_selection(spec.select),
         }
     )
     return value
+
+
+def _failures(asked: FailureScenario | None) -> dict[str, Any] | None:
+    if asked is None:
+        return None
+    drawn = {"seed": asked.seed, "horizon_s": asked.horizon_s}
+    return {"model": name_of(asked.law), **asked.law.identity(), **drawn}
 
 
 def canonical(value: Any) -> str:

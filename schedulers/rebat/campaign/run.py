@@ -17,7 +17,8 @@ from rebat.campaign.store import Owner, Status, Store
 from rebat.campaign.worker import Outcome, Task, lost, perform
 from rebat.core.errors import InputError, RebatError
 from rebat.kernels.jit import is_compiled
-from rebat.models.failures import generate_events
+from rebat.models.failures.authors import Authors
+from rebat.models.failures.law import generate_events
 from rebat.workloads.generate import synthetic
 
 
@@ -138,7 +139,7 @@ def _warm_up(runs: Sequence[Run]) -> None:
     if is_compiled():
         return
     jobs = synthetic(0, 50)
-    events = generate_events("authors", 1800, 600, jobs.n_nodes, horizon_s=1e4)
+    events = generate_events(Authors(1800, 600), jobs.n_nodes, horizon_s=1e4)
     for run in {run.spec.policy: run for run in runs}.values():
         try:
             simulate(jobs, scheduler_of(run.spec), machine_events=events)

@@ -1,19 +1,25 @@
-"""What a run adds to its workload as the user gave it: checkpoints and silent errors."""
+"""What the options of a run ask for: failures, and what is added to its workload."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures.law import Law
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that say what fails and what checkpoints; times in seconds."""
+    """The options that say what fails and what checkpoints; times in seconds.
 
+    ``failures``, and ``model`` with ``mtbf`` and ``downtime``, are short forms of a ``law``.
+    """
+
+    law: Law | None = None
     failures: Path | None = None
     mtbf: float | None = None
     downtime: float = 3600.0
@@ -28,6 +34,28 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     silent_error_probability: float | None = None
 
 
+def law_of(options: Scenario) -> Law | None:
+    """How nodes fail; None: they do not."""
+    from rebat.models.failures.laws import make_law, parameters
+
+    if options.law is not None:
+        return options.law
+    if options.failures is not None:
+        return make_law("trace", {"file": str(options.failures)})
+    if options.mtbf is None:
+        return None
+    values: dict[str, Any] = {"mtbf": options.mtbf}
+    if "downtime" in parameters(options.model):
+        values["downtime"] = options.downtime
+    return make_law(options.model, values)
+
+
+def mtbf_of(options: Scenario) -> float | None:
+    """The machine's mean time between failures, where it is told."""
+    told: float | None = getattr(options.law, "mtbf_s", options.mtbf)
+    return told
+
+
 def prepared(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
     """The workload as it is run: with the checkpoints, then the silent errors asked for."""
     return _with_silent_errors(_with_checkpoints(workload, options, n_nodes), options)
@@ -36,12 +64,13 @@ def prepared(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
 def _with_checkpoints(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
     if options.checkpoint == "none":
         return workload
-    if options.mtbf is None:
+    mtbf_s = mtbf_of(options)
+    if mtbf_s is None:
         raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
     return add_young_daly(
         workload,
         n_nodes=n_nodes,
-        mtbf_s=options.mtbf,
+        mtbf_s=mtbf_s,
         cost_s=options.checkpoint_cost,
         recovery_s=options.recovery_cost,
         rounding="floor" if options.checkpoint_rounding == "floor" else "ceil",

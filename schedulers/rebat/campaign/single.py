@@ -114,3 +114,15 @@ def node_events_csv(ledger: Ledger) -> str:
     for at, up, nodes in ledger.node_events:
         lines.append(f"{to_s(at):.6f},{'rejuvenated' if up else 'failed'},{nodes}")
     return "\n".join(lines) + "\n"
+
+
+def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) -> list[Path]:
+    """PREFIX_jobs.csv and PREFIX_schedule.csv, as Batsim names and fills them."""
+    node_events = [(event.at_us, event.available, event.nodes) for event in events]
+    files = {
+        Path(f"{prefix}_jobs.csv"): jobs_csv(engine.ended),
+        Path(f"{prefix}_schedule.csv"): schedule_csv(engine.ended, engine.n_nodes, node_events),
+    }
+    for path, text in files.items():
+        write_text(path, text)
+    return list(files)

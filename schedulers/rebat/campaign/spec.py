@@ -11,10 +11,10 @@ from typing import Any, Literal
 import msgspec
 
 from rebat.models.checkpoint import Rounding
+from rebat.models.failures.law import Law
 
 Duration = str | float
 """A text in human units, or seconds."""
-Durations = Duration | list[Duration]
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -27,13 +27,21 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class FailureScenario(msgspec.Struct, frozen=True):
-    """Failures to draw; in seconds, the MTBF that of the whole machine."""
+    """Failures by a law; ``horizon_s`` is when they stop, in seconds."""
 
-    model: str
-    mtbf_s: float
-    downtime_s: float
-    seed: int
+    law: Law
+    seed: int = 0
     horizon_s: float | None = None
+
+    @property
+    def mtbf_s(self) -> float | None:
+        """The machine's mean time between failures, where the law tells it."""
+        return getattr(self.law, "mtbf_s", None)
+
+    @property
+    def downtime_s(self) -> float | None:
+        """How long a failed node stays down, where the law tells it."""
+        return getattr(self.law, "downtime_s", None)
 
 
 class CheckpointModel(msgspec.Struct, frozen=True):
@@ -64,12 +72,15 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.failures]``: every MTBF with every downtime and every seed."""
+    """``[grid.failures]`` without the parameters of its law, which stand there too.
 
-    mtbf: Durations
-    downtime: Durations = "1h"
-    seeds: list[int] = msgspec.field(default_factory=lambda: [0])
-    model: str = "authors"
+    ``model`` is another word for ``law``; a ``file`` alone is the law ``trace``.
+    """
+
+    law: str | None = None
+    model: str | None = None
+    file: str | None = None
+    seeds: list[int] | None = None
     horizon: Duration | None = None
 
 
@@ -91,7 +102,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workloads: list[str]
     policies: list[str]
     failure_free: list[str] = []
-    failures: FailuresIn | None = None
+    failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     nodes: int | None = None
     window: str = "auto"

@@ -24,6 +24,7 @@ from rebat.campaign.single import RUN_FILES
 from rebat.campaign.spec import RunSpec
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_path, write_text
+from rebat.models.failures.laws import name_of
 from rebat.report.scenario import Scenario, exact
 
 TABLE = "results.parquet"
@@ -220,15 +221,22 @@ def scenario_of(spec: RunSpec) -> Scenario:
     """What a run's numbers are about, workload and policy apart."""
     drawn = spec.failures
     return Scenario(
-        failure_model=drawn.model if drawn else None,
+        failure_model=name_of(drawn.law) if drawn else None,
         mtbf_s=drawn.mtbf_s if drawn else None,
         downtime_s=drawn.downtime_s if drawn else None,
+        law=_law_text(spec),
         horizon_s=drawn.horizon_s if drawn else None,
         checkpoint=_checkpoint_text(spec),
         nodes=spec.nodes,
         window=spec.window,
         select=spec.select,
     )
+
+
+def _law_text(spec: RunSpec) -> str | None:
+    """The law's other parameters; files as the campaign names them."""
+    text = spec.failures.law.label() if spec.failures else None
+    return text and text.replace(f"{spec.folder}/", "")
 
 
 def _checkpoint_text(spec: RunSpec) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import Measures, as_json, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures import DrawnEvents
+from rebat.models.failures.events import MachineEvent
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, identity
 from rebat.workloads.load import load_workload
@@ -74,17 +75,22 @@ def simulate_run(run: Run) -> RunResult:
     spec, content = run.spec, run.content
     source = canonical(msgspec.to_builtins(spec.source))
     n_nodes = spec.nodes or _loaded(source, content).n_nodes
-    drawn = spec.failures
-    events = () if drawn is None else DrawnEvents(
-        drawn.model, drawn.mtbf_s, drawn.downtime_s, n_nodes, drawn.horizon_s, drawn.seed
-    )  # fmt: skip
     return simulate(
         _prepared(source, content, n_nodes, spec.checkpoint),
         _scheduler(run),
         n_nodes=n_nodes,
-        machine_events=events,
+        machine_events=_events(run, n_nodes),
         measures=Measures(parse_window(spec.window), parse_selection(spec.select)),
     )
+
+
+def _events(run: Run, n_nodes: int) -> Iterable[MachineEvent]:
+    asked = run.spec.failures
+    if asked is None:
+        return ()
+    if not asked.law.identity().items() <= run.identity["failures"].items():
+        raise InputError("changed while the campaign ran", asked.law.label())
+    return asked.law.events(n_nodes, asked.seed, asked.horizon_s)
 
 
 def _scheduler(run: Run) -> Preset | OwnPolicy:

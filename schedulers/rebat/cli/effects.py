@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from rebat.campaign.scenario import Scenario
     from rebat.campaign.single import RunResult
     from rebat.core.jobs import Workload
+    from rebat.models.failures.law import Law
 
-OF_DRAWN_FAILURES = ("downtime", "model", "horizon")
+OF_SHORT_LAWS = ("downtime", "model")
+OF_DRAWN_FAILURES = (*OF_SHORT_LAWS, "horizon")
 OF_CHECKPOINTS = ("checkpoint_cost", "recovery_cost", "checkpoint_rounding")
 SHORTEST_S = 1e-6
 """Times are counted in microseconds."""
@@ -43,9 +45,12 @@ def check_options(options: Scenario) -> None:
     InputError
         With the option as it is spelt on the command line.
     """
-    from rebat.models.failures import failure_model
+    from rebat.campaign.scenario import law_of
+    from rebat.models.failures.laws import law_named
 
-    if options.mtbf is None:
+    if options.law is not None:
+        _check_beside_law(options, options.law)
+    elif options.mtbf is None:
         _refuse(OF_DRAWN_FAILURES, "--mtbf beside it")
     elif options.failures is not None:
         _refuse(OF_DRAWN_FAILURES, "no --failures beside it: its file says when nodes are down")
@@ -54,11 +59,22 @@ def check_options(options: Scenario) -> None:
     if options.checkpoint == "none":
         _refuse(OF_CHECKPOINTS, "--checkpoint young-daly beside it")
     with given_by("--failure-model"):
-        failure_model(options.model)
+        law_named(options.model)
     for name in ("mtbf", "downtime"):
         seconds = getattr(options, name)
         if seconds is not None and seconds < SHORTEST_S:
             raise InputError(f"is {seconds:g} s", _spelt(name), "a microsecond or longer")
+    with given_by("--failure-model"):
+        law_of(options)
+
+
+def _check_beside_law(options: Scenario, law: Law) -> None:
+    """What a law says itself is not said beside it."""
+    _refuse(("failures", *OF_SHORT_LAWS), "no --law beside it")
+    if not law.drawn:
+        _refuse(["horizon"], "a law that failures are drawn from")
+    if hasattr(law, "mtbf_s") or options.checkpoint == "none":
+        _refuse(["mtbf"], "no --law beside it, or one without it and --checkpoint young-daly")
 
 
 def _refuse(names: Sequence[str], expected: str) -> None:
@@ -78,10 +94,14 @@ def tell_of_input(workload: Workload, options: Scenario, n_nodes: int) -> None:
     """What is to be known before a run: what the importer did, and what failures will or won't."""
     for note in workload.notes:
         tell(f"rebat: note: {note}")
-    if options.failures is not None:
-        _tell_of_events(options.failures)
-    elif options.mtbf is not None:
-        _tell_of_overload(workload, n_nodes, options.mtbf)
+    from rebat.campaign.scenario import law_of, mtbf_of
+    from rebat.models.failures.trace import Trace
+
+    law, mtbf_s = law_of(options), mtbf_of(options)
+    if isinstance(law, Trace):
+        _tell_of_events(Path(law.file))
+    elif law is not None and mtbf_s is not None:
+        _tell_of_overload(workload, n_nodes, mtbf_s)
 
 
 def _tell_of_events(file: Path) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from rebat.cli.scenario_options import LawCommand, law_options
 from rebat.cli.types import DURATION, FILE, NODES, SEED
+from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 
@@ -16,29 +18,33 @@ def failures() -> None:
     """Generate and describe node failures (Batsim's --events files)."""
 
 
-@failures.command()
+@failures.command(cls=LawCommand)
 @click.option("--nodes", type=NODES, required=True, help="Nodes of the machine.")  # fmt: skip
-@click.option("--mtbf", type=DURATION, required=True, help="Mean time between failures of the whole machine.")  # fmt: skip
-@click.option("--downtime", type=DURATION, required=True, help="How long a failed node stays down.")  # fmt: skip
+@law_options
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Last date.")  # fmt: skip
-@click.option("--model", default="authors", show_default=True, help="authors: exactly the node-stealing paper's scenarios; poisson: the same law, drawn by numpy.")  # fmt: skip
 @click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
-def generate(
-    nodes: int, mtbf: float, downtime: float, seed: int, horizon: float, model: str, out: Path
-) -> None:
+def generate(nodes: int, out: Path, **options: Any) -> None:
     """Draw failures and write them for 'rebat run --failures' or Batsim's --events.
 
     \b
     Example, the paper's first scenario on Mira:
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
-    from rebat.models.failures import generate_events
+    from rebat.campaign.scenario import Scenario, law_of
+    from rebat.cli.effects import check_options
     from rebat.models.failures.events import write_events
+    from rebat.models.failures.law import generate_events
 
-    events = generate_events(model, mtbf, downtime, nodes, horizon_s=horizon, seed=seed)
+    asked = Scenario(**options)
+    check_options(asked)
+    law = law_of(asked)
+    if law is None or not law.drawn:
+        raise InputError("nothing to draw", expected="--law, or --mtbf")
+    events = generate_events(law, nodes, horizon_s=options["horizon"], seed=asked.seed)
     write_events(events, out)
-    click.echo(f"{out}: {len(events) // 2} failures in {format_duration(horizon)}")
+    count = sum(not event.available for event in events)
+    click.echo(f"{out}: {count} failures in {format_duration(options['horizon'])}")
 
 
 @failures.command()

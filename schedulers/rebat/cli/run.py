@@ -11,30 +11,28 @@ import click
 import msgspec
 
 from rebat.campaign.comparing import run_each, write_comparison
-from rebat.campaign.scenario import Scenario, prepared
+from rebat.campaign.scenario import Scenario, law_of, prepared
 from rebat.campaign.single import Runnable, RunResult, simulate
 from rebat.cli.comparison_table import table_of
 from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
 from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
-from rebat.cli.scenario_options import preparation_options
+from rebat.cli.scenario_options import LawCommand, law_options, preparation_options
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
-from rebat.core.errors import InputError
 from rebat.core.files import atomic_folder
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.laws import name_of
 from rebat.policies.presets import schedulers
 
 
-@click.command()
+@click.command(cls=LawCommand)
 @click.argument("workload", type=FILE)
 @click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', FILE.py:CLASS, or NAME:AXIS=CHOICE,...; may be repeated: all see the same failures.")  # fmt: skip
-@click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events).")  # fmt: skip
-@click.option("--mtbf", type=DURATION, help="Draw failures with this mean time between failures of the whole machine (with --failures: only for the checkpoint period).")  # fmt: skip
-@click.option("--downtime", type=DURATION, default="1h", show_default=True, help="How long a failed node stays down.")  # fmt: skip
+@click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events); --mtbf is then for the checkpoint period only.")  # fmt: skip
+@law_options
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
-@click.option("--failure-model", "model", default="authors", show_default=True, help="authors (the paper's own scenarios) or poisson.")  # fmt: skip
 @click.option("--horizon", type=DURATION, help="Draw no failure after this date (default: as far as the simulation goes).")  # fmt: skip
 @preparation_options
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
@@ -98,22 +96,9 @@ def _measures(window: str, select: str) -> Measures:
 
 
 def machine_events(options: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
-    """The failures that the options ask for: a file's, drawn ones, or none."""
-    from rebat.models.failures import DrawnEvents
-    from rebat.models.failures.events import check_alternation, read_events
-
-    if options.failures is not None:
-        events = read_events(options.failures)
-        try:
-            check_alternation(events, n_nodes)
-        except InputError as error:
-            raise error.at(str(options.failures)) from None
-        return events
-    if options.mtbf is None:
-        return []
-    return DrawnEvents(
-        options.model, options.mtbf, options.downtime, n_nodes, options.horizon, options.seed
-    )
+    """The failures that the options ask for, if any."""
+    law = law_of(options)
+    return () if law is None else law.events(n_nodes, options.seed, options.horizon)
 
 
 def _run_one(
@@ -136,7 +121,10 @@ def _sha256(path: Path) -> str:
 
 
 def _plain(options: Scenario) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(options, failures=None))
-    if options.failures is not None:
-        values["failures"] = {"file": options.failures.name, "sha256": _sha256(options.failures)}
+    values = msgspec.structs.asdict(options)
+    law, file = values.pop("law"), values["failures"]
+    if law is not None:
+        values["law"] = {"name": name_of(law), **law.identity()}
+    if file is not None:
+        values["failures"] = {"file": file.name, "sha256": _sha256(file)}
     return values

@@ -1,15 +1,52 @@
-"""Options that several commands have: what is added to a workload before it runs."""
+"""Options that several commands have: how nodes fail, and what is added to a workload."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from rebat.cli.types import DURATION, FiniteRange
+from rebat.core.errors import InputError
+
+if TYPE_CHECKING:
+    from rebat.models.failures.law import Law
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+
+class LawType(click.ParamType["Law"]):
+    """A failure law from 'authors:mtbf=1h,downtime=1h'."""
+
+    name = "law"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Law:
+        from rebat.models.failures.laws import parse_law
+
+        try:
+            return parse_law(str(value))
+        except InputError as error:
+            raise error.at("--law") from None
+
+
+class LawCommand(click.Command):
+    """A command whose help ends with the failure laws."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from rebat.models.failures.laws import described
+
+        with formatter.section("Failure laws (--law)"):
+            for line in described().splitlines():
+                formatter.write(f"{'':>{formatter.current_indent}}{line}".rstrip() + "\n")
+
+
+_LAW = (
+    click.option("--law", type=LawType(), help="How nodes fail, as NAME:PARAMETER=VALUE,...; the laws are listed below."),
+    click.option("--mtbf", type=DURATION, help="Short for the MTBF of a law: mean time between failures of the whole machine."),
+    click.option("--downtime", type=DURATION, default="1h", show_default=True, help="With --mtbf: how long a failed node stays down."),
+    click.option("--model", "--failure-model", "model", default="authors", show_default=True, help="With --mtbf: the law's name."),
+)  # fmt: skip
 
 _PREPARATION = (
     click.option("--checkpoint", type=click.Choice(["none", "young-daly"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2)."),
@@ -21,8 +58,17 @@ _PREPARATION = (
 )  # fmt: skip
 
 
+def law_options(command: Command) -> Command:
+    """A failure law and its short form, as fields of `campaign.scenario.Scenario`."""
+    return _with(_LAW, command)
+
+
 def preparation_options(command: Command) -> Command:
     """Checkpoints and silent errors, as fields of `campaign.scenario.Scenario`."""
-    for option in reversed(_PREPARATION):
+    return _with(_PREPARATION, command)
+
+
+def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command

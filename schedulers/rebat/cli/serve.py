@@ -38,11 +38,11 @@ def serve(
     Checkpoints are read from the workload's profiles; where those have none, the options mtbf,
     checkpoint_cost and recovery_cost say how each job checkpoints. Ends when the simulation ends.
     """
-    from rebat.campaign.conversation import Conversation, session_for
     from rebat.policies.options import configure, parse_options
-    from rebat.transport.recording import Recorder
-    from rebat.transport.zmq_link import PeerGone
-    from rebat.transport.zmq_link import serve as serve_zmq
+    from rebat.wire.conversation import Conversation, session_for
+    from rebat.wire.recording import Recorder
+    from rebat.wire.zmq_link import PeerGone
+    from rebat.wire.zmq_link import serve as serve_zmq
 
     given = parse_options(options_json, "--options")
     configure(policy, given)  # say now what is wrong, not when Batsim is up

@@ -39,12 +39,13 @@ def simulate(
       pybatsim fillerSched
       rebat simulate -w workload.json -e out/run
     """
-    from rebat.campaign.remote import run_remote, write_batsim_files
+    from rebat.campaign.single import write_batsim_files
     from rebat.cli.progress import compiling_notice, simulation_bar
     from rebat.engine.engine import Engine
     from rebat.engine.options import EngineOptions
     from rebat.models.failures.events import EventFile, read_event_file
-    from rebat.transport.zmq_link import connect as connect_zmq
+    from rebat.wire.remote import run_remote
+    from rebat.wire.zmq_link import connect as connect_zmq
     from rebat.workloads.load import load_workload
 
     jobs = load_workload(workload)

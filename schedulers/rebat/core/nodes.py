@@ -40,10 +40,15 @@ class NodeSet:
 
     __slots__ = ("intervals", "size")
 
-    def __init__(self, intervals: Intervals) -> None:
-        """Take intervals that are canonical already; ``from_intervals`` makes others so."""
+    def __init__(self, intervals: Intervals, size: int | None = None) -> None:
+        """Take intervals that are canonical already; ``from_intervals`` makes others so.
+
+        ``size`` is the number of nodes, where it is known.
+        """
         self.intervals = intervals
-        self.size = int((intervals[:, 1] - intervals[:, 0]).sum()) + len(intervals)
+        if size is None:
+            size = int((intervals[:, 1] - intervals[:, 0]).sum()) + len(intervals)
+        self.size = size
 
     @classmethod
     def from_intervals(cls, pairs: Iterable[tuple[int, int]]) -> NodeSet:
@@ -56,7 +61,8 @@ class NodeSet:
                 merged[-1][1] = max(merged[-1][1], last)
             else:
                 merged.append([first, last])
-        return cls(np.array(merged, dtype=np.int64).reshape(-1, 2))
+        size = sum(last - first + 1 for first, last in merged)
+        return cls(np.array(merged, dtype=np.int64).reshape(-1, 2), size)
 
     @classmethod
     def of(cls, nodes: Iterable[int]) -> NodeSet:
@@ -98,7 +104,7 @@ class NodeSet:
         return hash(self.intervals.tobytes())
 
     def __str__(self) -> str:
-        return " ".join(f"{a}-{b}" if a != b else f"{a}" for a, b in self.intervals.tolist())
+        return " ".join([f"{a}-{b}" if a != b else f"{a}" for a, b in self.intervals.tolist()])
 
     def __repr__(self) -> str:
         return f"NodeSet({str(self)!r})"

@@ -58,7 +58,7 @@ class Evidence:
         """Scenarios with failures, those together that differ in MTBF and downtime alone."""
         families: dict[Scenario, dict[Scenario, None]] = {}
         for name, _, scenario, *_ in self._cells:
-            if name == workload and scenario.mtbf_s is not None:
+            if name == workload and scenario.failure_model is not None:
                 families.setdefault(scenario.family, {})[scenario] = None
         return [
             sorted(family, key=lambda s: (s.mtbf_s, s.downtime_s)) for family in families.values()

@@ -20,7 +20,8 @@ USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 
 class Scenario(NamedTuple):
     """Failures, checkpoints, machine and measures of a run; None: no failures, no checkpoints, the
-    workload's own number of nodes. Times in seconds; ``checkpoint`` is a text."""
+    workload's own number of nodes. Times in seconds; ``checkpoint`` is a text, and so is ``law``:
+    the parameters of the failure model other than MTBF and downtime."""
 
     failure_model: str | None = None
     mtbf_s: float | None = None
@@ -30,6 +31,7 @@ class Scenario(NamedTuple):
     nodes: int | None = None
     window: str = AUTO
     select: str = AUTO
+    law: str | None = None
 
     @property
     def family(self) -> Scenario:
@@ -56,16 +58,17 @@ class Scenario(NamedTuple):
         return ", ".join(self._rest())
 
     def _failures(self) -> list[str]:
-        if self.mtbf_s is None or self.downtime_s is None:
+        if self.failure_model is None:
             return ["no failures"]
-        return [f"MTBF {exact(self.mtbf_s)}", f"downtime {exact(self.downtime_s)}"]
+        spans = (("MTBF", self.mtbf_s), ("downtime", self.downtime_s))
+        return [f"{name} {exact(span)}" for name, span in spans if span is not None]
 
     def _rest(self) -> list[str]:
         texts = [f"checkpoints: {self.checkpoint or 'none'}"]
         if self.checkpoint == USUAL_CHECKPOINTS:
             texts = ["Young/Daly checkpoints"]
         if self.failure_model not in (None, "authors"):
-            texts.append(f"failures {self.failure_model}")
+            texts.append(f"failures {self.failure_model}" + (f":{self.law}" if self.law else ""))
         if self.horizon_s not in USUAL_HORIZONS_S:
             texts.append(f"failures up to {exact(self.horizon_s)}")
         texts += [f"{self.nodes} nodes"] if self.nodes else []

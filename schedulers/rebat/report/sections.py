@@ -110,7 +110,7 @@ def _sweep(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Tab
             flow = evidence.mean(workload, policy, scenario, "flow_weighted_mean_s", "all")
             rows.append(
                 [
-                    f"{exact(scenario.mtbf_s)}, {exact(scenario.downtime_s)}",
+                    _spans(scenario),
                     policy,
                     percent(evidence.mean(workload, policy, scenario, "useful_utilisation")),
                     percent(evidence.mean(workload, policy, scenario, "platform_idle_share")),
@@ -124,6 +124,11 @@ def _sweep(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Tab
     ]  # fmt: skip
     title = f"{workload}: every MTBF and downtime ({family[0].family_label})"
     return Table("cf. Figures 9, 10, 11", title, columns, rows)
+
+
+def _spans(scenario: Scenario) -> str:
+    spans = (scenario.mtbf_s, scenario.downtime_s)
+    return ", ".join("" if span is None else exact(span) for span in spans)
 
 
 # ---- figures
@@ -251,7 +256,9 @@ def _over_mtbf(evidence: Evidence, workload: str, family: Sequence[Scenario]) ->
         for scenario in sorted(family, key=lambda one: (one.downtime_s, one.mtbf_s)):
             ratios = evidence.ratios(workload, "h111", scenario, metric, size_class)
             if ratios and scenario.mtbf_s is not None:
-                points = named.setdefault(f"downtime {exact(scenario.downtime_s)}", [])
+                downtime_s = scenario.downtime_s
+                name = "SFSJ" if downtime_s is None else f"downtime {exact(downtime_s)}"
+                points = named.setdefault(name, [])
                 points.append((scenario.mtbf_s / 3600, sum(ratios) / len(ratios)))
         if named:
             panels.append((label, named))

@@ -1,69 +1,75 @@
-"""The failure scenarios of the node-stealing paper, number for number.
-
-Source: Du et al., "Improving batch schedulers with node stealing for failed jobs", 2024,
-section 6.1, and the failure script of its public program: Python's own generator, one Poisson
-process for the whole platform, dates rounded to 0.01 s.
-"""
+"""The failure scenarios of the node-stealing paper, number for number."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 
 from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
+from rebat.models.failures.law import Law, Outage
 
 
-def authors_failures(
-    mtbf_s: float, downtime_s: float, n_nodes: int, horizon_s: float = 5e6, seed: int = 0
-) -> Iterator[tuple[float, int]]:
-    """Failures as the authors draw them.
+class Authors(Law, frozen=True):
+    """The scenarios of the node-stealing paper: one Poisson process for the whole machine.
+
+    Source: Du et al., "Improving batch schedulers with node stealing for failed jobs", 2024,
+    section 6.1, and the failure script of its public program: Python's own generator, dates
+    rounded to 0.01 s; the authors use the seeds 0 to 4.
 
     Parameters
     ----------
     mtbf_s : float
-        Mean time between failures of the whole platform, seconds.
+        Mean time between failures of the whole machine.
     downtime_s : float
-        How long a node stays down, seconds.
-    n_nodes : int
-        Size of the platform.
-    horizon_s : float
-        Failures are drawn until one lies at or beyond this date; that last one counts. The authors
-        use 5,000,000 s.
-    seed : int
-        The authors use 0 to 4.
-
-    Yields
-    ------
-    t_s : float
-        Date of the failure, seconds; the node is up again at ``t_s + downtime_s``.
-    node : int
-        A node that was up.
-
-    Raises
-    ------
-    InputError
-        When a failure comes while every node is down: the authors' program would hang.
+        How long a failed node stays down.
 
     Examples
     --------
-    >>> t_s, node = next(authors_failures(3600, 3600, 49152))
-    >>> round(t_s, 2), node
-    (6698.19, 27562)
+    >>> first = next(Authors(mtbf_s=3600, downtime_s=3600).outages(n_nodes=49152, seed=0))
+    >>> first.down_us / 1e6, str(first.nodes)
+    (6698.19, '27562')
     """
-    rng = random.Random(seed)
-    nodes = range(n_nodes)
-    up_again_s: dict[int, float] = {}
-    t_s = 0.0
-    while t_s < horizon_s:
-        t_s += round(rng.expovariate(1 / mtbf_s), 2)
-        up_again_s = {node: up_s for node, up_s in up_again_s.items() if up_s > t_s}
-        if len(up_again_s) == n_nodes:
-            raise InputError(f"at {t_s:.2f} s all {n_nodes} nodes are down", expected=_HINT)
-        node = rng.choice(nodes)
-        while node in up_again_s:
+
+    mtbf_s: float
+    downtime_s: float = 3600.0
+
+    def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
+        """Failures as the authors draw them.
+
+        Raises
+        ------
+        InputError
+            When a failure comes while every node is down: the authors' program would hang.
+        """
+        rng = random.Random(seed)
+        nodes = range(n_nodes)
+        up_again_s: dict[int, float] = {}
+        t_s = 0.0
+        while True:
+            t_s += round(rng.expovariate(1 / self.mtbf_s), 2)
+            up_again_s = {node: up_s for node, up_s in up_again_s.items() if up_s > t_s}
+            if len(up_again_s) == n_nodes:
+                raise InputError(f"at {t_s:.2f} s all {n_nodes} nodes are down", expected=_HINT)
             node = rng.choice(nodes)
-        up_again_s[node] = t_s + downtime_s
-        yield t_s, node
+            while node in up_again_s:
+                node = rng.choice(nodes)
+            up_again_s[node] = t_s + self.downtime_s
+            at_us = to_us(t_s)
+            yield Outage(at_us, at_us + to_us(self.downtime_s), NodeSet.of([node]))
+
+    def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
+        """Also the first one at or beyond it: the authors draw until there is one (at 5e6 s)."""
+        for outage in outages:
+            yield outage
+            if outage.down_us >= to_us(horizon_s):
+                return
+
+    def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
+        """Memoryless: each failure takes any of the nodes that are up."""
+        return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 
 _HINT = "a downtime that is short beside the MTBF times the number of nodes"

@@ -230,7 +230,7 @@ def describe_events(
     check_alternation(events, n_nodes)
     end_us = events[-1].at_us if events else 0
     low, high = (to_us(window_s[0]), to_us(window_s[1])) if window_s else (0, end_us)
-    intervals = _down_intervals(events)
+    intervals = down_intervals(events)
     last = high - 1 if window_s else high  # half open, but the default holds the last event
     hits = [(node, a, b) for node, a, b in intervals if low <= a <= last]
     repaired = [b - a for _, a, b in hits if b is not None]
@@ -249,7 +249,7 @@ def describe_events(
     }
 
 
-def _down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
+def down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
     """(node, from, to) of every failure, ``to`` None when the node never comes back."""
     since: dict[int, int] = {}
     closed: list[tuple[int, int, int | None]] = []

@@ -1,0 +1,138 @@
+"""What a failure law is, and the machine events that follow from one."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US, MAX_SECONDS, to_us
+from rebat.models.failures.events import MachineEvent
+
+
+class Outage(NamedTuple):
+    """Nodes that fail together at a date, and are back together at a later one (or never)."""
+
+    down_us: int
+    up_us: int
+    nodes: NodeSet
+
+
+class Law(msgspec.Struct, frozen=True):
+    """How nodes fail. The fields are the law's own parameters; seconds end in ``_s``.
+
+    A law is a module with such a class, and a row in `laws.LAWS`. Its docstring says where it comes
+    from and what each parameter means: the command line shows it.
+    """
+
+    drawn: ClassVar[bool] = True
+    """Whether seeds and horizons mean anything to it."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if name.endswith("_s"):
+                check_span(getattr(self, name), name.removesuffix("_s"))
+
+    def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
+        """Outages of nodes that are up, by the date of failure, drawn as they are asked for."""
+        raise NotImplementedError
+
+    def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
+        """The probability that one node, up for ``uptime_s``, stays up for ``duration_s`` more."""
+        raise NotImplementedError
+
+    def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
+        """The outages that count when failures stop at a date: those before it."""
+        horizon_us = to_us(horizon_s)
+        return itertools.takewhile(lambda outage: outage.down_us < horizon_us, outages)
+
+    def events(
+        self, n_nodes: int, seed: int = 0, horizon_s: float | None = None
+    ) -> Iterable[MachineEvent]:
+        """Failures and repairs on a machine; without a horizon they never end.
+
+        Raises
+        ------
+        InputError
+            For numbers out of range.
+        """
+        return DrawnEvents(self, n_nodes, seed, horizon_s)
+
+    def identity(self) -> dict[str, Any]:
+        """All that determines what is drawn, the seed apart, as plain JSON values."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+    def label(self) -> str | None:
+        """The parameters other than MTBF and downtime, as the command line takes them, if any."""
+        texts = []
+        for name in self.__struct_fields__:
+            if name.endswith("_s") and name not in ("mtbf_s", "downtime_s"):
+                texts.append(f"{name.removesuffix('_s')}={getattr(self, name):.12g}s")
+            elif not name.endswith("_s"):
+                texts.append(f"{name}={getattr(self, name)}")
+        return ",".join(texts) or None
+
+
+class DrawnEvents(msgspec.Struct, frozen=True):
+    """The failures of a law and their repairs, drawn as far as they are looked at.
+
+    Every look begins anew and sees the same.
+    """
+
+    law: Law
+    n_nodes: int
+    seed: int = 0
+    horizon_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.horizon_s is not None:
+            check_span(self.horizon_s, "horizon")
+        for name, number, least in (("number of nodes", self.n_nodes, 1), ("seed", self.seed, 0)):
+            if number < least:
+                raise InputError(f"{name} is {number}", expected=f"at least {least}")
+
+    def __iter__(self) -> Iterator[MachineEvent]:
+        outages = self.law.outages(self.n_nodes, self.seed)
+        if self.horizon_s is not None:
+            outages = self.law.until(outages, self.horizon_s)
+        return events_of(outages)
+
+
+def check_span(seconds: float, name: str) -> None:
+    """Refuse a duration that cannot be counted in microseconds, or never ends."""
+    if not (math.isfinite(seconds) and 1e-6 <= seconds <= MAX_SECONDS):
+        raise InputError(f"is {seconds:g} s", name, f"1e-06 to {MAX_SECONDS:.0e} s")
+
+
+def generate_events(
+    law: Law, n_nodes: int, *, horizon_s: float = 5e6, seed: int = 0
+) -> list[MachineEvent]:
+    """The failures of a law up to a horizon and their repairs, for a file."""
+    return list(law.events(n_nodes, seed, horizon_s))
+
+
+def events_of(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
+    """Two events per outage, by date; at one date repairs come before failures."""
+    repairs: list[tuple[int, int, NodeSet]] = []
+    for number, outage in enumerate(outages):
+        yield from _repaired(repairs, outage.down_us)
+        yield MachineEvent(outage.down_us, False, outage.nodes)
+        if outage.up_us < FOREVER_US:
+            heapq.heappush(repairs, (outage.up_us, number, outage.nodes))
+    yield from _repaired(repairs, None)
+
+
+def _repaired(
+    repairs: list[tuple[int, int, NodeSet]], until_us: int | None
+) -> Iterator[MachineEvent]:
+    """Take the repairs up to a date from the heap; at one date in the order of the failures."""
+    while repairs and (until_us is None or repairs[0][0] <= until_us):
+        at_us, _, nodes = heapq.heappop(repairs)
+        yield MachineEvent(at_us, True, nodes)

@@ -1,0 +1,64 @@
+"""Failures that were recorded: Batsim's own event files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+from rebat.models.failures.events import (
+    MachineEvent,
+    check_alternation,
+    down_intervals,
+    read_events,
+)
+from rebat.models.failures.law import Law, Outage
+
+
+class Trace(Law, frozen=True):
+    """The failures of an event file (Batsim's --events), all of them, whatever the seed.
+
+    Parameters
+    ----------
+    file : str
+        The file, plain or .gz.
+    """
+
+    drawn: ClassVar[bool] = False
+
+    file: str
+
+    def events(
+        self, n_nodes: int, seed: int = 0, horizon_s: float | None = None
+    ) -> Iterable[MachineEvent]:
+        """What the file says, as a list: simulations go on to its end."""
+        if horizon_s is not None:
+            raise InputError("a horizon has no effect", self.file, "all that is recorded")
+        events = read_events(Path(self.file))
+        try:
+            check_alternation(events, n_nodes)
+        except InputError as error:
+            raise error.at(self.file) from None
+        return events
+
+    def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
+        """The same node by node; one that is never repaired is down for ever."""
+        found = down_intervals(list(self.events(n_nodes)))
+        for node, down_us, up_us in sorted(found, key=lambda interval: interval[1]):
+            yield Outage(down_us, FOREVER_US if up_us is None else up_us, NodeSet.of([node]))
+
+    def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
+        """A record is no law."""
+        expected = "a law that failures are drawn from"
+        raise InputError("recorded failures have no probability", self.file, expected)
+
+    def identity(self) -> dict[str, Any]:
+        """The content counts, the name does not."""
+        try:
+            return {"sha256": hashlib.sha256(Path(self.file).read_bytes()).hexdigest()}
+        except OSError as error:
+            raise InputError(f"cannot read the file: {error.strerror}", self.file) from None

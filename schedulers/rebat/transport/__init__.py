@@ -1,1 +1,0 @@
-"""Bytes over ZeroMQ, and recordings of conversations: thin loops without any knowledge of jobs."""

@@ -1,0 +1,1 @@
+"""Everything between bytes and a session: the codec, the links, recordings, the conversation."""

@@ -1,0 +1,246 @@
+"""Batsim 4's JSON messages (as observed with 4.2.1), both sides of the wire.
+
+Unknown event types and fields never fail a decoding: they are kept as ``Notified``. What cannot be
+understood at all is an InputError that says which event and which field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from rebat.core import decisions as d
+from rebat.core import events as e
+from rebat.core.errors import InputError, short
+from rebat.core.jobs import batsim_number
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_s
+from rebat.wire.declared import (
+    NOTIFY,
+    Constant,
+    Data,
+    Field,
+    Row,
+    Table,
+    date,
+    date_us,
+    lenient,
+    nodes,
+    table,
+    text,
+    texts,
+)
+
+MAX_NODES = 100_000_000
+"""A machine said to be larger than this is taken for a mistake."""
+
+
+# ---- simulator to scheduler
+
+
+def _node_count(data: Data, key: str) -> int:
+    count = data.get(key, data.get("nb_resources"))
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_NODES:
+        expected = f"a whole number, 1 to {MAX_NODES:,}"
+        raise InputError(f"{key} is {short(count)}", expected=expected)
+    return count
+
+
+def _profiles(data: Data, key: str) -> dict[str, dict[str, dict[str, Any]]]:
+    value = data.get(key)
+    if not isinstance(value, dict):
+        return {}
+    for workload, profiles in value.items():
+        if not isinstance(profiles, dict) or not all(
+            isinstance(p, dict) for p in profiles.values()
+        ):
+            raise InputError(f"profiles of workload {workload!r} are not objects")
+    return value
+
+
+class _OtherNotice(Row[e.Notified]):
+    """Any other notification, kept whole: its data say its type again."""
+
+    def decode(self, at_us: int, data: Data) -> e.Notified:
+        return e.Notified(at_us=at_us, kind=text(data, "type"), data=data)
+
+    def encode(self, item: e.Notified) -> Data:
+        return {"type": item.kind, **item.data}
+
+
+_JOB_ID = Field("job_id", "job_id", text)
+_JOB = Field("job", "job", table)
+_JOB_IDS = Field("job_ids", "job_ids", texts)
+_ALLOC = Field("alloc", "nodes", nodes)
+_RESOURCES = Field("resources", "nodes", nodes)
+
+EVENTS: Table[e.Event] = Table(
+    Row(
+        "SIMULATION_BEGINS",
+        e.SimulationBegan,
+        Field("nb_resources", "n_nodes"),
+        Field("nb_compute_resources", "n_nodes", _node_count),
+        Constant("nb_storage_resources", 0),
+        Constant("allow_compute_sharing", False),
+        Constant("allow_storage_sharing", True),
+        Field("config", "config", lenient(dict, dict)),
+        Field("compute_resources", "resources", lenient(list, list)),
+        Constant("storage_resources", []),
+        Field("workloads", "workloads", lenient(dict, dict)),
+        Field("profiles", "profiles", _profiles),
+    ),
+    Row(
+        "JOB_SUBMITTED",
+        e.JobSubmitted,
+        _JOB_ID,
+        _JOB,
+        Field("profile", "profile", lenient(dict, lambda: None), optional=True),
+    ),
+    Row(
+        "JOB_COMPLETED",
+        e.JobCompleted,
+        _JOB_ID,
+        Field("job_state", "state", text),
+        Field("return_code", "return_code", lenient(int, int)),
+        _ALLOC,
+    ),
+    Row(
+        "JOB_KILLED",
+        e.JobsKilled,
+        _JOB_IDS,
+        Field("job_progress", "progress", lenient(dict, dict)),
+    ),
+    Row(NOTIFY, e.NodesFailed, _RESOURCES, notice="event_machine_unavailable"),
+    Row(NOTIFY, e.NodesRejuvenated, _RESOURCES, notice="event_machine_available"),
+    Row(NOTIFY, e.NoMoreStaticJobs, notice="no_more_static_job_to_submit"),
+    Row(NOTIFY, e.NoMoreExternalEvents, notice="no_more_external_event_to_occur"),
+    _OtherNotice(NOTIFY, e.Notified),
+    Row("REQUESTED_CALL", e.CallRequested),
+    Row("SIMULATION_ENDS", e.SimulationEnded),
+)
+"""What the simulator says; types that are not here are kept as `Notified`."""
+
+
+def decode_message(data: bytes) -> e.Message:
+    """Bytes of the simulator to a message; InputError for what is none."""
+    now, raw = _opened(data)
+    events = []
+    for position, event in enumerate(raw):
+        try:
+            at = min(date_us(event.timestamp, "timestamp"), now)
+            events.append(_event(at, event))
+        except InputError as error:
+            raise error.at(_place(position, event)) from None
+    return e.Message(now, tuple(events))
+
+
+def _event(at: int, raw: _Raw) -> e.Event:
+    if raw.type not in EVENTS.types:
+        kept = raw.data if isinstance(raw.data, dict) else {"data": raw.data}
+        return e.Notified(at_us=at, kind=raw.type, data=kept)
+    return EVENTS.decode(raw.type, at, raw.data)
+
+
+def encode_message(message: e.Message) -> bytes:
+    """A message as Batsim would send it."""
+    return _enclosed(message.now_us, message.events, EVENTS)
+
+
+# ---- scheduler to simulator
+
+
+def _plain(metadata: str) -> str:
+    """Batsim takes no double quotes there."""
+    return metadata.replace('"', "'")
+
+
+DECISIONS: Table[d.Decision] = Table(
+    Row("EXECUTE_JOB", d.ExecuteJob, _JOB_ID, _ALLOC),
+    Row("REJECT_JOB", d.RejectJob, _JOB_ID),
+    Row("KILL_JOB", d.KillJobs, _JOB_IDS),
+    Row("CALL_ME_LATER", d.CallMeLater, Field("timestamp", "when_us", date, batsim_number)),
+    Row(
+        "REGISTER_PROFILE",
+        d.RegisterProfile,
+        Field("workload_name", "workload", text),
+        Field("profile_name", "name", text),
+        Field("profile", "profile", table),
+    ),
+    Row("REGISTER_JOB", d.RegisterJob, _JOB_ID, _JOB),
+    Row(NOTIFY, d.FinishRegistration, notice="registration_finished"),
+    Row(NOTIFY, d.ContinueRegistration, notice="continue_registration"),
+    Row("SET_JOB_METADATA", d.SetMetadata, _JOB_ID, Field("metadata", "metadata", text, _plain)),
+)
+"""What a scheduler says; Batsim dies of anything else."""
+
+
+def decode_reply(data: bytes) -> d.Reply:
+    """Bytes of a scheduler to a reply; InputError for what Batsim would abort on."""
+    now, raw = _opened(data)
+    decisions = []
+    for position, event in enumerate(raw):
+        try:
+            decisions.append(_decision(now, event))
+        except InputError as error:
+            raise error.at(_place(position, event)) from None
+    return d.Reply(now, tuple(decisions))
+
+
+def _decision(now: int, raw: _Raw) -> d.Decision:
+    if raw.type not in DECISIONS.types:
+        raise InputError("unknown type", expected=", ".join(DECISIONS.types))
+    at = date_us(raw.timestamp, "timestamp")
+    if at > now:
+        raise InputError(f"timestamp {raw.timestamp} is later than now {to_s(now)}")
+    return DECISIONS.decode(raw.type, at, raw.data)
+
+
+def encode_reply(reply: d.Reply) -> bytes:
+    """A reply as Batsim expects it; decisions are in ascending order of date already."""
+    return _enclosed(reply.now_us, reply.decisions, DECISIONS)
+
+
+# ---- the envelope, the same both ways
+
+
+class _Raw(msgspec.Struct):
+    timestamp: float
+    type: str
+    data: Any
+
+
+class _Envelope(msgspec.Struct):
+    now: float
+    events: list[_Raw]
+
+
+def _nodes_as_text(value: Any) -> str:
+    if isinstance(value, NodeSet):
+        return str(value)
+    raise NotImplementedError(f"no JSON for {type(value).__name__}")
+
+
+_decoder = msgspec.json.Decoder(_Envelope)
+_encoder = msgspec.json.Encoder(enc_hook=_nodes_as_text)
+
+
+def _opened(data: bytes) -> tuple[int, list[_Raw]]:
+    try:
+        envelope = _decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not a Batsim message: {error}") from None
+    return date_us(envelope.now, "now"), envelope.events
+
+
+def _enclosed(now_us: int, items: Sequence[Any], rows: Table[Any]) -> bytes:
+    events = []
+    for item in items:
+        row = rows.by_class[type(item)]
+        events.append(_Raw(to_s(item.at_us), row.type, row.encode(item)))
+    return _encoder.encode(_Envelope(to_s(now_us), events))
+
+
+def _place(position: int, event: _Raw) -> str:
+    return f"event {position} ({event.type[:40]})"

@@ -1,0 +1,104 @@
+"""A session as bytes in, bytes out; and its replay from a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.events import Message, SimulationBegan
+from rebat.core.units import to_s
+from rebat.policies.options import configure
+from rebat.session.session import Session
+from rebat.wire import batsim4
+from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
+
+
+class Conversation:
+    """The scheduler's side of a Batsim 4 conversation.
+
+    The session is made when the simulation begins, since Batsim's ``--sched-cfg`` may say how.
+    Every failure of the peer is an InputError that says which message it was.
+
+    Parameters
+    ----------
+    configure : callable
+        Makes the session from Batsim's scheduler configuration (a text, mostly empty).
+    """
+
+    def __init__(self, configure: Callable[[str], Session]) -> None:
+        self._configure = configure
+        self.session: Session | None = None
+        self.messages = 0
+
+    def answer(self, data: bytes) -> bytes:
+        """One message's bytes to the reply's."""
+        self.messages += 1
+        try:
+            message = batsim4.decode_message(data)
+            if self.session is None:
+                self.session = self._begin(message)
+            return batsim4.encode_reply(self.session.handle(message))
+        except InputError as error:
+            raise error.at(f"message {self.messages} of the peer") from None
+
+    def _begin(self, message: Message) -> Session:
+        first = message.events[0] if message.events else None
+        if not isinstance(first, SimulationBegan):
+            raise InputError("the simulation has not begun", expected="SIMULATION_BEGINS")
+        config = first.config.get("sched-config")
+        return self._configure(config if isinstance(config, str) else "")
+
+    def finished(self) -> bool:
+        """Whether SIMULATION_ENDS was answered."""
+        return self.session is not None and self.session.ended
+
+    def standing(self) -> str:
+        """Where the simulation stands, for whoever must be told that the peer is gone."""
+        session = self.session
+        if session is None:
+            return "the simulation had not begun"
+        waiting, running = len(session.queue), len(session.running)
+        text = (
+            f"the simulation had not ended: at {to_s(session.now_us):.6f} s {running} jobs run and "
+            f"{waiting} wait"
+        )
+        if session.ledger.refusals:
+            text += f", {len(session.ledger.refusals)} proposals were refused"
+        stuck = not running and not (session.statics_over and not waiting)
+        return text + (" (Batsim deadlocked, or was killed)" if stuck else " (it was killed?)")
+
+
+def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -> Session:
+    """A session for a scheduler by name with JSON options."""
+    configured = configure(policy, options)
+    settings = msgspec.structs.replace(configured.session, strict=strict)
+    return Session(configured.make(), settings)
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A recorded message that a session answers otherwise; texts are the replies' bytes."""
+
+    seq: int
+    recorded: str
+    ours: str
+
+
+def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Difference]:
+    """Feed a recorded simulator's messages to a session; gives where its answers differ.
+
+    Replies are compared as decisions, not as bytes: order of fields, number formats and fields
+    that mean nothing (mappings of delay jobs) do not count.
+    """
+    conversation = Conversation(configure)
+    ours = b""
+    for line in read_recording(path):
+        if line.dir == TO_SCHEDULER:
+            ours = conversation.answer(line.raw.encode())
+        elif line.dir == TO_SIMULATOR:
+            recorded = batsim4.decode_reply(line.raw.encode())
+            if recorded != batsim4.decode_reply(ours):
+                yield Difference(line.seq, line.raw, ours.decode())
