@@ -11,6 +11,7 @@ import pytest
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.kernels import resilient
+from rebat.models import harmonic
 from rebat.models import silent_errors as model
 
 
@@ -123,7 +124,7 @@ def test_synthetic_jobs_are_the_papers():
 @pytest.mark.parametrize("n_procs", [1, 2, 10, 40])
 def test_shelves_are_a_harmonic_number_from_the_optimum(name, n_procs):
     """Proposition 3: P H_P against P, which greedy reaches."""
-    case = model.harmonic_instance(n_procs)
+    case = harmonic.harmonic_instance(n_procs)
     arguments = (case.times, case.sizes, np.arange(n_procs), case.failures)
     (shelf,) = resilient.makespans(name, *arguments, n_procs=n_procs).tolist()
     (greedy,) = resilient.makespans("R-LIST-0", *arguments, n_procs=n_procs).tolist()
@@ -133,32 +134,32 @@ def test_shelves_are_a_harmonic_number_from_the_optimum(name, n_procs):
 
 def test_harmonic_instances_have_a_largest_size():
     with pytest.raises(InputError, match="1 to 40"):
-        model.harmonic_instance(41)
+        harmonic.harmonic_instance(41)
 
 
 def test_the_open_questions_ratios():
     """Section 4.3, P = 10: 1.00005 and 1.07, with times of 100 P / j."""
     for rate, ratio, digits in [(1e-7, 1.00005, 5), (1e-3, 1.07, 2)]:
-        shelves, best = model.expected_harmonic_makespans(10, rate, time_scale=100)
+        shelves, best = harmonic.expected_harmonic_makespans(10, rate, time_scale=100)
         assert round(shelves / best, digits) == ratio
 
 
 def test_expected_harmonic_makespans_are_those_of_simulated_shelves():
-    case, rate = model.harmonic_instance(10), 0.05
+    case, rate = harmonic.harmonic_instance(10), 0.05
     failures = model.draw_failures(case.times, case.sizes, rate / case.unit, range(20_000), seed=11)
     shelf = resilient.makespans(
         "R-SHELF-NB", case.times, case.sizes, np.arange(10), failures, n_procs=10
     )
     best = model.longest_chain(case.times, failures)
-    expected = model.expected_harmonic_makespans(10, rate)
+    expected = harmonic.expected_harmonic_makespans(10, rate)
     assert shelf.mean() / case.unit == pytest.approx(expected[0], rel=0.02)
     assert best.mean() / case.unit == pytest.approx(expected[1], rel=0.02)
 
 
 def test_expected_harmonic_makespans_without_errors_and_with_too_many():
-    assert model.expected_harmonic_makespans(10, 0) == (10, 10)
+    assert harmonic.expected_harmonic_makespans(10, 0) == (10, 10)
     with pytest.raises(InputError, match="further from 1"):
-        model.expected_harmonic_makespans(10, 1e3)
+        harmonic.expected_harmonic_makespans(10, 1e3)
 
 
 class TestInAWorkload:

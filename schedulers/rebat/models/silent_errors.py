@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -39,9 +39,6 @@ MOST_FAILURES = 1e9
 
 ERRORS_FIELD = "silent_errors"
 """The profile field with the number of attempts that will end with an error."""
-
-EXACT_UNIPROCESSORS = 40
-"""Largest P whose instance of Proposition 3 has integer times that add up to less than 2**60."""
 
 
 def areas(times: ArrayLike, sizes: ArrayLike) -> Floats:
@@ -275,82 +272,6 @@ def _new_name(wanted: str, taken: Container[str]) -> str:
     while wanted in taken:
         wanted += "'"
     return wanted
-
-
-class HarmonicInstance(NamedTuple):
-    """Proposition 3's instance: P uniprocessor jobs, ``t_j = P / j``, ``f_j = j - 1``.
-
-    Attributes
-    ----------
-    times : int array, shape (P,)
-        ``unit * P / j``, exactly.
-    sizes, failures : int array, shape (P,)
-    n_procs : int
-    unit : int
-        The integer time that stands for 1.
-    """
-
-    times: Ints
-    sizes: Ints
-    failures: Ints
-    n_procs: int
-    unit: int
-
-
-def harmonic_instance(n_procs: int) -> HarmonicInstance:
-    """The instance on which every shelf algorithm is ``sum 1/j`` from the optimum.
-
-    Times are multiplied by ``lcm(1..P) / P`` to become integers: the optimum ``t_1`` is the lcm.
-
-    Raises
-    ------
-    InputError
-        For P below 1 or above `EXACT_UNIPROCESSORS`.
-    """
-    if not 1 <= n_procs <= EXACT_UNIPROCESSORS:
-        raise InputError(f"{n_procs} processors", expected=f"1 to {EXACT_UNIPROCESSORS}")
-    whole = math.lcm(*range(1, n_procs + 1))
-    order = np.arange(1, n_procs + 1)
-    return HarmonicInstance(
-        whole // order, np.ones(n_procs, np.int64), order - 1, n_procs, whole // n_procs
-    )
-
-
-def expected_harmonic_makespans(
-    n_procs: int, rate: float, time_scale: float = 1.0
-) -> tuple[float, float]:
-    """Expected makespans of R-SHELF and of the optimum on Proposition 3's jobs (Section 4.3).
-
-    The open question's example: failures at the given rate instead of the f_j of the proposition,
-    and times ``time_scale * P / j``. The paper's ratios for P = 10, 1.00005 at lambda = 1e-7 and
-    1.07 at 1e-3, are those of a `time_scale` of 100 (1.000055 and 1.066), which it does not state.
-
-    No simulation is needed: shelf k is as high as the longest job that failed k times, and the
-    optimum lets each job run alone on a processor:
-
-    - E[shelves] = sum over k >= 0 and j of ``t_j q_j^k prod_{i<j} (1 - q_i^k)``,
-    - E[optimum] = integral over x of ``1 - prod_j (1 - q_j^floor(x / t_j))``.
-
-    Returns
-    -------
-    tuple of float
-        In the unit of `time_scale`; their quotient is the paper's expected makespan ratio.
-    """
-    times = time_scale * n_procs / np.arange(1, n_procs + 1)
-    q = error_probabilities(times, np.ones(n_procs), rate)
-    worst = float(q.max())
-    # Terms shrink at least as fast as worst**k: stop once they are beyond double precision.
-    most = 1 if worst == 0 else math.ceil(60 / max(-math.log(worst), 1e-9)) + 1
-    if most > 10**5:
-        raise InputError(f"rate {rate}", expected="failure probabilities further from 1")
-    failed = q[None, :] ** np.arange(most)[:, None]  # [k, j]: probability of k failures or more
-    none_before = np.cumprod(np.hstack([np.ones((most, 1)), 1 - failed[:, :-1]]), axis=1)
-    shelves = float((times * failed * none_before).sum())
-    ends = np.unique(np.outer(np.arange(1, most + 1), times))
-    ends = np.concatenate([[0.0], ends[ends <= times[0] * most]])
-    middle = (ends[:-1] + ends[1:]) / 2  # floor(x / t_j) is constant between two ends
-    late = 1 - np.prod(1 - q ** np.floor(middle[:, None] / times), axis=1)
-    return shelves, float((late * np.diff(ends)).sum())
 
 
 def _table(failures: ArrayLike) -> Ints:
