@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import zmq
 
+from rebat.core.jobs import Job, Workload
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
@@ -111,6 +112,25 @@ def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:
         inputs, "easy-sfsj", tmp_path / "run", "--failures", str(inputs / "f.events")
     )
     assert (tmp_path / "sim_jobs.csv").read_bytes() == expected
+
+
+def test_an_instant_is_told_in_pieces_where_that_is_asked_for(tmp_path) -> None:
+    """Three jobs that end together: one message, or three; every job ends either way."""
+    profiles = {"d": {"type": "delay", "delay": 9}}
+    jobs = tuple(Job(name, 1, 5_000_000, 20_000_000, "d") for name in "abc")
+    write_workload(Workload("w", 4, jobs, profiles), tmp_path / "w.json")
+    told = {}
+    for options in ((), ("--split-instants",)):
+        port, record = free_port(), tmp_path / f"talk{len(options)}.jsonl"
+        serve = [*REBAT, "serve", "-p", "sfsj", "--endpoint", f"tcp://127.0.0.1:{port}"]
+        with process(*serve, "--record", str(record)) as server:
+            simulate(tmp_path, port, tmp_path / "sim", *DYNAMIC, *options)
+            server.communicate(timeout=30)
+        assert (tmp_path / "sim_jobs.csv").read_text().count("COMPLETED_SUCCESSFULLY") == 3
+        messages = [json.loads(line.raw) for line in read_recording(record) if "->s" in line.dir]
+        told[options] = [len(m["events"]) for m in messages if m["now"] == 14]
+    assert told[()][0] == 3
+    assert told["--split-instants",][:3] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("command", [["serve", "--endpoint"], ["simulate", "-w", "x.json", "-s"]])
