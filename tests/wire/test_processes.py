@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import json
 import os
@@ -184,6 +185,19 @@ def wait_for(record: Path, lines: int = 40) -> None:
             return
         time.sleep(0.005)
     raise AssertionError("the conversation did not get under way")
+
+
+def test_with_latency_a_decision_takes_effect_later(inputs, tmp_path) -> None:
+    port = free_port()
+    with process(*REBAT, "serve", "-p", "h212", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+        late = ("--latency", "20us", "--events", str(inputs / "f.events"))
+        simulate(inputs, port, tmp_path / "sim", *DYNAMIC, *late)
+        server.communicate(timeout=30)
+        assert server.returncode == 0
+    with (tmp_path / "sim_jobs.csv").open() as lines:
+        waits = [float(row["waiting_time"]) for row in csv.DictReader(lines)]
+    assert len(waits) >= 150
+    assert min(waits) == 0.00002
 
 
 def test_a_scheduler_killed_in_mid_conversation_ends_simulate(inputs, tmp_path) -> None:

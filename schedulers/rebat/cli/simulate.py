@@ -22,13 +22,14 @@ from rebat.cli.types import DURATION, FILE, NODES
 @click.option("--forward-profiles-on-submission", is_flag=True, help="Send each job's profile with it.")  # fmt: skip
 @click.option("--forward-unknown-events", is_flag=True, help="Send events of types that Batsim does not know to the scheduler.")  # fmt: skip
 @click.option("--split-instants", is_flag=True, help="Tell each thing that happens at one instant in a message of its own, as Batsim may on platforms with latency: a test of the scheduler.")  # fmt: skip
+@click.option("--latency", type=DURATION, help="Let decisions take effect so much later (whole microseconds), as on a platform with network latency: a test of the scheduler.")  # fmt: skip
 @click.option("--sched-cfg", default="", help="A text for the scheduler.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when the scheduler is silent for so long.")  # fmt: skip
 def simulate(
     workload: Path, platform: Path | None, nodes: int | None, events: Path | None, export: str,
     connect: str, enable_dynamic_jobs: bool, acknowledge_dynamic_jobs: bool,
     enable_profile_reuse: bool, forward_profiles_on_submission: bool,
-    forward_unknown_events: bool, split_instants: bool, sched_cfg: str, timeout: float,
+    forward_unknown_events: bool, split_instants: bool, latency: float | None, sched_cfg: str, timeout: float,
 ) -> None:  # fmt: skip
     """Stand in for Batsim: run any Batsim 4 scheduler on the embedded engine.
 
@@ -42,6 +43,7 @@ def simulate(
     """
     from rebat.campaign.single import write_batsim_files
     from rebat.cli.progress import compiling_notice, simulation_bar
+    from rebat.core.units import to_us
     from rebat.engine.engine import Engine
     from rebat.engine.options import EngineOptions
     from rebat.models.failures.events import EventFile, read_event_file
@@ -58,6 +60,7 @@ def simulate(
         forward_profiles=forward_profiles_on_submission,
         forward_unknown_events=forward_unknown_events,
         split_instants=split_instants,
+        latency_us=to_us(latency or 0),
         sched_config=sched_cfg,
         workload_path=str(workload),
         list_resources=True,
