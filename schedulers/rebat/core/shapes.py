@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError
+from rebat.core.tagged import tagged
 
 
 class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
@@ -40,7 +41,7 @@ class Malleable(msgspec.Struct, frozen=True, tag_field="kind", tag="malleable"):
 
 
 Shape = Rigid | Moldable | Malleable
-KINDS = ("rigid", "moldable", "malleable")
+KINDS: dict[str, type[Shape]] = {"rigid": Rigid, "moldable": Moldable, "malleable": Malleable}
 
 
 def shape_of(fields: Mapping[str, Any]) -> Shape:
@@ -57,22 +58,15 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
     given = fields.get("shape")
     if given is None:
         return Rigid()
-    kind = given.get("kind") if isinstance(given, dict) else given
-    if kind not in KINDS:
-        raise unknown_name("kind of shape", str(kind), KINDS)
-    try:
-        shape: Shape = msgspec.convert(given, Shape)
-    except msgspec.ValidationError as error:
-        raise InputError(f"shape: {error}", expected=_EXPECTED[kind]) from None
+    shape = tagged(given, "kind", KINDS, "shape")
     if not _possible(shape):
-        raise InputError(f"shape {given}", expected=_EXPECTED[kind])
+        raise InputError(f"shape {given}", expected=_EXPECTED[type(shape)])
     return shape
 
 
-_EXPECTED = {
-    "rigid": "no further fields",
-    "moldable": '"sizes": whole numbers, 1 or more',
-    "malleable": '"min" and "max": whole numbers, 1 <= min <= max',
+_EXPECTED: dict[type[Shape], str] = {
+    Moldable: '"sizes": whole numbers, 1 or more',
+    Malleable: '"min" and "max": whole numbers, 1 <= min <= max',
 }
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError
+from rebat.core.tagged import tagged
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
@@ -29,7 +30,7 @@ class Amdahl(msgspec.Struct, frozen=True, tag_field="model", tag="amdahl"):
 
 
 Speedup = Linear | Amdahl
-MODELS = {"linear": Linear, "amdahl": Amdahl}
+MODELS: dict[str, type[Speedup]] = {"linear": Linear, "amdahl": Amdahl}
 
 
 def speedup_of(profile: Mapping[str, Any]) -> Speedup:
@@ -43,13 +44,7 @@ def speedup_of(profile: Mapping[str, Any]) -> Speedup:
     given = profile.get("speedup")
     if given is None:
         return Linear()
-    model = given.get("model") if isinstance(given, dict) else given
-    if model not in MODELS:
-        raise unknown_name("speedup", str(model), MODELS)
-    try:
-        speedup: Speedup = msgspec.convert(given, Speedup)
-    except msgspec.ValidationError as error:
-        raise InputError(f"speedup: {error}") from None
+    speedup = tagged(given, "model", MODELS, "speedup")
     if isinstance(speedup, Amdahl) and not 0 <= speedup.serial <= 1:
         raise InputError(f"speedup: serial is {speedup.serial}", expected="0 to 1")
     return speedup
