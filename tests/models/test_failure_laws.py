@@ -11,6 +11,7 @@ import pytest
 
 from rebat.campaign.grid import expand, read_campaign
 from rebat.campaign.keys import keyed
+from rebat.campaign.worker import simulate_run
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
@@ -257,6 +258,8 @@ def test_a_campaign_takes_recorded_failures(tmp_path: Path) -> None:
     assert (results / "folders" / run_.key / "jobs.csv").read_bytes() == by_hand
     write_events(generate_events(Poisson(1800, 600), 128, horizon_s=2e5), tmp_path / "some.events")
     assert keyed(expand(read_campaign(file)))[0].key != run_.key
+    with pytest.raises(InputError, match="changed while the campaign ran"):
+        simulate_run(run_)
     (tmp_path / "some.events").rename(tmp_path / "other.events")
     with pytest.raises(InputError, match=r"some\.events"):
         keyed(expand(read_campaign(file)))
