@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from rebat.core.decisions import Reply
@@ -108,7 +109,7 @@ class Engine(Decisions):
     @staticmethod
     def _by_date(items: Iterable[Any], date: str) -> Iterator[list[Any]]:
         """What a source has to tell, each date's at once: it waits from one date to the next."""
-        return (list(same) for _, same in groupby(items, key=lambda item: getattr(item, date)))
+        return (list(same) for _, same in groupby(items, key=attrgetter(date)))
 
     def _await_submissions(self) -> bool:
         jobs = next(self._statics, None)

@@ -207,6 +207,17 @@ def any_before(start: Any, queued: int, date: int) -> bool:
 
 
 @kernel
+def due(start: Any, queued: int, now: int, out: Any) -> int:
+    """The positions of the jobs whose start has come go to ``out``, ascending; their number."""
+    found = 0
+    for i in range(queued):
+        if start[i] <= now:
+            out[found] = i
+            found += 1
+    return found
+
+
+@kernel
 def take_out(size: Any, duration: Any, start: Any, queued: int, out: Any, n_out: int) -> None:
     """Take the jobs at the first ``n_out`` positions of ``out``, ascending, out of the arrays."""
     found = 0

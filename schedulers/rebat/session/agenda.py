@@ -16,11 +16,11 @@ On a platform without network latency they take no time, and calls are exact fro
 
 
 class Agenda:
-    """What is to be done when, and which calls were asked for."""
+    """What is to be done when, and which calls were asked for; ``wakes`` are yet to come."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._wakes: list[Wake] = []
+        self.wakes: list[Wake] = []
         self._called: set[int] = set()
         self._lag_us: int | None = None
 
@@ -29,13 +29,15 @@ class Agenda:
         if wake.at_us <= self._board.now_us:
             self._board.refuse(f"wake {wake.tag!r}", "is not later than now")
             return
-        self._wakes.append(wake)
+        self.wakes.append(wake)
 
     def woken(self) -> list[str]:
         """The tags that are due, by date; they are told once."""
+        if not self.wakes:
+            return []
         now_us = self._board.now_us
-        due = sorted((w for w in self._wakes if w.at_us <= now_us), key=lambda wake: wake.at_us)
-        self._wakes = [wake for wake in self._wakes if wake.at_us > now_us]
+        due = sorted((w for w in self.wakes if w.at_us <= now_us), key=lambda wake: wake.at_us)
+        self.wakes = [wake for wake in self.wakes if wake.at_us > now_us]
         return [wake.tag for wake in due]
 
     def note_lag(self, sent_us: int) -> None:
@@ -52,7 +54,7 @@ class Agenda:
 
     def call_at_all(self, others_us: Iterable[int]) -> None:
         """Ask for the dates of wakes and these others, each once."""
-        dates = {*others_us, *(wake.at_us for wake in self._wakes)}
+        dates = {*others_us, *(wake.at_us for wake in self.wakes)}
         for at_us in sorted(dates - self._called):
             if at_us > self._board.now_us:
                 self.call_at(at_us)

@@ -158,7 +158,8 @@ class Session:
     def _ask_for_a_plan(self) -> None:
         board = self._board
         changes, board.changes = board.changes, Changes()
-        self._tell_nodes(changes)
+        if changes.failures or changes.repairs:
+            self._tell_nodes(changes)
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
         self._transactions.send_kills()

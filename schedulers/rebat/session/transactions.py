@@ -174,6 +174,8 @@ class Transactions:
     def carry_out_due(self) -> bool:
         """Stop what is due, end waits that are over; whether something is being killed for that."""
         board, jobs = self._board, self._jobs
+        if not (jobs.scheduled or jobs.waiting):
+            return False
         for attempt_id, scheduled in list(jobs.scheduled.items()):
             running = jobs.running.get(attempt_id)
             if running is None or attempt_id in jobs.stopping:
@@ -250,7 +252,7 @@ class Transactions:
 
     def complete_moves(self) -> None:
         """Let stopped jobs go on where they are to go, once all that leaves has left."""
-        if self._jobs.stopping:
+        if self._jobs.stopping or not self._jobs.moving:
             return
         for stopping in list(self._jobs.moving.values()):
             move = stopping.stop.then
@@ -307,7 +309,7 @@ class Transactions:
 
     def ask_to_be_called(self) -> None:
         """Ask Batsim for the dates that something waits for, when all is settled."""
-        if not self._jobs.stopping:
+        if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
             self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())
 
     _carry_out: ClassVar[dict[type[Any], Callable[..., None]]] = {

@@ -25,4 +25,4 @@ Chooser = Callable[[Mask, int, Machine], NodeSet | None]
 def lowest(free: Mask, n_nodes: int, machine: Machine) -> NodeSet | None:
     """The lowest-numbered ones."""
     nodes = np.flatnonzero(free)[:n_nodes]
-    return NodeSet.of(nodes.tolist()) if len(nodes) == n_nodes else None
+    return NodeSet.from_ids(nodes) if len(nodes) == n_nodes else None

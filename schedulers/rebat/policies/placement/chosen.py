@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
@@ -25,7 +24,7 @@ class Use(msgspec.Struct):
 
     start_us: int
     end_us: int
-    nodes: npt.NDArray[np.int64]
+    nodes: NodeSet
 
 
 class ChosenPlan:
@@ -58,7 +57,7 @@ class ChosenPlan:
 
     def started(self, running: Running, end_us: int) -> None:
         """An attempt runs where it was reserved, until ``end_us`` at the latest."""
-        self._holds[running.attempt.id] = Use(0, end_us, _array(running.nodes))
+        self._holds[running.attempt.id] = Use(0, end_us, running.nodes)
 
     def held(self, running: Running, end_us: int) -> None:
         """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
@@ -128,7 +127,7 @@ class ChosenPlan:
     def nodes_at(self, position: int) -> NodeSet | None:
         """The nodes reserved for a queue position."""
         place = self._places[position]
-        return NodeSet.of(place.nodes.tolist()) if place else None
+        return place.nodes if place else None
 
     def _tell(self, queue: SortedQueue) -> None:
         for position, place in enumerate(self._places):
@@ -145,7 +144,7 @@ class ChosenPlan:
             if np.count_nonzero(free) >= size:
                 nodes = self._choose(free, size, self._machine)
                 if nodes is not None:
-                    return Use(start_us, end_us, _array(nodes))
+                    return Use(start_us, end_us, nodes)
         return None
 
     def _uses(self) -> Iterator[Use]:
@@ -164,9 +163,5 @@ class ChosenPlan:
         free = self._usable.copy()
         for use in self._uses():
             if use.start_us < end_us and start_us < use.end_us:
-                free[use.nodes] = False
+                use.nodes.put(free, False)
         return free
-
-
-def _array(nodes: NodeSet) -> npt.NDArray[np.int64]:
-    return np.fromiter(nodes, dtype=np.int64, count=nodes.size)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rebat.core.attempts import Attempt, Running
-from rebat.kernels.counts import NEVER, take_out
+from rebat.kernels.counts import NEVER, due, take_out
 from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 
 
@@ -71,8 +71,8 @@ class SortedQueue:
 
     def due(self, now_us: int) -> list[tuple[int, Attempt]]:
         """The attempts whose reserved start has come, with their positions; they stay for now."""
-        positions = np.flatnonzero(self.start[: len(self.attempts)] <= now_us).tolist()
-        self._proposed = [(at, self.attempts[at]) for at in positions]
+        k = due(self.start, len(self.attempts), now_us, self._positions)
+        self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed
 
     def book(self, started: Sequence[Running]) -> bool:
@@ -84,19 +84,20 @@ class SortedQueue:
         proposed, self._proposed = self._proposed, []
         if not (proposed or started):
             return True
-        names = {running.attempt.id for running in started}
-        as_due = names == {attempt.id for _, attempt in proposed}
+        names = [running.attempt.id for running in started]
+        as_due = names == [attempt.id for _, attempt in proposed]
         if as_due:
             positions = [at for at, _ in proposed]
         else:
             positions = [at for at, attempt in enumerate(self.attempts) if attempt.id in names]
             for at, _ in proposed:
                 self.start[at] = NEVER
+            self._positions[: len(positions)] = positions
         self._take_out(positions)
         return as_due
 
     def _take_out(self, positions: list[int]) -> None:
-        self._positions[: len(positions)] = positions
+        """Forget these positions, ascending; they stand in the array of positions already."""
         take_out(
             self.size, self.duration, self.start, len(self.attempts), self._positions,
             len(positions),

@@ -15,7 +15,7 @@ from rebat.core.attempts import Cause, Priority, Running
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
 from rebat.models.checkpoint import Remaining
 from rebat.policies.base import News, View
-from rebat.policies.placement.choosers import Chooser, lowest
+from rebat.policies.placement.choosers import Chooser, Mask, lowest
 from rebat.policies.reactions.victims import (
     Candidate,
     Criterion,
@@ -68,16 +68,16 @@ class NodeStealing:
         free = news.free.copy()
         spared = {running.attempt.id for running in news.hit}
         spared |= view.scheduled.keys() | view.stopping.keys()
-        down = view.machine.down
+        up = ~view.machine.down
         for failed in news.hit:
-            survivors = [node for node in failed.nodes if not down[node]]
-            free[survivors] = True
-            again = self._choose(free, failed.attempt.n_nodes, view.machine)
+            survivors = np.zeros(view.n_nodes, dtype=np.bool_)
+            failed.nodes.put(survivors, True)
+            survivors &= up
+            again = self._choose(free | survivors, failed.attempt.n_nodes, view.machine)
             if again is not None:
-                free[list(again)] = False  # no need for node stealing
-                continue
-            free[survivors] = False
-            if failed.attempt.id not in news.called_off:
+                free |= survivors
+                again.put(free, False)  # no need for node stealing
+            elif failed.attempt.id not in news.called_off:
                 yield from self._steal(view, failed, survivors, spared)
 
     def _give_up(self, view: View, news: News) -> Iterator[Release]:
@@ -91,13 +91,13 @@ class NodeStealing:
                     yield Release(job_id)
 
     def _steal(
-        self, view: View, failed: Running, survivors: list[int], spared: set[str]
+        self, view: View, failed: Running, survivors: Mask, spared: set[str]
     ) -> Iterator[Stop]:
         """The stops of one steal: of the victim, and of the failed job when that has to wait."""
         victim = self._victim(view, spared)
         if victim is None or not self._fits(view, failed, survivors, victim):
             return
-        if self._timing != When.NOW and not survivors:
+        if self._timing != When.NOW and not survivors.any():
             return  # nothing would be left to hold (section 7.2.1)
         victim_id = victim.attempt.id
         failed_left = view.after_stop(failed.attempt.id)
@@ -109,10 +109,10 @@ class NodeStealing:
         if left.wait_us > 0:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
-    def _fits(self, view: View, failed: Running, survivors: list[int], victim: Running) -> bool:
+    def _fits(self, view: View, failed: Running, survivors: Mask, victim: Running) -> bool:
         """Whether the failed job can go on on its surviving nodes and the victim's."""
-        mask = np.zeros(view.n_nodes, dtype=np.bool_)
-        mask[[*survivors, *victim.nodes]] = True
+        mask = survivors.copy()
+        victim.nodes.put(mask, True)
         mask &= ~view.machine.down
         return self._choose(mask, failed.attempt.n_nodes, view.machine) is not None
 
