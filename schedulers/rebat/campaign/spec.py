@@ -1,6 +1,7 @@
 """A run as plain data, in seconds, and the tables of the file that it comes from.
 
-``grid`` makes the former of the latter; ``keys`` says what of a run determines its result.
+``grid`` makes the former of the latter; ``scenario`` makes a simulation of it; ``keys`` says what
+of a run determines its result.
 """
 
 from __future__ import annotations
@@ -10,11 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from rebat.campaign.reading import Duration, Durations
 from rebat.models.checkpoint import Rounding
-
-Duration = str | float
-"""A text in human units, or seconds."""
-Durations = Duration | list[Duration]
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -45,6 +43,33 @@ class CheckpointModel(msgspec.Struct, frozen=True):
     rounding: Rounding
 
 
+class FailureFile(msgspec.Struct, frozen=True):
+    """Failures as an event file has them."""
+
+    path: Path
+
+
+class SilentErrors(msgspec.Struct, frozen=True):
+    """Silent errors to draw: at a rate per node and second, or such that a job of the average area
+    errs with a probability."""
+
+    rate: float | None = None
+    probability: float | None = None
+    seed: int = 0
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """What a workload meets, policies apart: machine, failures, checkpoints, silent errors, and
+    what is measured. Without ``nodes``, the workload's own machine."""
+
+    nodes: int | None = None
+    failures: FailureScenario | FailureFile | None = None
+    checkpoint: CheckpointModel | None = None
+    silent_errors: SilentErrors | None = None
+    window: str = "auto"
+    select: str = "auto"
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One run. ``grid``, ``workload`` and ``policy`` are also what the tables call it.
 
@@ -55,11 +80,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     policy: str
     source: Source
-    nodes: int | None = None
-    failures: FailureScenario | None = None
-    checkpoint: CheckpointModel | None = None
-    window: str = "auto"
-    select: str = "auto"
+    scenario: Scenario = Scenario()
     folder: str = ""
 
 
@@ -83,9 +104,18 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mtbf: Duration | None = None
 
 
+class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[grid.silent_errors]``: every rate or every probability, with the seeds of the failures, or
+    with these where nothing else fails."""
+
+    rate: float | list[float] | None = None
+    probability: float | list[float] | None = None
+    seeds: list[int] | None = None
+
+
 class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
-    failures and checkpoints, once per workload."""
+    failures, silent errors and checkpoints, once per workload."""
 
     name: str
     workloads: list[str]
@@ -93,15 +123,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure_free: list[str] = []
     failures: FailuresIn | None = None
     checkpoint: CheckpointIn | None = None
+    silent_errors: SilentErrorsIn | None = None
     nodes: int | None = None
     window: str = "auto"
     select: str = "auto"
-
-
-class Campaign(msgspec.Struct, frozen=True):
-    """A campaign file, read and checked; ``path`` is the file."""
-
-    path: Path
-    name: str
-    workloads: dict[str, Source]
-    grids: list[GridIn]

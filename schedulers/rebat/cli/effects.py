@@ -16,8 +16,8 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.campaign.scenario import Scenario
     from rebat.campaign.single import RunResult
+    from rebat.cli.scenario_options import ScenarioOptions
     from rebat.core.jobs import Workload
 
 OF_DRAWN_FAILURES = ("downtime", "model", "horizon")
@@ -35,7 +35,7 @@ def given_by(option: str) -> Iterator[None]:
         raise error.at(option) from None
 
 
-def check_options(options: Scenario) -> None:
+def check_options(options: ScenarioOptions) -> None:
     """Refuse what was asked for and would change nothing, or is too short to be counted.
 
     Raises
@@ -74,7 +74,7 @@ def _spelt(name: str) -> str:
     return next(p.opts[-1] for p in parameters if p.name == name and p.opts[-1].startswith("--"))
 
 
-def tell_of_input(workload: Workload, options: Scenario, n_nodes: int) -> None:
+def tell_of_input(workload: Workload, options: ScenarioOptions, n_nodes: int) -> None:
     """What is to be known before a run: what the importer did, and what failures will or won't."""
     for note in workload.notes:
         tell(f"rebat: note: {note}")
