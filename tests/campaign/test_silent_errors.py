@@ -20,6 +20,7 @@ from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
 from rebat.campaign.silent import GridIn, play
 from rebat.campaign.store import Store
+from rebat.campaign.worker import Task, lost
 from rebat.cli.campaign import campaign as command
 from rebat.cli.main import fail
 from rebat.core.errors import InputError
@@ -229,6 +230,69 @@ def test_a_unit_that_cannot_be_played_does_not_stop_the_rest(tmp_path: Path) -> 
     assert "failed: true, trace day-0001, q-bar = 0.5" in run.output
     assert ": job 400: would fail" in run.output
     assert n_run(run_here(file, results)[1]) == 0
+
+
+# ---- as any campaign
+
+
+def call(verb: str, file: Path, results: Path, *more: str) -> str:
+    """What `rebat campaign VERB` says."""
+    run = CliRunner().invoke(command, [verb, str(file), "--results", str(results), *more])
+    assert run.exit_code == 0, run.output
+    return run.output
+
+
+def test_the_same_bytes_on_dask(tmp_path: Path, done) -> None:
+    pytest.importorskip("distributed")
+    opened = open_campaign(small(tmp_path))
+    assert run_campaign(opened, tmp_path / "r", workers=2, executor="dask").ok == 8
+    assert contents(tmp_path / "r") == contents(done[1])
+
+
+def test_status_says_how_far_each_grid_is(tmp_path: Path) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    run_here(file, results, limit=5)
+    told = call("status", file, results)
+    assert "true: 4 of 4 runs done, 0 failed, 0 left" in told
+    assert "stale: 1 of 4 runs done, 0 failed, 3 left" in told
+    assert "all, each run once: 5 of 8 runs done, 0 failed, 3 left" in told
+
+
+def test_clean_removes_what_the_file_asks_for_no_more(tmp_path: Path, done) -> None:
+    results = tmp_path / "r"
+    shutil.copytree(done[1], results)
+    file = small(tmp_path, SMALL.replace("[0, 0.5]", "[0.5]"))
+    assert "4 results of other runs" in call("status", file, results)
+    assert "removed 4 results" in call("clean", file, results)
+    assert len(list((results / "runs").iterdir())) == 4
+    assert {row["q"] for row in rows(results)} == {0.5}
+    assert n_run(run_here(file, results)[1]) == 0
+
+
+def test_what_failed_is_played_again_on_request(tmp_path: Path, done) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    opened = open_campaign(file)
+    assert lost(Task(opened.units[0], results, False), "the worker died").error
+    status, told = run_here(file, results)
+    assert (status.ok, status.failed, n_run(told)) == (7, 1, 7)
+    status, told = run_here(file, results, retry_failed=True)
+    assert (status.ok, status.failed, n_run(told)) == (8, 0, 1)
+    assert contents(results) == contents(done[1])
+
+
+def test_files_to_keep_are_refused_where_there_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--keep-runs: has no effect"):
+        run_here(small(tmp_path), tmp_path / "r", keep_runs=True)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_of_another_campaign_is_refused(tmp_path: Path) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    run_here(file, results, limit=1)
+    file.write_text(SMALL.replace('"small"', '"other"'))
+    for verb in ("run", "status", "report", "clean"):
+        with pytest.raises(InputError, match="results of campaign 'small'"):
+            command.main([verb, str(file), "--results", str(results)], standalone_mode=False)
 
 
 # ---- the file

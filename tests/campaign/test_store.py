@@ -12,7 +12,7 @@ import pytest
 from rebat.campaign import keys
 from rebat.campaign.labels import flat_metrics
 from rebat.campaign.opening import Campaign
-from rebat.campaign.simulations import units
+from rebat.campaign.simulating import units
 from rebat.campaign.spec import (
     CheckpointModel,
     FailureScenario,

@@ -20,6 +20,8 @@ from rebat.core.errors import InputError
 from rebat.core.files import read_text
 
 _TOP = ("name", "grid")
+_OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
+"""Further keys of the file, with whose they are."""
 
 
 class Campaign(msgspec.Struct, frozen=True):
@@ -62,6 +64,7 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
         name = _name(tables, file)
         documents = _by_kind(tables, file, trace)
         parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
+        _check_effects(tables, documents)
     except InputError as error:
         raise error.at(str(file)) from None
     return Campaign(
@@ -80,8 +83,7 @@ def _name(tables: dict[str, Any], file: Path) -> str:
 
 def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str, Document]:
     """The file as each kind sees it that has a grid there."""
-    own = {key: kind for kind in KINDS.values() for key in kind.tables}
-    known_keys(tables, (*_TOP, *own), "")
+    known_keys(tables, (*_TOP, *_OWN), "")
     rows = required(tables, "grid", list, "one or more tables [[grid]]")
     documents: dict[str, Document] = {}
     for index, row in enumerate(rows):
@@ -92,7 +94,11 @@ def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str
         document = documents.setdefault(kind.name, Document(file, tables, [], trace))
         document.grids.append((where, {key: row[key] for key in row if key != "kind"}))
     distinct([row.get("name") for row in rows if isinstance(row.get("name"), str)], "grid: name")
-    for key, kind in own.items():
+    return documents
+
+
+def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> None:
+    """Refuse tables of a kind that has no grid."""
+    for key, kind in _OWN.items():
         if key in tables and kind.name not in documents:
             raise InputError("has no effect", key, f"a grid with {kind.mark}")
-    return documents

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rebat.campaign.labels import scenario_of
-from rebat.campaign.simulations import simulate_run, workload_of
+from rebat.campaign.simulating import simulate_run, workload_of
 from rebat.campaign.spec import RunSpec
 from rebat.campaign.unit import Unit
 from rebat.core.units import format_duration
