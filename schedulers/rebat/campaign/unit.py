@@ -23,7 +23,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kind`` is a key of `kinds.KINDS`, ``grid`` the name of its grid; ``spec`` is what its kind
     works on, ``labels`` what the results table says it is about, ``about`` the same for people;
-    ``identity`` is what the key was made of, as plain JSON values.
+    ``identity`` is what the key was made of, as plain JSON values; those of two kinds differ.
     """
 
     kind: str
