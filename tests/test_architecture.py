@@ -24,6 +24,7 @@ ALLOWED = {
     "metrics": {"core", "models", "session"},
     "figures": {"core", "metrics", "session"},
     "report": {"core", "engine", "models", "metrics", "session", "figures"},
+    "reports": {"core", "kernels", "figures", "report"},
     "campaign": None,  # wires things up
     "adapters": None,
     "cli": None,

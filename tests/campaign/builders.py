@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rebat.campaign.opening import Campaign, open_campaign
+from rebat.campaign.run import run_campaign
+from rebat.campaign.spec import RunSpec
+from rebat.campaign.store import Status
+from rebat.campaign.tally import Progress
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 
@@ -49,3 +54,22 @@ def contents(results: Path) -> dict[str, bytes]:
         for path in sorted(results.rglob("*"))
         if path.is_file() and path.name not in ("timings.csv", ".lock")
     }
+
+
+def run_here(file: Path, results: Path, **options) -> tuple[Status, list[Progress]]:
+    """A campaign in this process; its status and what it told."""
+    told: list[Progress] = []
+    status = run_campaign(
+        open_campaign(file), results, executor="inline", on_progress=told.append, **options
+    )
+    return status, told
+
+
+def n_run(told: list[Progress]) -> int:
+    """How many units were performed now."""
+    return len(told) - 1
+
+
+def specs_of(campaign: Campaign) -> list[RunSpec]:
+    """What its simulations are."""
+    return [unit.spec for unit in campaign.units]

@@ -16,26 +16,15 @@ import pytest
 
 from rebat.campaign import run as campaign_run
 from rebat.campaign.execute import TRIES, on_processes
-from rebat.campaign.run import Progress, run_campaign
-from rebat.campaign.store import Status, Store
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.run import run_campaign
+from rebat.campaign.store import Store
 from rebat.campaign.worker import Outcome, Task, lost
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
-from tests.campaign.builders import GRID, campaign_file, contents
-
-
-def run_here(file: Path, results: Path, **options) -> tuple[Status, list[Progress]]:
-    """A campaign in this process; its status and what it told."""
-    told: list[Progress] = []
-    status = run_campaign(file, results, executor="inline", on_progress=told.append, **options)
-    return status, told
-
-
-def n_run(told: list[Progress]) -> int:
-    """How many runs were run now."""
-    return len(told) - 1
+from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +128,7 @@ def test_processes_and_dask_give_the_same_bytes(tmp_path: Path, unbroken) -> Non
     pytest.importorskip("distributed")
     file, expected = unbroken
     for executor in ("processes", "dask"):
-        run_campaign(file, tmp_path / executor, workers=2, executor=executor)
+        run_campaign(open_campaign(file), tmp_path / executor, workers=2, executor=executor)
         assert contents(tmp_path / executor) == expected
 
 
@@ -153,7 +142,11 @@ def test_a_dask_scheduler_that_is_not_there(tmp_path: Path, monkeypatch) -> None
     address = "tcp://127.0.0.1:9"
     with pytest.raises(InputError, match=address):
         run_campaign(
-            campaign_file(tmp_path), tmp_path / "r", executor="dask", address=address, limit=1
+            open_campaign(campaign_file(tmp_path)),
+            tmp_path / "r",
+            executor="dask",
+            address=address,
+            limit=1,
         )
 
 
@@ -175,11 +168,11 @@ def test_a_worker_that_dies_does_not_stop_the_rest() -> None:
 
 
 def test_a_lost_run_is_recorded_as_failed(tmp_path: Path, unbroken) -> None:
-    opened = campaign_run.open_campaign(unbroken[0])
-    task = Task(opened.runs[0], tmp_path / "r", False)
+    opened = open_campaign(unbroken[0])
+    task = Task(opened.units[0], tmp_path / "r", False)
     outcome = lost(task, "the worker died")
     assert outcome.error == "the worker died"
-    assert Store(tmp_path / "r").status(opened.runs).failed == 1
+    assert Store(tmp_path / "r").status(opened.units).failed == 1
 
 
 # ---- the command line ----------------------------------------------------------------------------
@@ -251,9 +244,9 @@ def own_campaign(folder: Path) -> Path:
 def test_policies_and_rules_from_files_beside_the_campaign(tmp_path: Path, monkeypatch) -> None:
     file = own_campaign(tmp_path / "a")
     monkeypatch.chdir("/")
-    status = run_campaign(file, tmp_path / "r", workers=2)
+    status = run_campaign(open_campaign(file), tmp_path / "r", workers=2)
     assert (status.ok, status.total) == (14, 14)
-    policies = {run.spec.policy for run in campaign_run.open_campaign(file).runs}
+    policies = {unit.spec.policy for unit in open_campaign(file).units}
     assert policies == {"baseline", "code/own.py:Mine", "easy:order=code/own.py:longest"}
     assert n_run(run_here(own_campaign(tmp_path / "elsewhere"), tmp_path / "r")[1]) == 0
     (tmp_path / "a/code/own.py").write_text(OWN + "\n# changed")
@@ -262,9 +255,9 @@ def test_policies_and_rules_from_files_beside_the_campaign(tmp_path: Path, monke
 
 def test_a_policy_that_changes_meanwhile_is_noticed(tmp_path: Path, monkeypatch) -> None:
     file = own_campaign(tmp_path)
-    opened = campaign_run.open_campaign(file)
+    opened = open_campaign(file)
     (tmp_path / "code/own.py").write_text(OWN + "\n# changed")
-    own = next(run for run in opened.runs if "own.py" in run.spec.policy)
+    own = next(unit for unit in opened.units if "own.py" in unit.spec.policy)
     outcome = campaign_run.perform(Task(own, tmp_path / "r", False))
     assert outcome.error == "code/own.py:Mine: changed while the campaign ran"
 
@@ -273,7 +266,7 @@ def test_a_policy_of_ones_own_that_is_not_there_is_refused_at_reading(tmp_path: 
     file = own_campaign(tmp_path)
     file.write_text(file.read_text().replace(":Mine", ":Yours"))
     with pytest.raises(InputError, match=r"grid 'small': policies: .*own\.py: has no 'Yours'"):
-        campaign_run.open_campaign(file)
+        open_campaign(file)
 
 
 # ---- killed at any moment ------------------------------------------------------------------------

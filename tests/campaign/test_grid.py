@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.grid import expand, read_campaign
-from rebat.campaign.run import open_campaign, run_campaign
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.run import run_campaign
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
-from tests.campaign.builders import GRID, WORKLOADS, campaign_file
+from tests.campaign.builders import GRID, WORKLOADS, campaign_file, specs_of
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node-stealing"
 
@@ -21,7 +21,7 @@ def test_the_full_campaign_is_the_papers() -> None:
     2 months x 2 policies x 18 pairs x 5 seeds = 360, of which the pair (1 h, 1 h), 2 x 2 x 5 = 20
     runs, is in 6.1 already. Section 6.3: 2 policies x 5 seeds + 1 failure-free = 11."""
     opened = open_campaign(CAMPAIGNS / "full.toml")
-    counts = Counter(run.spec.grid for run in opened.runs)
+    counts = Counter(unit.grid for unit in opened.units)
     assert counts == {"scenario": 288, "sweep": 360, "synthetic": 11}
     assert len(opened.distinct) == 288 + 360 + 11 - 20
 
@@ -32,11 +32,11 @@ def test_the_other_shipped_campaigns(name: str, runs: int) -> None:
 
 
 def test_a_grid_is_the_product_of_its_lists(tmp_path: Path) -> None:
-    specs = expand(read_campaign(campaign_file(tmp_path)))
+    specs = specs_of(open_campaign(campaign_file(tmp_path)))
     assert len(specs) == 10
-    assert len({(s.workload, s.policy, s.failures) for s in specs}) == 10
-    free = [s for s in specs if s.failures is None]
-    assert [(s.workload, s.policy, s.checkpoint) for s in free] == [
+    assert len({(s.workload, s.policy, s.scenario.failures) for s in specs}) == 10
+    free = [s for s in specs if s.scenario.failures is None]
+    assert [(s.workload, s.policy, s.scenario.checkpoint) for s in free] == [
         ("one", "baseline", None),
         ("two", "baseline", None),
     ]
@@ -44,17 +44,17 @@ def test_a_grid_is_the_product_of_its_lists(tmp_path: Path) -> None:
 
 def test_the_checkpoint_period_follows_the_scenario(tmp_path: Path) -> None:
     grid = GRID.replace('mtbf = "30min"', 'mtbf = ["30min", "1h"]')
-    specs = expand(read_campaign(campaign_file(tmp_path, grid)))
-    drawn = [s for s in specs if s.failures]
-    assert {s.failures.mtbf_s for s in drawn} == {1800.0, 3600.0}
-    assert all(s.checkpoint.mtbf_s == s.failures.mtbf_s for s in drawn)
+    specs = specs_of(open_campaign(campaign_file(tmp_path, grid)))
+    drawn = [s for s in specs if s.scenario.failures]
+    assert {s.scenario.failures.mtbf_s for s in drawn} == {1800.0, 3600.0}
+    assert all(s.scenario.checkpoint.mtbf_s == s.scenario.failures.mtbf_s for s in drawn)
 
 
 def test_a_trace_takes_the_place_of_the_files(tmp_path: Path) -> None:
     file = campaign_file(tmp_path)
     mine = tmp_path / "mine.json"
     mine.write_bytes((tmp_path / "one.json").read_bytes())
-    specs = expand(read_campaign(file, trace=mine))
+    specs = specs_of(open_campaign(file, mine))
     assert {s.source.file for s in specs} == {str(mine)}
 
 
@@ -129,16 +129,16 @@ def test_bad_files_are_refused_with_file_and_key(
 
 def test_the_largest_seed_gets_into_the_table(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, GRID.replace("[0, 1]", f"[{2**63 - 1}]"), jobs=5)
-    assert run_campaign(file, tmp_path / "r", executor="inline").ok == 6
+    assert run_campaign(open_campaign(file), tmp_path / "r", executor="inline").ok == 6
     assert (tmp_path / "r/results.parquet").exists()
 
 
 def test_an_unknown_key_lists_the_choices(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, GRID.replace("downtime", "downtimes"))
     with pytest.raises(InputError, match="downtime, horizon, law, model, mtbf, seeds"):
-        read_campaign(file)
+        open_campaign(file)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml"):
-        read_campaign(tmp_path / "none.toml")
+        open_campaign(tmp_path / "none.toml")

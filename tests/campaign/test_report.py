@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
-from rebat.campaign.run import open_campaign, run_campaign
 from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
-from rebat.report.evidence import Evidence
-from rebat.report.judgements import judge
-from rebat.report.published import idle_as_program, printed_for
-from rebat.report.scenario import USUAL_CHECKPOINTS, Scenario
+from rebat.reports.node_stealing.claims import judge
+from rebat.reports.node_stealing.evidence import Evidence
+from rebat.reports.node_stealing.published import idle_as_program, printed_for
+from rebat.reports.scenario import USUAL_CHECKPOINTS, Scenario
 from rebat.session.ledger import AttemptRecord, Ledger
-from tests.campaign.builders import campaign_file
+from tests.campaign.builders import campaign_file, run_here
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     file = campaign_file(folder, jobs=60)
-    run_campaign(file, folder / "results", executor="inline")
-    write_report(folder / "results", open_campaign(file).runs, folder / "report")
+    run_here(file, folder / "results")
+    write_report(open_campaign(file), folder / "results", folder / "report")
     return folder
 
 
@@ -79,8 +79,8 @@ def test_tables_and_figures_name_the_papers(report: Path) -> None:
 
 
 def test_the_same_results_give_the_same_report(report: Path) -> None:
-    runs = open_campaign(report / "small.toml").runs
-    write_report(report / "results", runs, report / "again")
+    campaign = open_campaign(report / "small.toml")
+    write_report(campaign, report / "results", report / "again")
     for name in ("report.html", "report.md"):
         assert (report / "again" / name).read_bytes() == (report / "report" / name).read_bytes()
 
@@ -142,15 +142,20 @@ def grid(name: str, keys="", mtbf='"30min"', failures="", checkpoint="[grid.chec
 def reported(folder: Path, *grids: str) -> tuple[Evidence, str]:
     """The evidence and the report's text of a campaign with these grids."""
     file = campaign_file(folder, "".join(grids), jobs=40)
-    run_campaign(file, folder / "results", executor="inline")
-    write_report(folder / "results", open_campaign(file).runs, folder / "report")
+    run_here(file, folder / "results")
+    write_report(open_campaign(file), folder / "results", folder / "report")
     text = (folder / "report/report.md").read_text()
     return Evidence(folder / "results/results.parquet"), text
 
 
+SILENT = "[grid.checkpoint]\n[grid.silent_errors]\nrate = 1e-9"
 OTHERWISE = {
     "checkpoints": ({"checkpoint": ""}, "checkpoints: none"),
     "checkpoint cost": ({"checkpoint": '[grid.checkpoint]\ncost = "1min"'}, "cost 1 min"),
+    "silent errors": (
+        {"checkpoint": SILENT},
+        "rate 1e-09",
+    ),
     "nodes": ({"keys": "nodes = 200"}, "200 nodes"),
     "window": ({"keys": 'window = "0:1h"'}, "window 0:1h"),
     "selection": ({"keys": 'select = "0.2:0.8"'}, "jobs 0.2:0.8"),

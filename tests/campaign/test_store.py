@@ -10,9 +10,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebat.campaign import keys
-from rebat.campaign.keys import Run, keyed
-from rebat.campaign.spec import CheckpointModel, FailureScenario, RunSpec, Source
-from rebat.campaign.store import Owner, Result, Store, flat_metrics
+from rebat.campaign.labels import flat_metrics
+from rebat.campaign.opening import Campaign
+from rebat.campaign.simulating import units
+from rebat.campaign.spec import (
+    CheckpointModel,
+    FailureScenario,
+    RunSpec,
+    Scenario,
+    SilentErrors,
+    Source,
+)
+from rebat.campaign.store import Owner, Result, Store
+from rebat.campaign.tables import write_tables
+from rebat.campaign.unit import Unit
 from rebat.core.errors import InputError
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.poisson import Poisson
@@ -29,13 +40,22 @@ def spec(tmp_path: Path) -> RunSpec:
         workload="one",
         policy="sfsj",
         source=Source(file=str(tmp_path / "one.json")),
-        failures=FailureScenario(Authors(1800.0, 600.0), 0, 1e5),
-        checkpoint=CheckpointModel(1800.0, 300.0, 300.0, "ceil"),
+        scenario=Scenario(
+            failures=FailureScenario(Authors(1800.0, 600.0), 0, 1e5),
+            checkpoint=CheckpointModel(1800.0, 300.0, 300.0, "ceil"),
+        ),
     )
 
 
+def changed(spec: RunSpec, **changes: Any) -> RunSpec:
+    """The same run but for fields of it or of its scenario."""
+    fields = {name: changes.pop(name) for name in set(changes) & {*Scenario.__struct_fields__}}
+    scenario = msgspec.structs.replace(spec.scenario, **fields)
+    return msgspec.structs.replace(spec, scenario=scenario, **changes)
+
+
 def key(spec: RunSpec, **changes: Any) -> str:
-    return keyed([msgspec.structs.replace(spec, **changes)])[0].key
+    return units([changed(spec, **changes)])[0].key
 
 
 DETERMINES: dict[str, dict[str, Any]] = {
@@ -50,6 +70,10 @@ DETERMINES: dict[str, dict[str, Any]] = {
     "seed": {"failures": FailureScenario(Authors(1800.0, 600.0), 1, 1e5)},
     "horizon": {"failures": FailureScenario(Authors(1800.0, 600.0), 0, 2e5)},
     "model": {"failures": FailureScenario(Poisson(1800.0, 600.0), 0, 1e5)},
+    "silent errors": {"silent_errors": SilentErrors(rate=1e-9)},
+    "rate of silent errors": {"silent_errors": SilentErrors(rate=2e-9)},
+    "probability of silent errors": {"silent_errors": SilentErrors(probability=0.1)},
+    "seed of silent errors": {"silent_errors": SilentErrors(rate=1e-9, seed=1)},
     "no checkpoints": {"checkpoint": None},
     "checkpoint cost": {"checkpoint": CheckpointModel(1800.0, 301.0, 300.0, "ceil")},
     "recovery cost": {"checkpoint": CheckpointModel(1800.0, 300.0, 301.0, "ceil")},
@@ -101,12 +125,12 @@ def test_names_do_not_count(spec: RunSpec, tmp_path: Path) -> None:
     assert {key(spec, **changes) for changes in same} == {key(spec)}
 
 
-def result(run: Run, **fields: Any) -> Result:
+def result(run: Unit, **fields: Any) -> Result:
     return Result(key=run.key, status="ok", identity=run.identity, **fields)
 
 
 def test_a_result_is_read_as_it_was_written(spec: RunSpec, tmp_path: Path) -> None:
-    store, run = Store(tmp_path / "r"), keyed([spec])[0]
+    store, run = Store(tmp_path / "r"), units([spec])[0]
     assert store.read(run.key) is None
     store.write(result(run, metrics={"jobs": 3}))
     assert store.read(run.key) == result(run, metrics={"jobs": 3})
@@ -116,7 +140,7 @@ def test_a_result_is_read_as_it_was_written(spec: RunSpec, tmp_path: Path) -> No
 def test_what_is_no_whole_result_counts_as_missing(
     text: str, spec: RunSpec, tmp_path: Path
 ) -> None:
-    store, run = Store(tmp_path / "r"), keyed([spec])[0]
+    store, run = Store(tmp_path / "r"), units([spec])[0]
     store.run_path(run.key).parent.mkdir(parents=True)
     store.run_path(run.key).write_text(text)
     assert store.status([run]).missing == 1
@@ -124,7 +148,7 @@ def test_what_is_no_whole_result_counts_as_missing(
 
 def test_clean_removes_what_belongs_to_no_run(spec: RunSpec, tmp_path: Path) -> None:
     store = Store(tmp_path / "r")
-    kept, gone = keyed([spec, msgspec.structs.replace(spec, nodes=200)])
+    kept, gone = units([spec, changed(spec, nodes=200)])
     for run in (kept, gone):
         store.write(result(run, metrics={}))
         store.run_folder(run.key).mkdir(parents=True)
@@ -156,7 +180,7 @@ def test_a_folder_takes_one_campaign_at_a_time(tmp_path: Path) -> None:
 def test_a_folder_belongs_to_one_campaign(other: Owner, tmp_path: Path) -> None:
     store = Store(tmp_path / "r")
     with store.locked(OWNER):
-        store.write_tables(OWNER, [])
+        write_tables(store, Campaign(OWNER, []))
     with (
         pytest.raises(InputError, match=r"results of campaign 'mine' of a\.toml, not"),
         store.locked(other),
@@ -176,7 +200,7 @@ def test_a_folder_belongs_to_its_campaign_from_the_start(tmp_path: Path) -> None
 
 def test_clean_leaves_what_no_campaign_made(spec: RunSpec, tmp_path: Path) -> None:
     """Results whose key is not the hash of what they say, other files, other folders."""
-    store, run = Store(tmp_path / "r"), keyed([spec])[0]
+    store, run = Store(tmp_path / "r"), units([spec])[0]
     folder = store.run_folder(run.key)
     folder.mkdir(parents=True)
     (folder / "jobs.csv").touch()
@@ -219,11 +243,11 @@ def test_metrics_become_rows_of_name_class_and_value() -> None:
 
 def test_the_table_has_a_row_per_grid_run_and_metric(spec: RunSpec, tmp_path: Path) -> None:
     store = Store(tmp_path / "r")
-    free = msgspec.structs.replace(spec, failures=None, checkpoint=None)
-    runs = keyed([spec, free, msgspec.structs.replace(spec, grid="h")])
+    free = changed(spec, failures=None, checkpoint=None)
+    runs = units([spec, free, changed(spec, grid="h")])
     store.write(result(runs[0], metrics={"jobs": 3, "attempts": 4}))
     store.write(result(runs[1], metrics={"jobs": 3}))
-    store.write_tables(OWNER, runs)
+    write_tables(store, Campaign(OWNER, runs))
     rows = pq.read_table(store.folder / "results.parquet").to_pylist()
     assert [(r["grid"], r["seed"], r["mtbf_s"], r["metric"], r["value"]) for r in rows] == [
         ("g", 0, 1800.0, "jobs", 3.0),

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.grid import expand, read_campaign
-from rebat.campaign.keys import keyed
-from rebat.campaign.worker import simulate_run
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.run import run_campaign
+from rebat.campaign.simulating import simulate_run
+from rebat.campaign.store import Store
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
@@ -225,15 +226,15 @@ def test_what_a_law_says_itself_is_refused_beside_it(case: str, tmp_path: Path, 
 
 
 def test_the_key_of_a_law_is_its_name_and_parameters(tmp_path: Path) -> None:
-    (run_,) = {r.key: r for r in keyed(expand(read_campaign(campaign_file(tmp_path))))
-               if r.spec.failures and r.spec.policy == "sfsj" and r.spec.workload == "one"
-               and r.spec.failures.seed == 1}.values()  # fmt: skip
+    (run_,) = {r.key: r for r in open_campaign(campaign_file(tmp_path)).units
+               if r.spec.scenario.failures and r.spec.policy == "sfsj" and r.spec.workload == "one"
+               and r.spec.scenario.failures.seed == 1}.values()  # fmt: skip
     assert run_.identity["failures"] == {
         "model": "authors", "mtbf_s": 1800.0, "downtime_s": 600.0, "seed": 1,
         "horizon_s": 864_000.0,
     }  # fmt: skip
     spelt = campaign_file(tmp_path / "b", GRID.replace("mtbf =", 'law = "authors"\nmtbf ='))
-    assert run_.key in {r.key for r in keyed(expand(read_campaign(spelt)))}
+    assert run_.key in {r.key for r in open_campaign(spelt).units}
 
 
 FILE_GRID = """
@@ -249,7 +250,7 @@ file = "some.events"
 def test_a_campaign_takes_recorded_failures(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, FILE_GRID)
     write_events(generate_events(Poisson(1800, 600), 128, horizon_s=1e5), tmp_path / "some.events")
-    (run_,) = keyed(expand(read_campaign(file)))
+    (run_,) = open_campaign(file).units
     results = tmp_path / "results"
     main(["campaign", "run", str(file), "--results", str(results), "--workers", "1", "--keep-runs"])
     by_hand = run(
@@ -257,12 +258,34 @@ def test_a_campaign_takes_recorded_failures(tmp_path: Path) -> None:
     )
     assert (results / "folders" / run_.key / "jobs.csv").read_bytes() == by_hand
     write_events(generate_events(Poisson(1800, 600), 128, horizon_s=2e5), tmp_path / "some.events")
-    assert keyed(expand(read_campaign(file)))[0].key != run_.key
+    assert open_campaign(file).units[0].key != run_.key
     with pytest.raises(InputError, match="changed while the campaign ran"):
         simulate_run(run_)
     (tmp_path / "some.events").rename(tmp_path / "other.events")
     with pytest.raises(InputError, match=r"some\.events"):
-        keyed(expand(read_campaign(file)))
+        open_campaign(file)
+
+
+def test_silent_errors_beside_recorded_failures_have_seeds_of_their_own(tmp_path: Path) -> None:
+    write_events(generate_events(Poisson(1800, 600), 128, horizon_s=1e5), tmp_path / "some.events")
+    silent = "[grid.silent_errors]\nrate = 1e-7\nseeds = [7, 8]\n"
+    units = open_campaign(campaign_file(tmp_path, FILE_GRID + silent)).units
+    assert [unit.spec.scenario.silent_errors.seed for unit in units] == [7, 8]
+    assert [unit.labels["seed"] for unit in units] == [7, 8]
+    assert {unit.labels["law"] for unit in units} == {"file=some.events"}
+    assert len({unit.key for unit in units}) == 2
+
+
+def test_recorded_failures_that_change_while_a_campaign_runs_fail_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "some.events"
+    write_events(generate_events(Poisson(1800, 600), 128, horizon_s=1e5), file)
+    campaign = open_campaign(campaign_file(tmp_path, FILE_GRID))
+    write_events(generate_events(Poisson(1800, 600), 128, horizon_s=2e5), file)
+    status = run_campaign(campaign, tmp_path / "results", executor="inline")
+    assert (status.ok, status.failed) == (0, 1)
+    result = Store(tmp_path / "results").read(campaign.units[0].key)
+    assert result is not None
+    assert result.error == "file=some.events: changed while the campaign ran"
 
 
 BAD_TABLES = {
@@ -283,7 +306,7 @@ def test_a_bad_table_is_refused(case: str, tmp_path: Path) -> None:
     table, told = BAD_TABLES[case]
     grid = FILE_GRID.replace('file = "some.events"', table)
     with pytest.raises(InputError, match=told.replace(".", r"\.")):
-        read_campaign(campaign_file(tmp_path, grid))
+        open_campaign(campaign_file(tmp_path, grid))
 
 
 def test_a_trace_gives_its_outages_node_by_node(tmp_path: Path) -> None:

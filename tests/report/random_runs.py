@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebat.campaign.scenario import Scenario, prepared
+from rebat.campaign.scenario import prepared
 from rebat.campaign.single import simulate, write_run
+from rebat.campaign.spec import CheckpointModel, Scenario, SilentErrors
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent
@@ -42,13 +43,11 @@ def random_run(seed: int, folder: Path) -> Written:
     workload = random_workload(rng, n_nodes)
     mtbf_s = float(rng.choice([40.0, 100.0, 400.0]))
     if not policy.startswith(("r-", "batsched")) and rng.random() < 0.5:
-        workload = prepared(
-            workload,
-            Scenario(checkpoint="young-daly", mtbf=mtbf_s, checkpoint_cost=1.5, recovery_cost=2.0),
-            n_nodes,
-        )
+        checkpoint = CheckpointModel(mtbf_s, 1.5, 2.0, "ceil")
+        workload = prepared(workload, Scenario(nodes=n_nodes, checkpoint=checkpoint))
     if rng.random() < 0.4:
-        workload = prepared(workload, Scenario(silent_error_probability=0.3, seed=seed), n_nodes)
+        errors = SilentErrors(probability=0.3, seed=seed)
+        workload = prepared(workload, Scenario(nodes=n_nodes, silent_errors=errors))
     events: list[MachineEvent] = []
     if policy not in FAILURE_FREE and rng.random() < 0.85:
         events = generate_events(Poisson(mtbf_s, 15.0), n_nodes, horizon_s=600.0, seed=seed)

@@ -17,7 +17,7 @@ from multiprocessing import connection, get_context, parent_process, resource_tr
 from multiprocessing.context import SpawnContext
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rebat.core.errors import InputError, RebatError, unknown_name
+from rebat.core.errors import InputError, RebatError, one_line, unknown_name
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -186,8 +186,7 @@ def _lost_reason(error: BaseException) -> str:
 def _reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"cannot write: {error.strerror or error}"
-    text = str(error) if isinstance(error, RebatError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
+    return one_line(error)
 
 
 @contextmanager

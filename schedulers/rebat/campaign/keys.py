@@ -1,4 +1,4 @@
-"""A run's key: the hash of all that determines its result, and of nothing else.
+"""What determines the result of a simulation, and so makes its key: this and nothing else.
 
 Names of grids, of workloads and of files, and aliases of policies, do not count; the content of
 the input does, and that of files with policies and rules of one's own (not of what they import).
@@ -8,8 +8,6 @@ the input does, and that of files with policies and rules of one's own (not of w
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,33 +25,6 @@ from rebat.workloads.generate import GENERATORS
 
 RESULTS_FORMAT = 2
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
-
-
-class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """A run with its key, what the key was made of, and the hash of its workload's content."""
-
-    spec: RunSpec
-    key: str
-    identity: dict[str, Any]
-    content: str
-
-
-def keyed(specs: Iterable[RunSpec]) -> list[Run]:
-    """The runs with their keys; every input is read once.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read.
-    """
-    contents: dict[str, str] = {}
-    runs = []
-    for spec in specs:
-        name = canonical(msgspec.to_builtins(spec.source))
-        if name not in contents:
-            contents[name] = content_hash(spec.source)
-        runs.append(_run(spec, contents[name]))
-    return runs
 
 
 def content_hash(source: Source) -> str:
@@ -82,17 +53,19 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
     if spec.source.file is not None:
         workload["options"] = spec.source.options
         workload["reader"] = Path(Path(spec.source.file).name.removesuffix(".gz")).suffix.lower()
+    scenario = spec.scenario
     value: dict[str, Any] = msgspec.to_builtins(
         {
             "format": RESULTS_FORMAT,
             "workload": workload,
             "policy": policy_identity(scheduler_of(spec)),
-            "nodes": spec.nodes,
-            "failures": _failures(spec.failures),
-            "checkpoint": spec.checkpoint,
-            "window": parse_window(spec.window),
-            "select": parse_selection(spec.select),
+            "nodes": scenario.nodes,
+            "failures": _failures(scenario.failures),
+            "checkpoint": scenario.checkpoint,
+            "window": parse_window(scenario.window),
+            "select": parse_selection(scenario.select),
         }
+        | ({"silent_errors": scenario.silent_errors} if scenario.silent_errors else {})
     )
     return value
 
@@ -102,17 +75,6 @@ def _failures(asked: FailureScenario | None) -> dict[str, Any] | None:
         return None
     drawn = {"seed": asked.seed, "horizon_s": asked.horizon_s}
     return {"model": name_of(asked.law), **asked.law.identity(), **drawn}
-
-
-def canonical(value: Any) -> str:
-    """JSON with one spelling per value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _run(spec: RunSpec, content: str) -> Run:
-    what = identity(spec, content)
-    key = hashlib.sha256(canonical(what).encode()).hexdigest()
-    return Run(spec=spec, key=key, identity=what, content=content)
 
 
 def _jobs_bytes(workload: Workload) -> bytes:

@@ -1,113 +1,49 @@
-"""A campaign's report: its results table, its workloads, and an hour of one of its runs."""
+"""A campaign's report: one page per kind of unit that it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import rebat
-from rebat.campaign.keys import Run
-from rebat.campaign.spec import RunSpec
-from rebat.campaign.store import OVERVIEW, TABLE, scenario_of
-from rebat.campaign.worker import simulate_run, workload_of
-from rebat.core.files import read_text, write_text
-from rebat.core.units import format_duration
-from rebat.figures.steal_hour import steal_hour
-from rebat.report.evidence import ALIASES, Evidence
-from rebat.report.judgements import judge
-from rebat.report.page import Report, html, markdown
-from rebat.report.sections import Picture, Table, percent, pictures, tables
-from rebat.workloads.describe import describe
+from rebat.campaign.kinds import KINDS
+from rebat.campaign.opening import Campaign
+from rebat.campaign.store import TABLE, Store
+from rebat.core.errors import InputError
+from rebat.core.files import write_text
+from rebat.reports.page import html, markdown
 
 
-def write_report(results: Path, runs: Sequence[Run], folder: Path) -> list[Path]:
+def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     """Write ``report.html`` and ``report.md`` into a folder; gives both paths.
+
+    A campaign with units of several kinds has a ``report-KIND`` for each.
 
     Raises
     ------
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(results / TABLE)
-    report = Report(
-        title="Node stealing for failed jobs: the evaluation again",
-        lead=(
-            "Y. Du, L. Marchal, G. Pallez, Y. Robert: Improving Batch Schedulers with Node "
-            "Stealing for Failed Jobs, CCPE 2024. Sections 5 to 7, simulated by rebat; printed "
-            "values beside ours where the paper prints them. Generated months have the paper's "
-            "statistics, not its jobs: compare shapes, not digits."
-        ),
-        judgements=list(judge(evidence)),
-        tables=[*_workload_tables(runs), *tables(evidence)],
-        pictures=[*pictures(evidence), *_an_hour(runs)],
-        provenance=_provenance(results, runs),
-    )
-    paths = [folder / "report.html", folder / "report.md"]
-    for path, text in zip(paths, (html(report), markdown(report)), strict=True):
-        write_text(path, text)
+    store = Store(results)
+    done = [unit for unit in campaign.units if store.has_metrics(unit.key)]
+    kinds = list(dict.fromkeys(unit.kind for unit in done))
+    if not kinds:
+        raise InputError("no results of this file", str(results), "rebat campaign run first")
+    paths = []
+    for kind in kinds:
+        units = [unit for unit in campaign.units if unit.kind == kind]
+        report = KINDS[kind].report(units, store.folder / TABLE, provenance(campaign, store))
+        name = "report" if len(kinds) == 1 else f"report-{kind}"
+        for ending, text in (("html", html(report)), ("md", markdown(report))):
+            paths.append(folder / f"{name}.{ending}")
+            write_text(paths[-1], text)
     return paths
 
 
-def _workload_tables(runs: Sequence[Run]) -> Iterator[Table]:
-    """Tables 2 and 3, of the workloads as they were run but without checkpoints."""
-    one_each = {run.spec.workload: run for run in reversed(runs)}
-    facts = {name: describe(workload_of(run)) for name, run in sorted(one_each.items())}
-    classes = list(dict.fromkeys(c for fact in facts.values() for c in fact["size_classes"]))
-    yield Table(
-        "Table 2",
-        "Number of jobs by size",
-        ["workload", *classes, "total"],
-        [
-            [name, *(str(fact["size_classes"].get(c, 0)) for c in classes), str(fact["jobs"])]
-            for name, fact in facts.items()
-        ],
-    )
-    columns = ["min", "max", "mean", "median"]
-    yield Table(
-        "Table 3",
-        "Stress and run times",
-        ["workload", "stress", *columns],
-        [
-            [name, percent(fact["stress"])]
-            + [format_duration(fact["run_time_s"][column]) for column in columns]
-            for name, fact in facts.items()
-        ],
-    )
-
-
-def _an_hour(runs: Sequence[Run]) -> Iterator[Picture]:
-    """The machine around the first steal of the first SFSJ run, simulated once more."""
-    stealing = (r for r in runs if r.spec.failures and _name(r.spec) == "h111")
-    run = next(stealing, None)
-    if run is None:
-        return
-    result = simulate_run(run)
-    within = [t for t in result.ledger.steals if t >= result.summary.window_s[0] * 1e6]
-    if within:
-        svg = steal_hour(result.ledger, result.summary.n_nodes, within[0])
-        about = (
-            f"{scenario_of(run.spec).label}, seed {run.spec.failures and run.spec.failures.seed}"
-        )
-        title = f"{run.spec.workload}: an hour around a steal ({about}; point at a rectangle)"
-        yield Picture("cf. Figure 2", title, svg)
-
-
-def _name(spec: RunSpec) -> str:
-    return ALIASES.get(spec.policy, spec.policy)
-
-
-def _provenance(results: Path, runs: Sequence[Run]) -> list[str]:
-    seeds = sorted({run.spec.failures.seed for run in runs if run.spec.failures})
+def provenance(campaign: Campaign, store: Store) -> list[str]:
+    """Which program, which campaign, and how far it is."""
+    status = store.status(campaign.units)
     return [
-        f"rebat {rebat.__version__}",
-        f"{len({run.key for run in runs})} distinct runs, failure seeds {seeds}",
-        f"overview: {' '.join(read_text(results / OVERVIEW).split())[:600]}",
-        *sorted({f"workload {r.spec.workload}: {_source(r.spec)}" for r in runs}),
+        f"rebat {rebat.__version__}, campaign {campaign.owner.name} ({campaign.owner.file})",
+        f"{status.sentence}",
+        *campaign.notes,
     ]
-
-
-def _source(spec: RunSpec) -> str:
-    source = spec.source
-    if source.generator:
-        return f"generated ({source.generator}, seed {source.seed}); not the real trace"
-    return f"{Path(source.file or '').name} {source.options or ''}"

@@ -1,90 +1,98 @@
-"""What the options of a run ask for: failures, and what is added to its workload."""
+"""A scenario made ready to run policies on: one way, for `rebat run` and for campaigns."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
-from rebat.core.errors import InputError
+from rebat.campaign.single import Runnable, RunResult, simulate
+from rebat.campaign.spec import CheckpointModel, FailureScenario, Scenario, SilentErrors
 from rebat.core.jobs import Workload
+from rebat.engine.engine import OnProgress
+from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.law import Law
+from rebat.models.failures.events import MachineEvent
 
 
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that say what fails and what checkpoints; times in seconds.
+class Stage(msgspec.Struct, frozen=True):
+    """All that policies meet: they see the same, one after the other."""
 
-    ``failures``, and ``model`` with ``mtbf`` and ``downtime``, are short forms of a ``law``.
+    workload: Workload
+    n_nodes: int
+    events: Iterable[MachineEvent]
+    measures: Measures
+
+    def run(self, policy: Runnable, on_progress: OnProgress | None = None) -> RunResult:
+        """Run one policy; see `single.simulate`."""
+        return simulate(
+            self.workload,
+            policy,
+            n_nodes=self.n_nodes,
+            machine_events=self.events,
+            measures=self.measures,
+            on_progress=on_progress,
+        )
+
+
+def staged(workload: Workload, scenario: Scenario) -> Stage:
+    """A workload that was `prepared` for the scenario, and what befalls it.
+
+    Raises
+    ------
+    InputError
+        For failures or measures that cannot be.
     """
-
-    law: Law | None = None
-    failures: Path | None = None
-    mtbf: float | None = None
-    downtime: float = 3600.0
-    seed: int = 0
-    model: str = "authors"
-    horizon: float | None = None
-    checkpoint: str = "none"
-    checkpoint_cost: float = 300.0
-    recovery_cost: float = 300.0
-    checkpoint_rounding: str = "ceil"
-    silent_errors: float | None = None
-    silent_error_probability: float | None = None
+    n_nodes = scenario.nodes or workload.n_nodes
+    measures = Measures(parse_window(scenario.window), parse_selection(scenario.select))
+    return Stage(workload, n_nodes, machine_events(scenario.failures, n_nodes), measures)
 
 
-def law_of(options: Scenario) -> Law | None:
-    """How nodes fail; None: they do not."""
-    from rebat.models.failures.laws import make_law, parameters
-
-    if options.law is not None:
-        return options.law
-    if options.failures is not None:
-        return make_law("trace", {"file": str(options.failures)})
-    if options.mtbf is None:
-        return None
-    values: dict[str, Any] = {"mtbf": options.mtbf}
-    if "downtime" in parameters(options.model):
-        values["downtime"] = options.downtime
-    return make_law(options.model, values)
-
-
-def mtbf_of(options: Scenario) -> float | None:
-    """The machine's mean time between failures, where it is told."""
-    told: float | None = getattr(options.law, "mtbf_s", options.mtbf)
-    return told
-
-
-def prepared(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
+def prepared(workload: Workload, scenario: Scenario) -> Workload:
     """The workload as it is run: with the checkpoints, then the silent errors asked for."""
-    return _with_silent_errors(_with_checkpoints(workload, options, n_nodes), options)
+    n_nodes = scenario.nodes or workload.n_nodes
+    checkpointing = _with_checkpoints(workload, scenario.checkpoint, n_nodes)
+    return _with_silent_errors(checkpointing, scenario.silent_errors)
 
 
-def _with_checkpoints(workload: Workload, options: Scenario, n_nodes: int) -> Workload:
-    if options.checkpoint == "none":
-        return workload
-    mtbf_s = mtbf_of(options)
-    if mtbf_s is None:
-        raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
-    return add_young_daly(
-        workload,
-        n_nodes=n_nodes,
-        mtbf_s=mtbf_s,
-        cost_s=options.checkpoint_cost,
-        recovery_s=options.recovery_cost,
-        rounding="floor" if options.checkpoint_rounding == "floor" else "ceil",
+def preparation(scenario: Scenario) -> Scenario:
+    """What of a scenario `prepared` looks at: scenarios that share it share the workload."""
+    return Scenario(
+        nodes=scenario.nodes,
+        checkpoint=scenario.checkpoint,
+        silent_errors=scenario.silent_errors,
     )
 
 
-def _with_silent_errors(workload: Workload, options: Scenario) -> Workload:
-    """Silent errors drawn from the seed."""
+def machine_events(failures: FailureScenario | None, n_nodes: int) -> Iterable[MachineEvent]:
+    """The failures that a scenario asks for, if any."""
+    if failures is None:
+        return ()
+    return failures.law.events(n_nodes, failures.seed, failures.horizon_s)
+
+
+def _with_checkpoints(
+    workload: Workload, checkpoint: CheckpointModel | None, n_nodes: int
+) -> Workload:
+    if checkpoint is None:
+        return workload
+    return add_young_daly(
+        workload,
+        n_nodes=n_nodes,
+        mtbf_s=checkpoint.mtbf_s,
+        cost_s=checkpoint.cost_s,
+        recovery_s=checkpoint.recovery_s,
+        rounding=checkpoint.rounding,
+    )
+
+
+def _with_silent_errors(workload: Workload, errors: SilentErrors | None) -> Workload:
     from rebat.models.silent_errors import add_silent_errors, error_rate, job_times_s
 
-    rate, probability = options.silent_errors, options.silent_error_probability
-    if rate is not None and probability is not None:
-        raise InputError("give one of --silent-errors and --silent-error-probability")
-    if probability is not None:
+    if errors is None:
+        return workload
+    rate = errors.rate
+    if errors.probability is not None:
         sizes = [job.n_nodes for job in workload.jobs]
-        rate = error_rate(job_times_s(workload), sizes, probability)
-    return workload if rate is None else add_silent_errors(workload, rate, seed=options.seed)
+        rate = error_rate(job_times_s(workload), sizes, errors.probability)
+    return workload if rate is None else add_silent_errors(workload, rate, seed=errors.seed)

@@ -1,20 +1,18 @@
 """A run as plain data, in seconds, and the tables of the file that it comes from.
 
-``grid`` makes the former of the latter; ``keys`` says what of a run determines its result.
+``grid`` makes the former of the latter; ``scenario`` makes a simulation of it; ``keys`` says what
+of a run determines its result.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from rebat.campaign.reading import Duration
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.law import Law
-
-Duration = str | float
-"""A text in human units, or seconds."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -53,6 +51,27 @@ class CheckpointModel(msgspec.Struct, frozen=True):
     rounding: Rounding
 
 
+class SilentErrors(msgspec.Struct, frozen=True):
+    """Silent errors to draw: at a rate per node and second, or such that a job of the average area
+    errs with a probability."""
+
+    rate: float | None = None
+    probability: float | None = None
+    seed: int = 0
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """What a workload meets, policies apart: machine, failures, checkpoints, silent errors, and
+    what is measured. Without ``nodes``, the workload's own machine."""
+
+    nodes: int | None = None
+    failures: FailureScenario | None = None
+    checkpoint: CheckpointModel | None = None
+    silent_errors: SilentErrors | None = None
+    window: str = "auto"
+    select: str = "auto"
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One run. ``grid``, ``workload`` and ``policy`` are also what the tables call it.
 
@@ -63,11 +82,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     policy: str
     source: Source
-    nodes: int | None = None
-    failures: FailureScenario | None = None
-    checkpoint: CheckpointModel | None = None
-    window: str = "auto"
-    select: str = "auto"
+    scenario: Scenario = Scenario()
     folder: str = ""
 
 
@@ -94,9 +109,18 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mtbf: Duration | None = None
 
 
+class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[grid.silent_errors]``: every rate or every probability, with the seeds of the failures, or
+    with these where no failures are drawn."""
+
+    rate: float | list[float] | None = None
+    probability: float | list[float] | None = None
+    seeds: list[int] | None = None
+
+
 class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
-    failures and checkpoints, once per workload."""
+    failures, silent errors and checkpoints, once per workload."""
 
     name: str
     workloads: list[str]
@@ -104,15 +128,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure_free: list[str] = []
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
+    silent_errors: SilentErrorsIn | None = None
     nodes: int | None = None
     window: str = "auto"
     select: str = "auto"
-
-
-class Campaign(msgspec.Struct, frozen=True):
-    """A campaign file, read and checked; ``path`` is the file."""
-
-    path: Path
-    name: str
-    workloads: dict[str, Source]
-    grids: list[GridIn]

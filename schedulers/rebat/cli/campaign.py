@@ -14,8 +14,7 @@ from rebat.cli.types import FILE, FOLDER, NODES
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rebat.campaign.run import Campaign
-    from rebat.campaign.store import Status
+    from rebat.campaign.opening import Campaign
 
 FILE_ARGUMENT = click.argument("file", type=FILE)
 RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, NAME being the file's).")  # fmt: skip
@@ -29,7 +28,8 @@ def _with_file(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def campaign() -> None:
-    """Whole evaluations: workloads x policies x failures, parallel and resumable.
+    """Whole evaluations: workloads x policies x failures, or job sets x heuristics x silent errors;
+    parallel and resumable.
 
     \b
     Example, a few minutes on two cores:
@@ -56,12 +56,12 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 
     if options["address"] is not None and options["executor"] != "dask":
         raise InputError("is for Dask", "--address", "--executor dask")
-    folder = _folder(file, results, trace)
+    opened, folder = _open(file, results, trace)
     with campaign_bar() as on_progress:
-        status = run_campaign(file, folder, trace=trace, on_progress=on_progress, **options)
-    click.echo(f"{_sentence(status)}; results in {folder}")
+        status = run_campaign(opened, folder, on_progress=on_progress, **options)
+    click.echo(f"{status.sentence}; results in {folder}")
     if status.failed:
-        _show_failures(_open(file, trace), folder)
+        _show_failures(opened, folder)
         raise SystemExit(1)
 
 
@@ -71,15 +71,15 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
     """Say how far FILE is: by grid, and which runs failed."""
     from rebat.campaign.store import Store
 
-    opened, folder = _open(file, trace), _folder(file, results, trace)
+    opened, folder = _open(file, results, trace)
     store = Store(folder)
     store.check_owner(opened.owner)
-    for grid in dict.fromkeys(run.spec.grid for run in opened.runs):
-        part = store.status([run for run in opened.runs if run.spec.grid == grid])
-        click.echo(f"{grid}: {_sentence(part)}")
-    whole = store.status(opened.runs)
+    for grid in dict.fromkeys(unit.grid for unit in opened.units):
+        part = store.status([unit for unit in opened.units if unit.grid == grid])
+        click.echo(f"{grid}: {part.sentence}")
+    whole = store.status(opened.units)
     stale = f"; {whole.stale} results of other runs (see clean)" if whole.stale else ""
-    click.echo(f"all, each run once: {_sentence(whole)}{stale}")
+    click.echo(f"all, each run once: {whole.sentence}{stale}")
     _show_failures(opened, folder)
 
 
@@ -87,20 +87,18 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
 @_with_file
 @click.option("--out", type=FOLDER, help="Where the report goes (default: RESULTS/report).")
 def report(file: Path, results: Path | None, trace: Path | None, out: Path | None) -> None:
-    """Write tables and figures of FILE's results."""
+    """Write tables and figures of FILE's results; give the same --trace as to run."""
+    from rebat.campaign.reporting import write_report
     from rebat.campaign.store import Store
+    from rebat.campaign.tables import write_tables
 
-    folder = _folder(file, results, trace)
+    opened, folder = _open(file, results, trace)
     if not (folder / "runs").is_dir():
         raise InputError("no results yet", str(folder), "rebat campaign run first")
-    from rebat.campaign.reporting import write_report
-
-    opened = _open(file, trace)
     store = Store(folder)
     store.check_owner(opened.owner)
-    store.write_tables(opened.owner, opened.runs)  # also of a campaign that was killed
-    target = out or folder / "report"
-    for path in write_report(folder, opened.runs, target):
+    write_tables(store, opened)  # also of a campaign that was killed
+    for path in write_report(opened, folder, out or folder / "report"):
         click.echo(f"wrote {path}")
 
 
@@ -109,42 +107,35 @@ def report(file: Path, results: Path | None, trace: Path | None, out: Path | Non
 def clean(file: Path, results: Path | None, trace: Path | None) -> None:
     """Remove results that belong to no run of FILE any more."""
     from rebat.campaign.store import Store
+    from rebat.campaign.tables import write_tables
 
-    opened, store = _open(file, trace), Store(_folder(file, results, trace))
+    opened, folder = _open(file, results, trace)
+    store = Store(folder)
     if not store.folder.is_dir():
         raise InputError("no results there", str(store.folder))
     with store.locked(opened.owner):
-        removed = store.clean(opened.runs)
-        store.write_tables(opened.owner, opened.runs)
+        removed = store.clean(opened.units)
+        write_tables(store, opened)
     click.echo(f"removed {removed} results of other runs from {store.folder}")
 
 
-def _open(file: Path, trace: Path | None) -> Campaign:
-    from rebat.campaign.run import open_campaign
+def _open(file: Path, results: Path | None, trace: Path | None) -> tuple[Campaign, Path]:
+    """The campaign and its results folder; says what is left out."""
+    from rebat.campaign.opening import open_campaign
 
-    return open_campaign(file, trace)
-
-
-def _folder(file: Path, results: Path | None, trace: Path | None) -> Path:
-    from rebat.campaign.grid import read_campaign
-
-    return results or Path("out") / "campaigns" / read_campaign(file, trace).name
-
-
-def _sentence(status: Status) -> str:
-    return f"{status.ok} of {status.total} runs done, {status.failed} failed, {status.missing} left"
+    opened = open_campaign(file, trace)
+    for note in opened.notes:
+        tell(note)
+    return opened, results or Path("out") / "campaigns" / opened.owner.name
 
 
 def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
-    from rebat.campaign.store import Store, which
+    from rebat.campaign.store import Store
+    from rebat.campaign.tables import failures
 
     store = Store(folder)
-    failed = [
-        (run, result.error)
-        for run in opened.distinct.values()
-        if (result := store.read(run.key)) is not None and result.status == "failed"
-    ]
-    for run, error in failed[:most]:
-        tell(f"  failed: {which(run.spec)}: {error}")
+    failed = failures(opened, {key: store.read(key) for key in opened.distinct})
+    for what, error in failed[:most]:
+        tell(f"  failed: {what}: {error}")
     if len(failed) > most:
         tell(f"  ... and {len(failed) - most} more, see campaign.json")

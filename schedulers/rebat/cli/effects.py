@@ -16,8 +16,8 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.campaign.scenario import Scenario
     from rebat.campaign.single import RunResult
+    from rebat.cli.scenario_options import ScenarioOptions
     from rebat.core.jobs import Workload
     from rebat.models.failures.law import Law
 
@@ -37,7 +37,7 @@ def given_by(option: str) -> Iterator[None]:
         raise error.at(option) from None
 
 
-def check_options(options: Scenario) -> None:
+def check_options(options: ScenarioOptions) -> None:
     """Refuse what was asked for and would change nothing, or is too short to be counted.
 
     Raises
@@ -45,7 +45,6 @@ def check_options(options: Scenario) -> None:
     InputError
         With the option as it is spelt on the command line.
     """
-    from rebat.campaign.scenario import law_of
     from rebat.models.failures.laws import law_named
 
     if options.law is not None:
@@ -65,10 +64,10 @@ def check_options(options: Scenario) -> None:
         if seconds is not None and seconds < SHORTEST_S:
             raise InputError(f"is {seconds:g} s", _spelt(name), "a microsecond or longer")
     with given_by("--failure-model"):
-        law_of(options)
+        options.failure_law()
 
 
-def _check_beside_law(options: Scenario, law: Law) -> None:
+def _check_beside_law(options: ScenarioOptions, law: Law) -> None:
     """What a law says itself is not said beside it."""
     _refuse(("failures", *OF_SHORT_LAWS), "no --law beside it")
     if not law.drawn:
@@ -90,14 +89,13 @@ def _spelt(name: str) -> str:
     return next(p.opts[-1] for p in parameters if p.name == name and p.opts[-1].startswith("--"))
 
 
-def tell_of_input(workload: Workload, options: Scenario, n_nodes: int) -> None:
+def tell_of_input(workload: Workload, options: ScenarioOptions, n_nodes: int) -> None:
     """What is to be known before a run: what the importer did, and what failures will or won't."""
     for note in workload.notes:
         tell(f"rebat: note: {note}")
-    from rebat.campaign.scenario import law_of, mtbf_of
     from rebat.models.failures.trace import Trace
 
-    law, mtbf_s = law_of(options), mtbf_of(options)
+    law, mtbf_s = options.failure_law(), options.mtbf_s
     if isinstance(law, Trace):
         _tell_of_events(Path(law.file))
     elif law is not None and mtbf_s is not None:

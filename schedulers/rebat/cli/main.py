@@ -39,10 +39,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.campaign:campaign",
         "Run whole evaluations from one file: parallel, resumable.",
     ),
-    "silent-errors": (
-        "rebat.cli.silent_errors:silent_errors",
-        "Run the evaluation of R-LIST and R-SHELF, and report it.",
-    ),
     "makespan": (
         "rebat.cli.makespan:makespan",
         "Makespans of R-LIST and R-SHELF on job sets, as CSV.",

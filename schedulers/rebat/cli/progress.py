@@ -12,8 +12,8 @@ from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
 
 if TYPE_CHECKING:
-    from rebat.campaign.run import OnProgress as OnCampaignProgress
-    from rebat.campaign.run import Progress as CampaignProgress
+    from rebat.campaign.tally import OnProgress as OnCampaignProgress
+    from rebat.campaign.tally import Progress as CampaignProgress
 
 
 EVERY_S = 10.0

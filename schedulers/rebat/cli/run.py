@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,22 @@ import click
 import msgspec
 
 from rebat.campaign.comparing import run_each, write_comparison
-from rebat.campaign.scenario import Scenario, law_of, prepared
-from rebat.campaign.single import Runnable, RunResult, simulate
+from rebat.campaign.scenario import Stage, prepared, staged
+from rebat.campaign.single import Runnable, RunResult
+from rebat.campaign.spec import Scenario
 from rebat.cli.comparison_table import table_of
 from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
 from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
-from rebat.cli.scenario_options import LawCommand, law_options, preparation_options
+from rebat.cli.scenario_options import (
+    LawCommand,
+    ScenarioOptions,
+    law_options,
+    preparation_options,
+)
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.files import atomic_folder
-from rebat.core.jobs import Workload
-from rebat.metrics.summary import Measures, parse_selection, parse_window
-from rebat.models.failures.events import MachineEvent
+from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.laws import name_of
 from rebat.policies.presets import schedulers
 
@@ -42,7 +45,7 @@ from rebat.policies.presets import schedulers
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, force: bool, **scenario: Any,
+    out: Path, force: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
 
@@ -57,28 +60,27 @@ def run(
     """
     from rebat.workloads.load import load_workload
 
-    options = Scenario(**scenario)
+    options = ScenarioOptions(**given)
     check_options(options)
     with given_by("--policy"):
         presets = schedulers(policies)
-    measures = _measures(window, select)
+    scenario = options.scenario(nodes, window, select)
+    _check_measures(scenario)
     jobs = load_workload(workload)
-    n_nodes = nodes or jobs.n_nodes
-    events = machine_events(options, n_nodes)
-    jobs = prepared(jobs, options, n_nodes)
-    tell_of_input(jobs, options, n_nodes)
-    notes = {"notes": jobs.notes} if jobs.notes else {}
+    stage = staged(prepared(jobs, scenario), scenario)
+    tell_of_input(stage.workload, options, stage.n_nodes)
+    notes = {"notes": stage.workload.notes} if stage.workload.notes else {}
     provenance = {
         "workload": {
             "file": workload.name,
             "sha256": _sha256(workload),
-            "jobs": len(jobs.jobs),
+            "jobs": len(stage.workload.jobs),
             **notes,
         },
-        "options": {"nodes": n_nodes, "window": window, "select": select, **_plain(options)},
+        "options": {"nodes": stage.n_nodes, "window": window, "select": select, **_plain(options)},
     }
     with atomic_folder(out, force) as folder, compiling_notice():
-        done = run_each(presets, lambda p: _run_one(jobs, p, n_nodes, events, measures))
+        done = run_each(presets, lambda policy: _run_one(stage, policy))
         write_comparison(folder, done, provenance)
     tell_of_results(done.results)
     for failure in done.failures:
@@ -88,39 +90,24 @@ def run(
         raise SystemExit(2)
 
 
-def _measures(window: str, select: str) -> Measures:
+def _check_measures(scenario: Scenario) -> None:
+    """Before the workload is read."""
     with given_by("--window"):
-        span = parse_window(window)
+        parse_window(scenario.window)
     with given_by("--select"):
-        return Measures(span, parse_selection(select))
+        parse_selection(scenario.select)
 
 
-def machine_events(options: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
-    """The failures that the options ask for, if any."""
-    law = law_of(options)
-    return () if law is None else law.events(n_nodes, options.seed, options.horizon)
-
-
-def _run_one(
-    workload: Workload, chosen: Runnable, n_nodes: int, events: Iterable[MachineEvent],
-    measures: Measures,
-) -> RunResult:  # fmt: skip
-    with simulation_bar(chosen.name, len(workload.jobs)) as on_progress:
-        return simulate(
-            workload,
-            chosen,
-            n_nodes=n_nodes,
-            machine_events=events,
-            measures=measures,
-            on_progress=on_progress,
-        )
+def _run_one(stage: Stage, policy: Runnable) -> RunResult:
+    with simulation_bar(policy.name, len(stage.workload.jobs)) as on_progress:
+        return stage.run(policy, on_progress)
 
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _plain(options: Scenario) -> dict[str, Any]:
+def _plain(options: ScenarioOptions) -> dict[str, Any]:
     values = msgspec.structs.asdict(options)
     law, file = values.pop("law"), values["failures"]
     if law is not None:

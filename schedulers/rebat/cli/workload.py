@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rebat.cli.scenario_options import preparation_options
+from rebat.cli.scenario_options import ScenarioOptions, preparation_options
 from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD_OUT
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
-
-if TYPE_CHECKING:
-    from rebat.campaign.scenario import Scenario
 
 
 @click.group()
@@ -94,38 +91,38 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     """
     import msgspec
 
-    from rebat.campaign.scenario import Scenario, prepared
+    from rebat.campaign.scenario import prepared
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload
 
-    scenario = Scenario(**options)
-    if scenario.mtbf is not None and scenario.checkpoint == "none":
+    given = ScenarioOptions(**options)
+    if given.mtbf is not None and given.checkpoint == "none":
         raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
     found = load_workload(file)
     n_nodes = nodes or found.n_nodes
-    made = prepared(found, scenario, n_nodes)
+    made = prepared(found, given.scenario(nodes))
     if made is found:
         expected = "--checkpoint, --silent-errors or --silent-error-probability"
         raise InputError("nothing to prepare", str(file), expected)
-    note = f"prepared for {n_nodes} nodes: {_given(scenario)}"
+    note = f"prepared for {n_nodes} nodes: {_in_words(given)}"
     write_workload(msgspec.structs.replace(made, n_nodes=n_nodes, notes=(*made.notes, note)), out)
     click.echo(f"{out}: {len(made.jobs)} jobs, {n_nodes} nodes")
 
 
-def _given(scenario: Scenario) -> str:
+def _in_words(given: ScenarioOptions) -> str:
     """What was asked for, in words."""
     texts = []
-    if scenario.checkpoint != "none":
+    if given.checkpoint != "none":
         texts.append(
-            f"{scenario.checkpoint} checkpoints, MTBF {scenario.mtbf:.12g} s, "
-            f"checkpoint {scenario.checkpoint_cost:.12g} s, "
-            f"recovery {scenario.recovery_cost:.12g} s, {scenario.checkpoint_rounding}"
+            f"{given.checkpoint} checkpoints, MTBF {given.mtbf:.12g} s, "
+            f"checkpoint {given.checkpoint_cost:.12g} s, "
+            f"recovery {given.recovery_cost:.12g} s, {given.checkpoint_rounding}"
         )
-    if scenario.silent_errors is not None:
-        texts.append(f"silent errors at {scenario.silent_errors:g}, seed {scenario.seed}")
-    if scenario.silent_error_probability is not None:
-        probability = f"{scenario.silent_error_probability:g}"
-        texts.append(f"silent errors with probability {probability}, seed {scenario.seed}")
+    if given.silent_errors is not None:
+        texts.append(f"silent errors at {given.silent_errors:g}, seed {given.seed}")
+    if given.silent_error_probability is not None:
+        probability = f"{given.silent_error_probability:g}"
+        texts.append(f"silent errors with probability {probability}, seed {given.seed}")
     return "; ".join(texts)
 
 

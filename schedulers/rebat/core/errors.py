@@ -54,3 +54,9 @@ def short(value: Any) -> str:
     """A value as an error shows it: in one line of at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line; one that was not raised on purpose with its type."""
+    text = str(error) if isinstance(error, RebatError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())

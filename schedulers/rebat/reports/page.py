@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from rebat.report.judgements import Judgement
-from rebat.report.sections import Picture, Table
+from rebat.reports.parts import Report
 
 _TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -52,30 +49,6 @@ svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-w
 <ul>{% for line in r.provenance %}<li>{{ line }}</li>{% endfor %}</ul>
 </body></html>
 """
-
-
-BOXES_NOTE = (
-    "Boxes are over the failure scenarios. No point is left out (the paper leaves out those of "
-    "its Table 10)."
-)
-
-
-class Report(msgspec.Struct, frozen=True):
-    """Everything that the page shows.
-
-    ``remarks`` are paragraphs after the lead; ``subject`` heads the first column of judgements,
-    which says what each is about.
-    """
-
-    title: str
-    lead: str
-    judgements: Sequence[Judgement]
-    tables: Sequence[Table]
-    pictures: Sequence[Picture]
-    provenance: Sequence[str]
-    remarks: Sequence[str] = ()
-    subject: str = "workload"
-    figures_note: str = BOXES_NOTE
 
 
 def html(report: Report) -> str:

@@ -5,7 +5,7 @@ Values are fractions where the paper prints per cent. Workloads go by the genera
 
 from __future__ import annotations
 
-from rebat.report.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, Scenario
+from rebat.reports.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, Scenario
 
 JUNE, MARCH, INTREPID = "june-2017", "march-2018", "intrepid-june-2013"
 

@@ -1,4 +1,4 @@
-"""The results table of a campaign, asked the questions that a report asks."""
+"""The simulations of a campaign, asked the questions that a report asks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebat.core.errors import InputError
-from rebat.report.scenario import Scenario
+from rebat.reports.results import read_results
+from rebat.reports.scenario import Scenario
 
 HOUR = 3600.0
 _COLUMNS = [
@@ -26,26 +26,11 @@ class Evidence:
     """
 
     def __init__(self, path: Path) -> None:
-        import pandas as pd
-
-        try:
-            table = pd.read_parquet(path)
-        except (OSError, ValueError) as error:
-            raise InputError(f"not a table of results: {error}", str(path)) from None
-        if table.empty:
-            raise InputError("holds no results yet", str(path))
-        table["policy"] = table["policy"].replace(ALIASES)
-        table["size_class"] = table["size_class"].fillna("")
-        missing = {*_COLUMNS} - {*table.columns}
-        if missing:
-            what = f"lacks the column {min(missing)}: it is of another version"
-            raise InputError(what, str(path), "rebat campaign report, which writes it anew")
-        plain = table[_COLUMNS].astype(object).where(table[_COLUMNS].notna(), None)
         self._cells: dict[tuple[Any, ...], dict[int, float]] = {}
-        for row in plain.itertuples(index=False, name=None):
+        for row in read_results(path, "simulation", _COLUMNS):
             workload, policy, *about, metric, size_class, seed, value = row
             scenario = _scenario(about)
-            cell = (workload, policy, scenario, metric, size_class)
+            cell = (workload, ALIASES.get(policy, policy), scenario, metric, size_class or "")
             self._cells.setdefault(cell, {})[-1 if seed is None else int(seed)] = float(value)
         self.workloads: list[str] = list(dict.fromkeys(key[0] for key in self._cells))
 

@@ -1,4 +1,4 @@
-"""What a number of a campaign is about, workload and policy apart: failures, checkpoints, measures.
+"""What a number of a campaign is about, workload and policy apart.
 
 Its fields are columns of the results table. Results are only ever put together or compared where
 all of them agree.
@@ -19,9 +19,12 @@ USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 
 
 class Scenario(NamedTuple):
-    """Failures, checkpoints, machine and measures of a run; None: no failures, no checkpoints, the
-    workload's own number of nodes. Times in seconds; ``checkpoint`` is a text, and so is ``law``:
-    the parameters of the failure model other than MTBF and downtime."""
+    """Failures, checkpoints, machine, measures and silent errors of a run.
+
+    None: no failures, no checkpoints, the workload's own number of nodes, no silent errors. Times
+    in seconds; ``checkpoint`` and ``silent_errors`` are texts, and so is ``law``: the parameters of
+    the failure model other than MTBF and downtime.
+    """
 
     failure_model: str | None = None
     mtbf_s: float | None = None
@@ -32,6 +35,7 @@ class Scenario(NamedTuple):
     window: str = AUTO
     select: str = AUTO
     law: str | None = None
+    silent_errors: str | None = None
 
     @property
     def family(self) -> Scenario:
@@ -40,7 +44,7 @@ class Scenario(NamedTuple):
 
     @property
     def failure_free(self) -> Scenario:
-        """The same machine and measures without failures and checkpoints."""
+        """The same machine and measures without anything that fails, and without checkpoints."""
         return Scenario(nodes=self.nodes, window=self.window, select=self.select)
 
     @property
@@ -72,6 +76,7 @@ class Scenario(NamedTuple):
         if self.horizon_s not in USUAL_HORIZONS_S:
             texts.append(f"failures up to {exact(self.horizon_s)}")
         texts += [f"{self.nodes} nodes"] if self.nodes else []
+        texts += [f"silent errors, {self.silent_errors}"] if self.silent_errors else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 

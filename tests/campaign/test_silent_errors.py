@@ -1,7 +1,8 @@
-"""Silent-errors campaigns: resumable, the same bytes whoever ran them, and their report."""
+"""Silent-error units of campaigns: resumable, the same bytes whoever ran them, and their report."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,15 +11,18 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from rebat.campaign.run import Progress
-from rebat.campaign.silent import GridIn, SilentCampaign, open_silent, play, rows, run_silent
-from rebat.campaign.silent_reporting import PRINTED, PRINTED_FAILURES, write_report
-from rebat.campaign.store import Status, Store
+from rebat.campaign.opening import Campaign, open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.campaign.run import run_campaign
+from rebat.campaign.silent import GridIn, play
+from rebat.campaign.store import Store
+from rebat.campaign.worker import Task, lost
+from rebat.cli.campaign import campaign as command
 from rebat.cli.main import fail
-from rebat.cli.silent_errors import silent_errors
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.kernels import resilient
@@ -30,10 +34,11 @@ from rebat.models.silent_errors import (
     synthetic_jobs,
 )
 from rebat.policies.priority_rules import ranks
+from rebat.reports.silent_errors.published import PRINTED, PRINTED_FAILURES
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.day_sets import day_sets, read_day_sets
 from rebat.workloads.generate import synthetic
-from tests.campaign.builders import contents
+from tests.campaign.builders import contents, n_run, run_here
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "silent-errors"
 MIRA = Path("traces") / "ANL-ALCF-DJC-MIRA_20200101_20201231.csv.gz"
@@ -70,22 +75,27 @@ def small(folder: Path, text: str = SMALL) -> Path:
     return file
 
 
-def run_here(file: Path, results: Path, **options) -> tuple[Status, int]:
-    """A campaign in this process: its status, and how many units were played."""
-    told: list[Progress] = []
-    status = run_silent(
-        open_silent(file), results, executor="inline", on_progress=told.append, **options
-    )
-    return status, len(told) - 1
+def rows(results: Path) -> list[dict]:
+    """The table of results."""
+    return pq.read_table(results / "results.parquet").to_pylist()
+
+
+def means(results: Path) -> list[dict]:
+    """Its rows with mean makespans over their bounds."""
+    return [row for row in rows(results) if row["metric"] == "makespan_ratio_mean"]
+
+
+def untraced(opened: Campaign) -> bool:
+    return any("[days.mira] is left out: no trace" in note for note in opened.notes)
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[SilentCampaign, Path]:
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Path]:
     """A campaign that ran without a break, and its results."""
     folder = tmp_path_factory.mktemp("silent")
     file = small(folder)
     run_here(file, folder / "r")
-    return open_silent(file), folder / "r"
+    return open_campaign(file), folder / "r"
 
 
 # ---- the units
@@ -93,7 +103,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[SilentCampaign, Path
 
 def test_a_unit_is_the_mean_and_maximum_over_its_scenarios(done) -> None:
     campaign, _ = done
-    unit = next(u for u in campaign.units if u.q == 0.5 and u.jobs.name == "1")
+    unit = next(u for u in campaign.units if u.labels["q"] == 0.5 and u.spec.jobs.name == "1")
     times, sizes = synthetic_jobs(3, 1, 12)
     failures = draw_failures(
         times, sizes, error_rate(times, sizes, 0.5), range(4), seed=3, job_set=1
@@ -108,21 +118,38 @@ def test_a_unit_is_the_mean_and_maximum_over_its_scenarios(done) -> None:
     )
 
 
-def test_the_table_has_a_row_per_unit_heuristic_and_rule(done) -> None:
+def test_the_table_has_a_row_per_unit_heuristic_rule_and_metric(done) -> None:
+    table = rows(done[1])
+    by_metric = {
+        metric: {
+            tuple(row[name] for name in ("key", "heuristic", "rule")): row["value"]
+            for row in table
+            if row["metric"] == metric
+        }
+        for metric in ("jobs", "failures", "makespan_ratio_mean", "makespan_ratio_max")
+    }
+    mean, largest = by_metric["makespan_ratio_mean"], by_metric["makespan_ratio_max"]
+    assert len(mean) == len(largest) == 4 * 5 * 7 + 4 * 2 * 2
+    assert sum(map(len, by_metric.values())) == len(table)
+    assert all(1 <= value <= largest[which] for which, value in mean.items())
+    assert {row["reservations"] for row in table} == {"paper", "stale"}
+    assert set(by_metric["jobs"].values()) == {12.0}
+    failed = {row["value"] for row in table if row["metric"] == "failures" and row["q"] == 0}
+    assert failed == {0.0}
+
+
+def test_the_table_says_what_the_results_say(done) -> None:
     campaign, results = done
-    table = list(rows(campaign, Store(results)))
-    assert len(table) == 4 * 5 * 7 + 4 * 2 * 2
-    assert all(1 <= row.mean <= row.max for row in table)
-    assert {row.reservations for row in table} == {"paper", "stale"}
-    assert all(row.failures == 0 for row in table if row.q == 0)
-
-
-def test_the_parquet_table_is_the_rows(done) -> None:
-    import pyarrow.parquet as pq
-
-    campaign, results = done
-    table = pq.read_table(results / "results.parquet").to_pylist()
-    assert table == [row._asdict() for row in rows(campaign, Store(results))]
+    store = Store(results)
+    for unit in campaign.units:
+        metrics = store.read(unit.key).metrics
+        found = [row for row in means(results) if row["key"] == unit.key]
+        assert [(row["heuristic"], row["rule"], row["value"]) for row in found] == [
+            (cell["heuristic"], cell["rule"], cell["mean"]) for cell in metrics["makespans"]
+        ]
+        assert {(row["grid"], row["source"], row["set"]) for row in found} == {
+            (unit.grid, "drawn", unit.spec.jobs.name)
+        }
 
 
 # ---- resuming
@@ -130,9 +157,9 @@ def test_the_parquet_table_is_the_rows(done) -> None:
 
 def test_a_second_start_plays_only_what_is_missing(tmp_path: Path, done) -> None:
     file, results = small(tmp_path), tmp_path / "r"
-    assert run_here(file, results, limit=3)[1] == 3
-    status, played = run_here(file, results)
-    assert played == 5
+    assert n_run(run_here(file, results, limit=3)[1]) == 3
+    status, told = run_here(file, results)
+    assert n_run(told) == 5
     assert (status.total, status.ok, status.failed, status.missing) == (8, 8, 0, 0)
     assert contents(results) == contents(done[1])
 
@@ -143,7 +170,7 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
         small(tmp_path, SMALL.replace("scenarios = 4", "scenarios = 60")),
         tmp_path / "r",
     )
-    command = "from rebat.cli.silent_errors import silent_errors as s; s()"
+    command = "from rebat.cli.campaign import campaign; campaign()"
     options = ["run", str(file), "--results", str(results), "--workers", "2"]
     process = subprocess.Popen([sys.executable, "-c", command, *options], stderr=subprocess.PIPE)
     try:
@@ -155,9 +182,9 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
         process.kill()
         process.communicate(timeout=20)
     had = len(list(results.glob("runs/[!.]*.json")))
-    status, played = run_here(file, results)
+    status, told = run_here(file, results)
     assert had >= 1
-    assert (played, status.ok) == (8 - had, 8)
+    assert (n_run(told), status.ok) == (8 - had, 8)
     run_here(file, tmp_path / "unbroken")
     assert contents(results) == contents(tmp_path / "unbroken")
 
@@ -167,7 +194,7 @@ def test_a_torn_result_is_played_again(tmp_path: Path, done) -> None:
     shutil.copytree(done[1], results)
     torn = next((results / "runs").iterdir())
     torn.write_bytes(torn.read_bytes()[:40])
-    assert run_here(small(tmp_path), results)[1] == 1
+    assert n_run(run_here(small(tmp_path), results)[1]) == 1
     assert contents(results) == contents(done[1])
 
 
@@ -175,12 +202,12 @@ def test_a_changed_file_plays_only_what_it_touches(tmp_path: Path, done) -> None
     results = tmp_path / "r"
     shutil.copytree(done[1], results)
     renamed = SMALL.replace('"true"', '"figure 2"').replace("[0, 0.5]", "[0, 0.5, 0.7]", 1)
-    assert run_here(small(tmp_path, renamed), results)[1] == 2
+    assert n_run(run_here(small(tmp_path, renamed), results)[1]) == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, done, workers: int) -> None:
-    status = run_silent(open_silent(small(tmp_path)), tmp_path / "r", workers=workers)
+    status = run_campaign(open_campaign(small(tmp_path)), tmp_path / "r", workers=workers)
     assert status.ok == 8
     assert contents(tmp_path / "r") == contents(done[1])
 
@@ -196,8 +223,76 @@ def test_a_unit_that_cannot_be_played_does_not_stop_the_rest(tmp_path: Path) -> 
     file, results = small(tmp_path, text), tmp_path / "r"
     status, _ = run_here(file, results)
     assert (status.ok, status.failed) == (5, 1)
-    assert "trace day-0001: job 400: would fail" in (results / "campaign.json").read_text()
-    assert run_here(file, results)[1] == 0
+    (failure,) = json.loads((results / "campaign.json").read_text())["failures"]
+    assert (failure["source"], failure["set"]) == ("trace", "day-0001")
+    assert failure["error"].startswith("job 400: would fail")
+    run = CliRunner().invoke(command, ["status", str(file), "--results", str(results)])
+    assert "failed: true, trace day-0001, q-bar = 0.5" in run.output
+    assert ": job 400: would fail" in run.output
+    assert n_run(run_here(file, results)[1]) == 0
+
+
+# ---- as any campaign
+
+
+def call(verb: str, file: Path, results: Path, *more: str) -> str:
+    """What `rebat campaign VERB` says."""
+    run = CliRunner().invoke(command, [verb, str(file), "--results", str(results), *more])
+    assert run.exit_code == 0, run.output
+    return run.output
+
+
+def test_the_same_bytes_on_dask(tmp_path: Path, done) -> None:
+    pytest.importorskip("distributed")
+    opened = open_campaign(small(tmp_path))
+    assert run_campaign(opened, tmp_path / "r", workers=2, executor="dask").ok == 8
+    assert contents(tmp_path / "r") == contents(done[1])
+
+
+def test_status_says_how_far_each_grid_is(tmp_path: Path) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    run_here(file, results, limit=5)
+    told = call("status", file, results)
+    assert "true: 4 of 4 runs done, 0 failed, 0 left" in told
+    assert "stale: 1 of 4 runs done, 0 failed, 3 left" in told
+    assert "all, each run once: 5 of 8 runs done, 0 failed, 3 left" in told
+
+
+def test_clean_removes_what_the_file_asks_for_no_more(tmp_path: Path, done) -> None:
+    results = tmp_path / "r"
+    shutil.copytree(done[1], results)
+    file = small(tmp_path, SMALL.replace("[0, 0.5]", "[0.5]"))
+    assert "4 results of other runs" in call("status", file, results)
+    assert "removed 4 results" in call("clean", file, results)
+    assert len(list((results / "runs").iterdir())) == 4
+    assert {row["q"] for row in rows(results)} == {0.5}
+    assert n_run(run_here(file, results)[1]) == 0
+
+
+def test_what_failed_is_played_again_on_request(tmp_path: Path, done) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    opened = open_campaign(file)
+    assert lost(Task(opened.units[0], results, False), "the worker died").error
+    status, told = run_here(file, results)
+    assert (status.ok, status.failed, n_run(told)) == (7, 1, 7)
+    status, told = run_here(file, results, retry_failed=True)
+    assert (status.ok, status.failed, n_run(told)) == (8, 0, 1)
+    assert contents(results) == contents(done[1])
+
+
+def test_files_to_keep_are_refused_where_there_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--keep-runs: has no effect"):
+        run_here(small(tmp_path), tmp_path / "r", keep_runs=True)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_of_another_campaign_is_refused(tmp_path: Path) -> None:
+    file, results = small(tmp_path), tmp_path / "r"
+    run_here(file, results, limit=1)
+    file.write_text(SMALL.replace('"small"', '"other"'))
+    for verb in ("run", "status", "report", "clean"):
+        with pytest.raises(InputError, match="results of campaign 'small'"):
+            command.main([verb, str(file), "--results", str(results)], standalone_mode=False)
 
 
 # ---- the file
@@ -206,34 +301,34 @@ def test_a_unit_that_cannot_be_played_does_not_stop_the_rest(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("sets = 2", "sets = 0", "$.synthetic[...].sets"),
-        ("seed = 3", "sed = 3", "unknown field `sed`"),
-        ("[0, 0.5]", "[0, 1.0]", "$.grid[0].failure_probability[1]"),
+        ("sets = 2", "sets = 0", "synthetic.drawn.sets"),
+        ("seed = 3", "sed = 3", "unknown key 'sed'"),
+        ("[0, 0.5]", "[0, 1.0]", "grid[0].failure_probability[1]"),
         ("[0, 0.5]", "[]", "is empty"),
-        ("[0, 0.5]", "[0.5, 0.5]", "value twice"),
-        ('["drawn"]', '["none"]', "unknown sets 'none'"),
+        ("[0, 0.5]", "[0.5, 0.5]", "twice"),
+        ('["drawn"]', '["none"]', "unknown set 'none'"),
         ('"R-LIST-1"', '"R-LIST-X"', "unknown heuristic"),
         ('"LPT"', '"LTP"', "unknown priority rule"),
         ('["stale"]', '["steel"]', "unknown kind of reservations"),
         ("scenarios = 4", "scenarios = 4\nprocs = [100]", "procs of at least"),
-        ('"stale"\nsets', '"true"\nsets', "value twice"),
+        ('"stale"\nsets', '"true"\nsets', "twice"),
         ('name = "small"', "name = small", "not TOML"),
-        ('name = "small"', 'name = "../small"', "$.name"),
+        ('name = "small"', 'name = "../small"', "name: is '../small'"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, old, new, said) -> None:
     assert old in SMALL
     with pytest.raises(InputError) as error:
-        open_silent(small(tmp_path, SMALL.replace(old, new, 1)))
+        open_campaign(small(tmp_path, SMALL.replace(old, new, 1)))
     assert "small.toml" in str(error.value)
     assert said in str(error.value)
 
 
 def test_the_command_says_it_in_one_line_and_exits_with_2(tmp_path: Path, capsys) -> None:
     file = small(tmp_path, SMALL.replace("seed = 3", "sed = 3"))
-    for command in ("run", "report"):
+    for verb in ("run", "report"):
         with pytest.raises(InputError) as error:
-            silent_errors.main([command, str(file)], standalone_mode=False)
+            command.main([verb, str(file)], standalone_mode=False)
         with pytest.raises(SystemExit) as left:
             fail(str(error.value))
         assert left.value.code == 2
@@ -242,13 +337,13 @@ def test_the_command_says_it_in_one_line_and_exits_with_2(tmp_path: Path, capsys
 
 @pytest.mark.parametrize("name", ["quick", "full"])
 def test_the_shipped_files_open_without_a_trace(name: str) -> None:
-    campaign = open_silent(CAMPAIGNS / f"{name}.toml")
-    assert campaign.untraced == ["mira"]
-    assert {unit.source for unit in campaign.units} == {"synthetic"}
+    campaign = open_campaign(CAMPAIGNS / f"{name}.toml")
+    assert untraced(campaign)
+    assert {unit.spec.source for unit in campaign.units} == {"synthetic"}
 
 
 def test_figure_2_of_the_full_file_is_the_papers() -> None:
-    campaign = open_silent(CAMPAIGNS / "full.toml")
+    campaign = open_campaign(CAMPAIGNS / "full.toml")
     units = [unit.identity for unit in campaign.units if unit.grid == "figure 2"]
     played = sum(u["scenarios"] * len(u["heuristics"]) * len(u["rules"]) for u in units)
     assert played == 10_500_000
@@ -306,10 +401,10 @@ rules = ["LPT"]
 scenarios = 2
 """
     file, results = small(tmp_path, text), tmp_path / "r"
-    assert open_silent(file).untraced == ["mira"]
-    campaign = open_silent(file, shared / MIRA)
-    assert [unit.jobs.name for unit in campaign.units[::2]] == ["2020-01-02", "2020-01-24"]
-    assert run_silent(campaign, results, executor="inline").ok == 4
+    assert untraced(open_campaign(file))
+    campaign = open_campaign(file, shared / MIRA)
+    assert [unit.spec.jobs.name for unit in campaign.units[::2]] == ["2020-01-02", "2020-01-24"]
+    assert run_campaign(campaign, results, executor="inline").ok == 4
     text = write_report(campaign, results, tmp_path / "out")[1].read_text()
     assert "| 0 | R-SHELF-NB | 0.0 | 0.0 |" in text
     assert "| 1.441 |" in text
@@ -346,13 +441,15 @@ rules = ["LPT", "LA"]
 reservations = ["paper", "stale"]
 scenarios = 40
 """
-    campaign = open_silent(small(tmp_path, text))
-    run_silent(campaign, tmp_path / "r", executor="inline")
-    means: dict[tuple[str, str, str], list[float]] = {}
-    for row in rows(campaign, Store(tmp_path / "r")):
-        means.setdefault((row.reservations, row.heuristic, row.rule), []).append(row.mean)
+    campaign = open_campaign(small(tmp_path, text))
+    run_campaign(campaign, tmp_path / "r", executor="inline")
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in means(tmp_path / "r"):
+        found.setdefault((row["reservations"], row["heuristic"], row["rule"]), []).append(
+            row["value"]
+        )
     best = {
-        (kept, name): min(np.mean(means[kept, name, rule]) for rule in ("LPT", "LA"))
+        (kept, name): min(np.mean(found[kept, name, rule]) for rule in ("LPT", "LA"))
         for kept in ("paper", "stale")
         for name in ("R-LIST-0", "R-LIST-Q")
     }
@@ -369,24 +466,22 @@ def test_printed_values_are_there_for_every_heuristic() -> None:
 def test_the_commands(tmp_path: Path) -> None:
     file, results = small(tmp_path), tmp_path / "r"
     runner = CliRunner()
-    part = runner.invoke(
-        silent_errors, ["run", str(file), "--results", str(results), "--limit", "1"]
-    )
+    part = runner.invoke(command, ["run", str(file), "--results", str(results), "--limit", "1"])
     assert part.exit_code == 0
-    assert "1 of 8 units done, 0 failed, 7 left" in part.output
-    told = runner.invoke(silent_errors, ["report", str(file), "--results", str(results)])
+    assert "1 of 8 runs done, 0 failed, 7 left" in part.output
+    told = runner.invoke(command, ["report", str(file), "--results", str(results)])
     assert told.exit_code == 0
-    assert "1 of 8 units done" in (results / "report" / "report.md").read_text()
+    assert "1 of 8 runs done" in (results / "report" / "report.md").read_text()
 
 
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no results yet"):
-        silent_errors.main(
+        command.main(
             ["report", str(small(tmp_path)), "--results", str(tmp_path / "r")],
             standalone_mode=False,
         )
     with pytest.raises(InputError, match="no results of this file"):
-        write_report(open_silent(small(tmp_path)), tmp_path / "r", tmp_path / "out")
+        write_report(open_campaign(small(tmp_path)), tmp_path / "r", tmp_path / "out")
 
 
 def test_a_days_file_is_looked_for_beside_the_campaign(tmp_path: Path) -> None:
@@ -394,8 +489,8 @@ def test_a_days_file_is_looked_for_beside_the_campaign(tmp_path: Path) -> None:
     text = SMALL.replace("[[grid]]", '[days.one]\nfile = "one.json"\n[[grid]]', 1)
     text = text.replace('sets = ["drawn"]', 'sets = ["one"]', 1)
     with pytest.raises(InputError, match=r"days.one"):
-        open_silent(small(tmp_path, text.replace("one.json", "two.json")))
-    assert open_silent(small(tmp_path, text)).units[0].source == "one"
+        open_campaign(small(tmp_path, text.replace("one.json", "two.json")))
+    assert open_campaign(small(tmp_path, text)).units[0].spec.source == "one"
 
 
 def test_results_hold_no_names(done) -> None:

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from rebat.report.evidence import Evidence
-from rebat.report.scenario import Scenario, exact
-
-
-class Judgement(msgspec.Struct, frozen=True):
-    """One claim of the paper held against our runs; ``workload`` says under which scenario.
-
-    ``holds`` follows from ``number`` by ``rule``; nothing else was looked at.
-    """
-
-    workload: str
-    claim: str
-    rule: str
-    number: float
-    holds: bool
-    paper: str
+from rebat.reports.node_stealing.evidence import Evidence
+from rebat.reports.parts import Judgement
+from rebat.reports.scenario import Scenario, exact
 
 
 def judge(evidence: Evidence) -> Iterator[Judgement]:

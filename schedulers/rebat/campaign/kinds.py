@@ -1,0 +1,37 @@
+"""The table of the kinds of units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.campaign import silent, simulations
+from rebat.campaign.unit import Kind
+from rebat.core.errors import InputError, unknown_name
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (simulations.KIND, silent.KIND)}
+
+FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
+"""What units of any kind can leave in a folder."""
+
+
+def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
+    """The kind of a grid: the one it names, else by its keys, else by the file's tables.
+
+    Raises
+    ------
+    InputError
+        For a grid that may be of any kind.
+    """
+    name = grid.get("kind")
+    if name is not None:
+        if name not in KINDS:
+            raise unknown_name("kind", name, KINDS).at(where)
+        return KINDS[name]
+    for kind in KINDS.values():
+        if kind.mark in grid:
+            return kind
+    for kind in KINDS.values():
+        if any(key in tables for key in kind.tables):
+            return kind
+    marks = " or ".join(kind.mark for kind in KINDS.values())
+    raise InputError("has nothing to run", where, marks)

@@ -1,0 +1,103 @@
+"""What the results table says of a simulation: which one it was, and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rebat.campaign.spec import RunSpec
+from rebat.campaign.spec import Scenario as Asked
+from rebat.models.failures.laws import name_of
+from rebat.reports.scenario import Scenario, exact
+
+COLUMNS: dict[str, type] = {
+    **dict.fromkeys(("workload", "policy", *Scenario._fields), str),
+    **dict.fromkeys(("mtbf_s", "downtime_s", "horizon_s"), float),
+    "nodes": int,
+    "seed": int,
+}
+DETAILS: dict[str, type] = {"size_class": str}
+
+
+def labels(spec: RunSpec) -> dict[str, Any]:
+    """The columns that say which run a row of the table is about."""
+    named = {"workload": spec.workload, "policy": spec.policy}
+    return named | scenario_of(spec)._asdict() | {"seed": _seed(spec.scenario)}
+
+
+def about(spec: RunSpec) -> str:
+    """The same for people."""
+    seed = _seed(spec.scenario)
+    text = "" if seed is None else f", seed {seed}"
+    return f"{spec.workload}, {spec.policy}, {scenario_of(spec).label}{text}"
+
+
+def scenario_of(spec: RunSpec) -> Scenario:
+    """What a run's numbers are about, workload and policy apart."""
+    asked, failures = spec.scenario, spec.scenario.failures
+    return Scenario(
+        failure_model=name_of(failures.law) if failures else None,
+        mtbf_s=failures.mtbf_s if failures else None,
+        downtime_s=failures.downtime_s if failures else None,
+        law=_law_text(spec),
+        horizon_s=failures.horizon_s if failures else None,
+        checkpoint=_checkpoint_text(asked),
+        nodes=asked.nodes,
+        window=asked.window,
+        select=asked.select,
+        silent_errors=_silent_text(asked),
+    )
+
+
+def flat_metrics(metrics: dict[str, Any]) -> Iterator[tuple[str, str | None, float]]:
+    """(metric, size class, value) of a summary; metrics of the whole run have no size class.
+
+    >>> list(flat_metrics({"jobs": 3, "flows": {"all": {"max_s": 2.0}}, "window_s": [0, 9]}))
+    [('jobs', None, 3.0), ('flow_max_s', 'all', 2.0), ('window_first_s', None, 0.0), \
+('window_last_s', None, 9.0)]
+    """
+    for name, value in metrics.items():
+        if name == "flows":
+            for size_class, flow in value.items():
+                yield from ((f"flow_{n}", size_class, float(v)) for n, v in (flow or {}).items())
+        elif name == "window_s":
+            yield "window_first_s", None, float(value[0])
+            yield "window_last_s", None, float(value[1])
+        elif isinstance(value, dict):
+            for inner, size_class, number in flat_metrics(value):
+                yield f"{name}_{inner}", size_class, number
+        elif isinstance(value, int | float):
+            yield name, None, float(value)
+
+
+def _law_text(spec: RunSpec) -> str | None:
+    """The law's other parameters; files as the campaign names them."""
+    failures = spec.scenario.failures
+    text = failures.law.label() if failures else None
+    return text and text.replace(f"{spec.folder}/", "")
+
+
+def _seed(asked: Asked) -> int | None:
+    """The seed of whatever is drawn: silent errors have that of the failures, if they are drawn."""
+    drawn = asked.silent_errors or asked.failures
+    return drawn.seed if drawn else None
+
+
+def _checkpoint_text(asked: Asked) -> str | None:
+    """How jobs checkpoint; the MTBF of the period only where it is not the failures'."""
+    model, failures = asked.checkpoint, asked.failures
+    if model is None:
+        return None
+    costs = f"cost {exact(model.cost_s)}, recovery {exact(model.recovery_s)}"
+    text = f"Young/Daly ({costs}, {model.rounding}"
+    follows = failures is not None and failures.mtbf_s == model.mtbf_s
+    return text + (")" if follows else f", for an MTBF of {exact(model.mtbf_s)})")
+
+
+def _silent_text(asked: Asked) -> str | None:
+    errors = asked.silent_errors
+    if errors is None:
+        return None
+    if errors.probability is not None:
+        return f"probability {errors.probability!r}"
+    return f"rate {errors.rate!r}"

@@ -1,0 +1,104 @@
+"""A campaign file, read and checked: the units that it stands for.
+
+The file (TOML) says in ``[[grid]]`` tables what to run; which kind of unit a grid is of follows
+from its keys, and each kind reads its own tables. ``campaigns/README.md`` shows it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.campaign.kinds import KINDS, kind_of
+from rebat.campaign.reading import distinct, known_keys, required
+from rebat.campaign.store import Owner
+from rebat.campaign.unit import Document, Unit
+from rebat.core.errors import InputError
+from rebat.core.files import read_text
+
+_TOP = ("name", "grid")
+_OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
+"""Further keys of the file, with whose they are."""
+
+
+class Campaign(msgspec.Struct, frozen=True):
+    """A campaign file's units, what its results folder carries as a sign of it, and notes on what
+    was left out."""
+
+    owner: Owner
+    units: list[Unit]
+    notes: list[str] = []
+
+    @property
+    def distinct(self) -> dict[str, Unit]:
+        """The units by key, in the order of the file: grids may share some."""
+        found: dict[str, Unit] = {}
+        for unit in self.units:
+            found.setdefault(unit.key, unit)
+        return found
+
+
+def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
+    """Read a campaign file and the inputs that it names; check its form and every name in it.
+
+    Parameters
+    ----------
+    file : Path
+        The TOML file; files that it names are looked for from its folder on.
+    trace : Path, optional
+        Takes the place of every trace or workload file that it names.
+
+    Raises
+    ------
+    InputError
+        With the file and the key, before anything runs.
+    """
+    try:
+        tables = tomllib.loads(read_text(file))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", str(file)) from None
+    try:
+        name = _name(tables, file)
+        documents = _by_kind(tables, file, trace)
+        parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
+        _check_effects(tables, documents)
+    except InputError as error:
+        raise error.at(str(file)) from None
+    return Campaign(
+        Owner(name, file.name),
+        [unit for part in parts for unit in part.units],
+        [note for part in parts for note in part.notes],
+    )
+
+
+def _name(tables: dict[str, Any], file: Path) -> str:
+    name = tables.get("name", file.stem)
+    if not isinstance(name, str) or not name or "/" in name:
+        raise InputError(f"is {name!r}", "name", "a text without '/'")
+    return name
+
+
+def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str, Document]:
+    """The file as each kind sees it that has a grid there."""
+    known_keys(tables, (*_TOP, *_OWN), "")
+    rows = required(tables, "grid", list, "one or more tables [[grid]]")
+    documents: dict[str, Document] = {}
+    for index, row in enumerate(rows):
+        where = f"grid[{index}]"
+        if not isinstance(row, dict):
+            raise InputError("is no table", where, "[[grid]]")
+        kind = kind_of(row, where, tables)
+        document = documents.setdefault(kind.name, Document(file, tables, [], trace))
+        document.grids.append((where, {key: row[key] for key in row if key != "kind"}))
+    distinct([row.get("name") for row in rows if isinstance(row.get("name"), str)], "grid: name")
+    return documents
+
+
+def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> None:
+    """Refuse tables of a kind that has no grid."""
+    for key, kind in _OWN.items():
+        if key in tables and kind.name not in documents:
+            raise InputError("has no effect", key, f"a grid with {kind.mark}")

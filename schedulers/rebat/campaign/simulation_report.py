@@ -1,0 +1,90 @@
+"""The report of simulations: their results, their workloads, and an hour of one of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rebat.campaign.labels import scenario_of
+from rebat.campaign.simulating import simulate_run, workload_of
+from rebat.campaign.spec import RunSpec
+from rebat.campaign.unit import Unit
+from rebat.core.units import format_duration
+from rebat.figures.steal_hour import steal_hour
+from rebat.reports.node_stealing.evidence import ALIASES
+from rebat.reports.node_stealing.report import report as node_stealing
+from rebat.reports.parts import Picture, Report, Table, percent
+from rebat.workloads.describe import describe
+
+
+def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Report:
+    """The report of the node-stealing paper, from these units and their results.
+
+    Raises
+    ------
+    InputError
+        When there are no results to report.
+    """
+    lines = [*provenance, *_provenance(units)]
+    return node_stealing(table, _workload_tables(units), _an_hour(units), lines)
+
+
+def _workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
+    """Tables 2 and 3, of the workloads as they were run but without checkpoints."""
+    one_each = {unit.spec.workload: unit for unit in reversed(units)}
+    facts = {name: describe(workload_of(unit)) for name, unit in sorted(one_each.items())}
+    classes = list(dict.fromkeys(c for fact in facts.values() for c in fact["size_classes"]))
+    yield Table(
+        "Table 2",
+        "Number of jobs by size",
+        ["workload", *classes, "total"],
+        [
+            [name, *(str(fact["size_classes"].get(c, 0)) for c in classes), str(fact["jobs"])]
+            for name, fact in facts.items()
+        ],
+    )
+    columns = ["min", "max", "mean", "median"]
+    yield Table(
+        "Table 3",
+        "Stress and run times",
+        ["workload", "stress", *columns],
+        [
+            [name, percent(fact["stress"])]
+            + [format_duration(fact["run_time_s"][column]) for column in columns]
+            for name, fact in facts.items()
+        ],
+    )
+
+
+def _an_hour(units: Sequence[Unit]) -> Iterator[Picture]:
+    """The machine around the first steal of the first SFSJ run, simulated once more."""
+    stealing = (unit for unit in units if unit.spec.scenario.failures and _steals(unit.spec))
+    unit = next(stealing, None)
+    if unit is None:
+        return
+    result = simulate_run(unit)
+    within = [t for t in result.ledger.steals if t >= result.summary.window_s[0] * 1e6]
+    if within:
+        svg = steal_hour(result.ledger, result.summary.n_nodes, within[0])
+        about = f"{scenario_of(unit.spec).label}, seed {unit.labels['seed']}"
+        title = f"{unit.spec.workload}: an hour around a steal ({about}; point at a rectangle)"
+        yield Picture("cf. Figure 2", title, svg)
+
+
+def _steals(spec: RunSpec) -> bool:
+    return ALIASES.get(spec.policy, spec.policy) == "h111"
+
+
+def _provenance(units: Sequence[Unit]) -> list[str]:
+    seeds = sorted({unit.labels["seed"] for unit in units} - {None})
+    return [
+        f"{len({unit.key for unit in units})} distinct runs, seeds {seeds}",
+        *sorted({f"workload {u.spec.workload}: {_source(u.spec)}" for u in units}),
+    ]
+
+
+def _source(spec: RunSpec) -> str:
+    source = spec.source
+    if source.generator:
+        return f"generated ({source.generator}, seed {source.seed}); not the real trace"
+    return f"{Path(source.file or '').name} {source.options or ''}"

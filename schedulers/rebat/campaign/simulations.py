@@ -1,0 +1,80 @@
+"""Simulations as a kind of unit: a workload, a policy and a failure scenario each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rebat.campaign.grid import runs
+from rebat.campaign.keys import scheduler_of
+from rebat.campaign.labels import COLUMNS, DETAILS, flat_metrics
+from rebat.campaign.simulating import NAME, simulate_run, units
+from rebat.campaign.single import RUN_FILES, simulate, write_run
+from rebat.campaign.spec import RunSpec
+from rebat.campaign.unit import Document, Expansion, Kind, Unit
+from rebat.core.errors import RebatError, one_line
+from rebat.kernels.jit import is_compiled
+from rebat.metrics.summary import as_json
+from rebat.models.failures.authors import Authors
+from rebat.models.failures.law import generate_events
+from rebat.workloads.generate import synthetic
+
+
+def _expand(document: Document) -> Expansion:
+    return Expansion(units(runs(document)))
+
+
+def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
+    try:
+        result = simulate_run(unit)
+        if folder is not None:
+            write_run(folder, result, {"run": unit.identity})
+    except Exception as error:
+        raise RebatError(_without_paths(one_line(error), unit.spec)) from error
+    return as_json(result.summary)
+
+
+def _without_paths(text: str, spec: RunSpec) -> str:
+    """An error that is the same wherever the campaign's files are."""
+    if spec.source.file:
+        text = text.replace(spec.source.file, Path(spec.source.file).name)
+    return text.replace(f"{spec.folder}/", "") if spec.folder else text
+
+
+def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for metric, size_class, value in flat_metrics(metrics):
+        yield {"metric": metric, "size_class": size_class, "value": value}
+
+
+def _warm_up(some: Sequence[Unit]) -> None:
+    if is_compiled():
+        return
+    jobs = synthetic(0, 50)
+    events = generate_events(Authors(1800, 600), jobs.n_nodes, horizon_s=1e4)
+    for unit in {unit.spec.policy: unit for unit in some}.values():
+        try:
+            simulate(jobs, scheduler_of(unit.spec), machine_events=events)
+        except RebatError:
+            continue  # its own runs will say what is wrong with it
+
+
+def _report(some: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Any:
+    from rebat.campaign.simulation_report import report
+
+    return report(some, table, provenance)
+
+
+KIND = Kind(
+    name=NAME,
+    mark="workloads",
+    tables=("workloads",),
+    columns=COLUMNS,
+    details=DETAILS,
+    files=RUN_FILES,
+    expand=_expand,
+    perform=_perform,
+    rows=_rows,
+    warm_up=_warm_up,
+    report=_report,
+)

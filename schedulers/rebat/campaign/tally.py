@@ -1,0 +1,68 @@
+"""How far a campaign is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from rebat.campaign.store import Status
+from rebat.campaign.worker import Outcome
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a campaign is, in distinct runs, those of earlier starts and beyond a limit too.
+
+    ``eta_s`` is how long the runs of this start will still take.
+    """
+
+    total: int
+    done: int
+    failed: int
+    running: int
+    left: int
+    eta_s: float | None
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Tally:
+    """Counts outcomes and tells.
+
+    ``others`` is what was there of ``total`` before this start's ``n_tasks``.
+    """
+
+    def __init__(
+        self, total: int, others: Status, n_tasks: int, workers: int,
+        on_progress: OnProgress | None,
+    ) -> None:  # fmt: skip
+        self.total, self.n_tasks, self.workers = total, n_tasks, workers
+        self.done, self.failed, self.ended = others.ok, others.failed, 0
+        self.began, self.on_progress = time.monotonic(), on_progress
+        self._tell()
+
+    def count(self, outcome: Outcome) -> None:
+        """Take in how one task ended."""
+        self.ended += 1
+        self.done += outcome.error is None
+        self.failed += outcome.error is not None
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.on_progress is None:
+            return
+        now = self.n_tasks - self.ended
+        running = min(now, self.workers)
+        pace_s = (time.monotonic() - self.began) / self.ended if self.ended else None
+        self.on_progress(
+            Progress(
+                total=self.total,
+                done=self.done,
+                failed=self.failed,
+                running=running,
+                left=self.total - self.done - self.failed - running,
+                eta_s=None if pace_s is None else pace_s * now,
+            )
+        )

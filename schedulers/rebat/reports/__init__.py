@@ -1,0 +1,1 @@
+"""Reports of campaigns: a folder per paper, and what they share."""

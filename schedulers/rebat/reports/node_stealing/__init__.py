@@ -1,0 +1,1 @@
+"""Du, Marchal, Pallez, Robert 2024: claims, tables, figures and printed values."""

@@ -1,0 +1,72 @@
+"""What a report is made of: judgements, tables, pictures, and how it writes numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """One claim of the paper held against our runs; ``workload`` says under which scenario.
+
+    ``holds`` follows from ``number`` by ``rule``; nothing else was looked at.
+    """
+
+    workload: str
+    claim: str
+    rule: str
+    number: float
+    holds: bool
+    paper: str
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table: which of the paper's it stands for, a heading, columns and rows of texts."""
+
+    paper: str
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A figure as SVG: which of the paper's it stands for, and a caption."""
+
+    paper: str
+    title: str
+    svg: str
+
+
+BOXES_NOTE = (
+    "Boxes are over the failure scenarios. No point is left out (the paper leaves out those of "
+    "its Table 10)."
+)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Everything that the page shows.
+
+    ``remarks`` are paragraphs after the lead; ``subject`` heads the first column of judgements,
+    which says what each is about.
+    """
+
+    title: str
+    lead: str
+    judgements: Sequence[Judgement]
+    tables: Sequence[Table]
+    pictures: Sequence[Picture]
+    provenance: Sequence[str]
+    remarks: Sequence[str] = ()
+    subject: str = "workload"
+    figures_note: str = BOXES_NOTE
+
+
+def percent(value: float | None) -> str:
+    """A share for people."""
+    return "" if value is None else f"{value:.2%}"
+
+
+def number(value: float | None) -> str:
+    """A count for people."""
+    return "" if value is None else f"{value:.1f}"

@@ -1,0 +1,44 @@
+"""What RR-9296 prints, as data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rebat.kernels.resilient import HEURISTICS
+
+
+class Printed(NamedTuple):
+    """A heuristic's numbers at one failure probability: over the 30 days of June 2019."""
+
+    average: float
+    deviation: float
+    maximum: float
+
+
+PRINTED_FAILURES = {0.0: 0.0, 0.05: 15.2913, 0.1: 254.453}
+"""Table 1, average number of failures by average failure probability."""
+
+_TABLE_1: dict[float, tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
+    # Table 1 (LPT): average ratio, standard deviation, maximum ratio, by heuristic.
+    0.0: (
+        (1.067, 1.051, 1.051, 1.407, 1.441),
+        (8.78e-2, 8.19e-2, 8.23e-2, 1.29e-1, 1.45e-1),
+        (1.425, 1.425, 1.425, 1.633, 1.760),
+    ),
+    0.05: (
+        (1.031, 1.049, 1.061, 1.129, 1.141),
+        (6.72e-2, 6.87e-2, 7.76e-2, 1.30e-1, 1.40e-1),
+        (1.278, 1.292, 1.292, 1.489, 1.510),
+    ),
+    0.1: (
+        (1.016, 1.025, 1.028, 1.071, 1.073),
+        (4.66e-2, 4.54e-2, 4.97e-2, 1.03e-1, 1.06e-1),
+        (1.249, 1.224, 1.245, 1.398, 1.413),
+    ),
+}
+
+PRINTED = {
+    (q, heuristic): Printed(*(column[place] for column in columns))
+    for q, columns in _TABLE_1.items()
+    for place, heuristic in enumerate(HEURISTICS)
+}

@@ -1,0 +1,278 @@
+"""Kinds of units: what a grid is of, several in one file, and what a new one takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rebat.campaign import kinds
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.campaign.run import run_campaign
+from rebat.campaign.store import Store
+from rebat.campaign.unit import Document, Expansion, Kind, Unit, key_of
+from rebat.cli.campaign import campaign
+from rebat.cli.run import run
+from rebat.core.errors import InputError
+from tests.campaign.builders import GRID, WORKLOADS, campaign_file, contents, n_run, run_here
+
+SETS = """
+[synthetic.drawn]
+sets = 2
+jobs = 6
+"""
+PLAYED = """
+[[grid]]
+name = "played"
+sets = ["drawn"]
+failure_probability = [0.3]
+rules = ["LPT"]
+scenarios = 2
+"""
+"""2 units."""
+
+
+def mixed(folder: Path, text: str = WORKLOADS + SETS + PLAYED + GRID) -> Path:
+    """A file with 2 silent-error units and 10 simulations."""
+    file = campaign_file(folder)
+    file.write_text(text)
+    return file
+
+
+def table(results: Path) -> list[dict]:
+    return pq.read_table(results / "results.parquet").to_pylist()
+
+
+def test_one_file_may_have_units_of_several_kinds(tmp_path: Path) -> None:
+    file, results = mixed(tmp_path), tmp_path / "r"
+    status, told = run_here(file, results, limit=3)
+    assert (n_run(told), status.ok, status.missing) == (3, 3, 9)
+    status, _ = run_here(file, results)
+    assert (status.ok, status.total) == (12, 12)
+    rows = table(results)
+    assert {(row["kind"], row["grid"]) for row in rows} == {
+        ("silent-errors", "played"),
+        ("simulation", "small"),
+    }
+    foreign = {"silent-errors": ("workload", "mtbf_s"), "simulation": ("set", "heuristic", "q")}
+    assert all(row[name] is None for row in rows for name in foreign[row["kind"]])
+    assert all(row["value"] is not None and row["key"] for row in rows)
+
+
+def test_each_kind_has_its_report(tmp_path: Path) -> None:
+    file, results = mixed(tmp_path), tmp_path / "r"
+    run_here(file, results)
+    opened = open_campaign(file)
+    assert [path.name for path in write_report(opened, results, tmp_path / "out")] == [
+        "report-silent-errors.html", "report-silent-errors.md",
+        "report-simulation.html", "report-simulation.md",
+    ]  # fmt: skip
+    assert "R-LIST-Q" in (tmp_path / "out/report-silent-errors.md").read_text()
+    assert "useful utilisation" in (tmp_path / "out/report-simulation.md").read_text()
+    for path in (results / "runs").iterdir():
+        if json.loads(path.read_text())["identity"].get("heuristics"):
+            path.unlink()
+    names = [path.name for path in write_report(opened, results, tmp_path / "half")]
+    assert names == ["report.html", "report.md"]
+
+
+def test_a_key_does_not_depend_on_what_else_is_in_the_file(tmp_path: Path) -> None:
+    alone = {unit.key for unit in open_campaign(campaign_file(tmp_path)).units}
+    both = {unit.key for unit in open_campaign(mixed(tmp_path)).units}
+    assert alone < both
+    assert len(both) == 12
+
+
+def test_a_grid_may_name_its_kind(tmp_path: Path) -> None:
+    named = PLAYED.replace('name = "played"', 'name = "played"\nkind = "silent-errors"')
+    before, after = (
+        open_campaign(mixed(tmp_path, WORKLOADS + SETS + text + GRID)) for text in (PLAYED, named)
+    )
+    assert list(after.distinct) == list(before.distinct)
+
+
+BAD = {
+    "unknown kind": (
+        WORKLOADS + GRID.replace('"small"', '"small"\nkind = "simulations"'),
+        "grid[0]: unknown kind 'simulations'; did you mean simulation?",
+    ),
+    "kind and keys differ": (
+        SETS + WORKLOADS + GRID.replace('"small"', '"small"\nkind = "silent-errors"'),
+        "grid[0]: unknown key 'workloads'",
+    ),
+    "tables of no grid": (SETS + WORKLOADS + GRID, "synthetic: has no effect"),
+    "a seed of no grid": ("seed = 3\n" + WORKLOADS + GRID, "seed: has no effect"),
+    "no kind": ('[[grid]]\nname = "a"\n', "grid[0]: has nothing to run"),
+    "sets without tables": (PLAYED, "synthetic or days: is missing"),
+    "a grid twice": (
+        WORKLOADS + SETS + PLAYED.replace('"played"', '"small"') + GRID,
+        "grid: name: has 'small' twice",
+    ),
+    "a source twice": (SETS + "[days.drawn]\n" + PLAYED, "has 'drawn' twice"),
+    "seed of another type": ("seed = true\n" + SETS + PLAYED, "seed: is True"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_kinds_are_refused_with_their_place(case: str, tmp_path: Path) -> None:
+    text, said = BAD[case]
+    with pytest.raises(InputError) as error:
+        open_campaign(mixed(tmp_path, text))
+    assert str(error.value).startswith(f"{tmp_path / 'small.toml'}: ")
+    assert said in str(error.value)
+
+
+# ---- a new kind ----------------------------------------------------------------------------------
+
+
+def squares(document: Document) -> Expansion:
+    return Expansion(
+        [
+            Unit(
+                kind="square", grid=grid["name"], about=f"the square of {n}", spec=n,
+                labels={"n": n}, identity={"n": n}, key=key_of({"n": n}),
+            )
+            for _, grid in document.grids
+            for n in grid["squares"]
+        ]
+    )  # fmt: skip
+
+
+def square(unit: Unit, folder: Path | None) -> dict[str, Any]:
+    if unit.spec == 3:
+        raise ValueError("no threes")
+    return {"square": unit.spec**2}
+
+
+SQUARES = Kind(
+    name="square",
+    mark="squares",
+    tables=(),
+    columns={"n": int},
+    details={},
+    expand=squares,
+    perform=square,
+    rows=lambda unit, metrics: [{"metric": "square", "value": float(metrics["square"])}],
+    warm_up=lambda units: None,
+    report=lambda units, table, provenance: None,
+)
+
+
+def test_a_new_kind_is_a_row_of_the_table(tmp_path: Path, monkeypatch, capsys) -> None:
+    """Run, resumed, failed, told and cleaned, with nothing changed elsewhere."""
+    monkeypatch.setitem(kinds.KINDS, "square", SQUARES)
+    file, results = tmp_path / "squares.toml", tmp_path / "r"
+    file.write_text('[[grid]]\nname = "g"\nsquares = [2, 3, 4]\n')
+    assert run_here(file, results, limit=1)[0].ok == 1
+    status, told = run_here(file, results)
+    assert (status.ok, status.failed, n_run(told)) == (2, 1, 2)
+    assert [(row["n"], row["value"]) for row in table(results)] == [(2, 4.0), (4, 16.0)]
+    where = [str(file), "--results", str(results)]
+    campaign.main(["status", *where], standalone_mode=False)
+    assert "failed: g, the square of 3: ValueError: no threes" in capsys.readouterr().err
+    file.write_text('[[grid]]\nname = "g"\nsquares = [2, 3]\n')
+    campaign.main(["clean", *where], standalone_mode=False)
+    assert [(row["n"], row["value"]) for row in table(results)] == [(2, 4.0)]
+
+
+# ---- silent errors in simulations ----------------------------------------------------------------
+
+STRUCK = """
+[[grid]]
+name = "struck"
+workloads = ["one"]
+policies = ["baseline:silent_errors=retry", "easy"]
+failure_free = ["easy"]
+nodes = 300
+window = "0:1h"
+select = "all"
+[grid.failures]
+mtbf = "30min"
+downtime = "10min"
+seeds = [4]
+horizon = "10d"
+[grid.checkpoint]
+cost = "1min"
+rounding = "floor"
+[grid.silent_errors]
+"""
+OPTIONS = [
+    "-p", "baseline:silent_errors=retry", "-p", "easy", "--nodes", "300", "--window", "0:1h",
+    "--select", "all", "--mtbf", "30min", "--downtime", "10min", "--seed", "4", "--horizon", "10d",
+    "--checkpoint", "young-daly", "--checkpoint-cost", "1min", "--checkpoint-rounding", "floor",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "option"),
+    [("rate = 1e-05", ["--silent-errors", "1e-5"]),
+     ("probability = 0.2", ["--silent-error-probability", "0.2"])],
+)  # fmt: skip
+def test_a_campaign_runs_what_the_command_runs(tmp_path: Path, key: str, option: list[str]) -> None:
+    """`rebat run` is a grid of one row: the same files, byte for byte, silent errors included."""
+    file = campaign_file(tmp_path, STRUCK + key)
+    run_here(file, tmp_path / "r", keep_runs=True)
+    run.main(
+        [str(tmp_path / "one.json"), *OPTIONS, *option, "--out", str(tmp_path / "out")],
+        standalone_mode=False,
+    )
+    store, units = Store(tmp_path / "r"), open_campaign(file).units
+    struck = [unit for unit in units if unit.labels["silent_errors"]]
+    assert [unit.labels["silent_errors"] for unit in struck] == [key.replace(" = ", " ")] * 2
+    for unit in struck:
+        theirs = tmp_path / "out" / unit.spec.policy.replace(":", "+")
+        for name in ("jobs.csv", "schedule.csv", "rebat_jobs.csv", "node_events.csv"):
+            ours = (store.run_folder(unit.key) / name).read_bytes()
+            assert ours == (theirs / name).read_bytes(), name
+        metrics = json.loads((theirs / "summary.json").read_text())["metrics"]
+        assert store.read(unit.key).metrics == metrics
+    ends = (tmp_path / "out/easy/jobs.csv").read_text()
+    assert "COMPLETED_FAILED" in ends  # silent errors did strike
+
+
+def test_silent_errors_have_the_seeds_of_the_failures_or_their_own(tmp_path: Path) -> None:
+    struck = STRUCK + "rate = [1e-7, 2e-7]"
+    drawn = open_campaign(campaign_file(tmp_path, struck)).units
+    assert {unit.spec.scenario.silent_errors.seed for unit in drawn[1:]} == {4}
+    assert len({unit.key for unit in drawn}) == len(drawn) == 1 + 2 * 2
+    failures = struck[struck.index("[grid.failures]") : struck.index("[grid.checkpoint]")]
+    checkpoint = struck[struck.index("[grid.checkpoint]") : struck.index("[grid.silent_errors]")]
+    alone = struck.replace(failures, "").replace(checkpoint, "") + "\nseeds = [7, 8]"
+    units = open_campaign(campaign_file(tmp_path, alone)).units
+    assert [unit.labels["seed"] for unit in units] == [None, *([7] * 2 + [8] * 2) * 2]
+
+
+WRONG = {
+    "rate = 1e-7\nprobability = 0.1": "either rate or probability",
+    "": "either rate or probability",
+    "rate = -1e-7": "silent_errors.rate: is -1e-07",
+    "rate = inf": "silent_errors.rate: is inf",
+    "rate = []": "silent_errors.rate: is empty",
+    "probability = 1.0": "silent_errors.probability: is 1.0",
+    "probability = [0.1, 0.1]": "has 0.1 twice",
+    "rate = 1e-7\nseeds = [1]": "silent_errors.seeds: has no effect",
+    "rat = 1e-7": "unknown key 'rat'; did you mean rate?",
+    'rate = "high"': "grid[0].silent_errors",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_silent_errors_are_refused_with_their_place(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        open_campaign(campaign_file(tmp_path, STRUCK + text))
+    assert "grid[0].silent_errors" in str(error.value)
+    assert WRONG[text] in str(error.value)
+
+
+def test_a_mixed_campaign_is_the_same_on_processes_and_dask(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    file = mixed(tmp_path)
+    run_here(file, tmp_path / "r")
+    expected = contents(tmp_path / "r")
+    for executor in ("processes", "dask"):
+        run_campaign(open_campaign(file), tmp_path / executor, workers=2, executor=executor)
+        assert contents(tmp_path / executor) == expected
