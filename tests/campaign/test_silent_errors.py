@@ -1,4 +1,4 @@
-"""Silent-error units of campaigns: resumable, the same bytes whoever ran them, and their report."""
+"""Silent-error units of campaigns: resumable, the same bytes whoever ran them, as any campaign."""
 
 from __future__ import annotations
 
@@ -11,92 +11,28 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from rebat.campaign.opening import Campaign, open_campaign
-from rebat.campaign.reporting import write_report
+from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.silent import GridIn, play
+from rebat.campaign.silent import play
 from rebat.campaign.store import Store
 from rebat.campaign.worker import Task, lost
 from rebat.cli.campaign import campaign as command
-from rebat.cli.main import fail
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.kernels import resilient
 from rebat.models.silent_errors import (
-    PAPER_SCENARIOS,
     draw_failures,
     error_rate,
     lower_bounds,
     synthetic_jobs,
 )
 from rebat.policies.priority_rules import ranks
-from rebat.reports.silent_errors.published import PRINTED, PRINTED_FAILURES
 from rebat.workloads.batsim_json import write_workload
-from rebat.workloads.day_sets import day_sets, read_day_sets
-from rebat.workloads.generate import synthetic
 from tests.campaign.builders import contents, n_run, run_here
-
-CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "silent-errors"
-MIRA = Path("traces") / "ANL-ALCF-DJC-MIRA_20200101_20201231.csv.gz"
-
-SMALL = """
-name = "small"
-seed = 3
-
-[synthetic.drawn]
-sets = 2
-jobs = 12
-
-[[grid]]
-name = "true"
-sets = ["drawn"]
-failure_probability = [0, 0.5]
-scenarios = 4
-
-[[grid]]
-name = "stale"
-sets = ["drawn"]
-failure_probability = [0, 0.5]
-heuristics = ["R-LIST-1", "R-LIST-Q"]
-rules = ["LPT", "LA"]
-reservations = ["stale"]
-scenarios = 4
-"""
-"""2 sets x 2 probabilities x 2 kinds of reservations = 8 units."""
-
-
-def small(folder: Path, text: str = SMALL) -> Path:
-    file = folder / "small.toml"
-    file.write_text(text)
-    return file
-
-
-def rows(results: Path) -> list[dict]:
-    """The table of results."""
-    return pq.read_table(results / "results.parquet").to_pylist()
-
-
-def means(results: Path) -> list[dict]:
-    """Its rows with mean makespans over their bounds."""
-    return [row for row in rows(results) if row["metric"] == "makespan_ratio_mean"]
-
-
-def untraced(opened: Campaign) -> bool:
-    return any("[days.mira] is left out: no trace" in note for note in opened.notes)
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Path]:
-    """A campaign that ran without a break, and its results."""
-    folder = tmp_path_factory.mktemp("silent")
-    file = small(folder)
-    run_here(file, folder / "r")
-    return open_campaign(file), folder / "r"
-
+from tests.campaign.silent_builders import SMALL, means, rows, small
 
 # ---- the units
 
@@ -293,204 +229,6 @@ def test_a_folder_of_another_campaign_is_refused(tmp_path: Path) -> None:
     for verb in ("run", "status", "report", "clean"):
         with pytest.raises(InputError, match="results of campaign 'small'"):
             command.main([verb, str(file), "--results", str(results)], standalone_mode=False)
-
-
-# ---- the file
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("sets = 2", "sets = 0", "synthetic.drawn.sets"),
-        ("seed = 3", "sed = 3", "unknown key 'sed'"),
-        ("[0, 0.5]", "[0, 1.0]", "grid[0].failure_probability[1]"),
-        ("[0, 0.5]", "[]", "is empty"),
-        ("[0, 0.5]", "[0.5, 0.5]", "twice"),
-        ('["drawn"]', '["none"]', "unknown set 'none'"),
-        ('"R-LIST-1"', '"R-LIST-X"', "unknown heuristic"),
-        ('"LPT"', '"LTP"', "unknown priority rule"),
-        ('["stale"]', '["steel"]', "unknown kind of reservations"),
-        ("scenarios = 4", "scenarios = 4\nprocs = [100]", "procs of at least"),
-        ('"stale"\nsets', '"true"\nsets', "twice"),
-        ('name = "small"', "name = small", "not TOML"),
-        ('name = "small"', 'name = "../small"', "name: is '../small'"),
-    ],
-)  # fmt: skip
-def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, old, new, said) -> None:
-    assert old in SMALL
-    with pytest.raises(InputError) as error:
-        open_campaign(small(tmp_path, SMALL.replace(old, new, 1)))
-    assert "small.toml" in str(error.value)
-    assert said in str(error.value)
-
-
-def test_the_command_says_it_in_one_line_and_exits_with_2(tmp_path: Path, capsys) -> None:
-    file = small(tmp_path, SMALL.replace("seed = 3", "sed = 3"))
-    for verb in ("run", "report"):
-        with pytest.raises(InputError) as error:
-            command.main([verb, str(file)], standalone_mode=False)
-        with pytest.raises(SystemExit) as left:
-            fail(str(error.value))
-        assert left.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 2
-
-
-@pytest.mark.parametrize("name", ["quick", "full"])
-def test_the_shipped_files_open_without_a_trace(name: str) -> None:
-    campaign = open_campaign(CAMPAIGNS / f"{name}.toml")
-    assert untraced(campaign)
-    assert {unit.spec.source for unit in campaign.units} == {"synthetic"}
-
-
-def test_figure_2_of_the_full_file_is_the_papers() -> None:
-    campaign = open_campaign(CAMPAIGNS / "full.toml")
-    units = [unit.identity for unit in campaign.units if unit.grid == "figure 2"]
-    played = sum(u["scenarios"] * len(u["heuristics"]) * len(u["rules"]) for u in units)
-    assert played == 10_500_000
-    assert sorted({u["q"] for u in units}) == pytest.approx([k / 10 for k in range(10)])
-    assert GridIn("", (), ()).scenarios == PAPER_SCENARIOS
-
-
-# ---- days of a trace
-
-
-def test_days_begin_at_midnight_and_empty_ones_are_left_out() -> None:
-    hour = 3600 * 10**6
-    submits = [0, 23 * hour, 24 * hour, 72 * hour]
-    jobs = tuple(Job(str(i), i + 1, us, None, "p") for i, us in enumerate(submits))
-    found = day_sets(Workload("w", 8, jobs, {"p": {"type": "delay", "delay": 2}}))
-    assert [day.name for day in found] == ["day-0001", "day-0002", "day-0004"]
-    assert [day.sizes.tolist() for day in found] == [[1, 2], [3], [4]]
-    assert found[0].times_us.tolist() == [2 * 10**6] * 2
-
-
-def test_a_day_on_which_clocks_change_has_23_hours() -> None:
-    hour = 3600 * 10**6
-    jobs = tuple(Job(str(h), 1, h * hour, None, "p") for h in range(7 * 24, 9 * 24))
-    workload = Workload("w", 1, jobs, {"p": {"type": "delay", "delay": 2}})
-    found = {day.name: len(day.sizes) for day in day_sets(workload, "2020-03", "America/Chicago")}
-    assert found == {"2020-03-08": 23, "2020-03-09": 24, "2020-03-10": 1}
-
-
-def test_a_job_larger_than_the_machine_is_refused() -> None:
-    jobs = (Job("a", 9, 0, None, "p"),)
-    with pytest.raises(InputError, match="job a: 9 nodes"):
-        day_sets(Workload("w", 8, jobs, {"p": {"type": "delay", "delay": 2}}))
-
-
-def test_the_days_of_mira(shared: Path) -> None:
-    found = read_day_sets(shared / MIRA, ["2020-01", "2020-02"], size="allocated", overrun="keep")
-    assert (found[0].name, found[-1].name) == ("2020-01-01", "2020-02-29")
-    assert len(found) == 59  # nobody submitted on 19 January
-    assert sum(len(day.sizes) for day in found) == 5464
-    assert {day.n_nodes for day in found} == {49152}
-    assert min(day.sizes.min() for day in found) == 512
-
-
-def test_a_campaign_on_the_days_of_mira(tmp_path: Path, shared: Path) -> None:
-    text = """
-name = "mira"
-[days.mira]
-months = ["2020-01"]
-least_jobs = 110
-[[grid]]
-name = "table 1"
-sets = ["mira"]
-failure_probability = [0, 0.1]
-rules = ["LPT"]
-scenarios = 2
-"""
-    file, results = small(tmp_path, text), tmp_path / "r"
-    assert untraced(open_campaign(file))
-    campaign = open_campaign(file, shared / MIRA)
-    assert [unit.spec.jobs.name for unit in campaign.units[::2]] == ["2020-01-02", "2020-01-24"]
-    assert run_campaign(campaign, results, executor="inline").ok == 4
-    text = write_report(campaign, results, tmp_path / "out")[1].read_text()
-    assert "| 0 | R-SHELF-NB | 0.0 | 0.0 |" in text
-    assert "| 1.441 |" in text
-
-
-# ---- the report
-
-
-def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path, done) -> None:
-    campaign, results = done
-    page, text = (path.read_text() for path in write_report(campaign, results, tmp_path))
-    assert "never cancels a reservation" in text
-    assert "never cancels a reservation" in page
-    for words in ("(Algorithm 1)", "(stale reservations)"):
-        assert f"R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 {words}" in text
-    assert page.count("<svg") == 4
-    assert "workload</th>" not in page
-    again = write_report(campaign, results, tmp_path / "again")
-    assert [path.read_text() for path in again] == [page, text]
-
-
-def test_stale_reservations_have_the_published_shape(tmp_path: Path) -> None:
-    """R-LIST-Q 26 % above R-LIST-0 at q-bar = 0.5 (section 5.2); Algorithm 1 has 1 to 2 %."""
-    text = """
-name = "shape"
-[synthetic.drawn]
-sets = 3
-[[grid]]
-name = "both"
-sets = ["drawn"]
-failure_probability = [0.5]
-heuristics = ["R-LIST-0", "R-LIST-Q"]
-rules = ["LPT", "LA"]
-reservations = ["paper", "stale"]
-scenarios = 40
-"""
-    campaign = open_campaign(small(tmp_path, text))
-    run_campaign(campaign, tmp_path / "r", executor="inline")
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for row in means(tmp_path / "r"):
-        found.setdefault((row["reservations"], row["heuristic"], row["rule"]), []).append(
-            row["value"]
-        )
-    best = {
-        (kept, name): min(np.mean(found[kept, name, rule]) for rule in ("LPT", "LA"))
-        for kept in ("paper", "stale")
-        for name in ("R-LIST-0", "R-LIST-Q")
-    }
-    assert best["stale", "R-LIST-Q"] / best["stale", "R-LIST-0"] >= 1.20
-    assert best["paper", "R-LIST-Q"] / best["paper", "R-LIST-0"] <= 1.05
-
-
-def test_printed_values_are_there_for_every_heuristic() -> None:
-    assert {heuristic for _, heuristic in PRINTED} == set(resilient.HEURISTICS)
-    assert {q for q, _ in PRINTED} == set(PRINTED_FAILURES)
-    assert PRINTED[0.05, "R-LIST-Q"] == (1.061, 7.76e-2, 1.292)
-
-
-def test_the_commands(tmp_path: Path) -> None:
-    file, results = small(tmp_path), tmp_path / "r"
-    runner = CliRunner()
-    part = runner.invoke(command, ["run", str(file), "--results", str(results), "--limit", "1"])
-    assert part.exit_code == 0
-    assert "1 of 8 runs done, 0 failed, 7 left" in part.output
-    told = runner.invoke(command, ["report", str(file), "--results", str(results)])
-    assert told.exit_code == 0
-    assert "1 of 8 runs done" in (results / "report" / "report.md").read_text()
-
-
-def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no results yet"):
-        command.main(
-            ["report", str(small(tmp_path)), "--results", str(tmp_path / "r")],
-            standalone_mode=False,
-        )
-    with pytest.raises(InputError, match="no results of this file"):
-        write_report(open_campaign(small(tmp_path)), tmp_path / "r", tmp_path / "out")
-
-
-def test_a_days_file_is_looked_for_beside_the_campaign(tmp_path: Path) -> None:
-    write_workload(synthetic(0, 20), tmp_path / "one.json")
-    text = SMALL.replace("[[grid]]", '[days.one]\nfile = "one.json"\n[[grid]]', 1)
-    text = text.replace('sets = ["drawn"]', 'sets = ["one"]', 1)
-    with pytest.raises(InputError, match=r"days.one"):
-        open_campaign(small(tmp_path, text.replace("one.json", "two.json")))
-    assert open_campaign(small(tmp_path, text)).units[0].spec.source == "one"
 
 
 def test_results_hold_no_names(done) -> None:

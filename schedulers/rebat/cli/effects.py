@@ -16,8 +16,8 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
+    from rebat.campaign.options import ScenarioOptions
     from rebat.campaign.single import RunResult
-    from rebat.cli.scenario_options import ScenarioOptions
     from rebat.core.jobs import Workload
     from rebat.models.failures.law import Law
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rebat.cli.scenario_options import LawCommand, ScenarioOptions, law_options
+from rebat.cli.scenario_options import LawCommand, law_options
 from rebat.cli.types import DURATION, FILE, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
@@ -31,6 +31,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     Example, the paper's first scenario on Mira:
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
+    from rebat.campaign.options import ScenarioOptions
     from rebat.cli.effects import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events

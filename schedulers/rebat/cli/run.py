@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from rebat.campaign.comparing import run_each, write_comparison
+from rebat.campaign.options import ScenarioOptions
 from rebat.campaign.scenario import Stage, prepared, staged
 from rebat.campaign.single import Runnable, RunResult
 from rebat.campaign.spec import Scenario
@@ -17,12 +18,7 @@ from rebat.cli.comparison_table import table_of
 from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
 from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
-from rebat.cli.scenario_options import (
-    LawCommand,
-    ScenarioOptions,
-    law_options,
-    preparation_options,
-)
+from rebat.cli.scenario_options import LawCommand, law_options, preparation_options
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.files import atomic_folder
 from rebat.metrics.summary import parse_selection, parse_window

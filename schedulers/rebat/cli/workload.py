@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.scenario_options import ScenarioOptions, preparation_options
+from rebat.cli.scenario_options import preparation_options
 from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD_OUT
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
+
+if TYPE_CHECKING:
+    from rebat.campaign.options import ScenarioOptions
 
 
 @click.group()
@@ -91,6 +94,7 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     """
     import msgspec
 
+    from rebat.campaign.options import ScenarioOptions
     from rebat.campaign.scenario import prepared
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload

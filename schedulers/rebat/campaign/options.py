@@ -1,0 +1,89 @@
+"""What the command line says of a scenario, and the scenario that it asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.campaign.spec import CheckpointModel, FailureScenario, Scenario, SilentErrors
+from rebat.core.errors import InputError
+from rebat.models.checkpoint import Rounding
+from rebat.models.failures.law import Law
+from rebat.models.failures.laws import make_law, parameters
+
+
+class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that say what fails and what checkpoints, as they are given; times in seconds.
+
+    ``failures``, and ``model`` with ``mtbf`` and ``downtime``, are short forms of a ``law``.
+    """
+
+    law: Law | None = None
+    failures: Path | None = None
+    mtbf: float | None = None
+    downtime: float = 3600.0
+    seed: int = 0
+    model: str = "authors"
+    horizon: float | None = None
+    checkpoint: str = "none"
+    checkpoint_cost: float = 300.0
+    recovery_cost: float = 300.0
+    checkpoint_rounding: str = "ceil"
+    silent_errors: float | None = None
+    silent_error_probability: float | None = None
+
+    @property
+    def mtbf_s(self) -> float | None:
+        """The machine's mean time between failures, where it is told."""
+        told: float | None = getattr(self.law, "mtbf_s", self.mtbf)
+        return told
+
+    def failure_law(self) -> Law | None:
+        """How nodes fail; None: they do not."""
+        if self.law is not None:
+            return self.law
+        if self.failures is not None:
+            return make_law("trace", {"file": str(self.failures)})
+        if self.mtbf is None:
+            return None
+        values: dict[str, Any] = {"mtbf": self.mtbf}
+        if "downtime" in parameters(self.model):
+            values["downtime"] = self.downtime
+        return make_law(self.model, values)
+
+    def scenario(self, nodes: int | None, window: str = "auto", select: str = "auto") -> Scenario:
+        """The scenario that they ask for.
+
+        Raises
+        ------
+        InputError
+            For options that contradict each other.
+        """
+        law = self.failure_law()
+        return Scenario(
+            nodes=nodes,
+            failures=None if law is None else FailureScenario(law, self.seed, self.horizon),
+            checkpoint=self._checkpoint(),
+            silent_errors=self._silent_errors(),
+            window=window,
+            select=select,
+        )
+
+    def _checkpoint(self) -> CheckpointModel | None:
+        if self.checkpoint == "none":
+            return None
+        mtbf_s = self.mtbf_s
+        if mtbf_s is None:
+            raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
+        rounding: Rounding = "floor" if self.checkpoint_rounding == "floor" else "ceil"
+        return CheckpointModel(mtbf_s, self.checkpoint_cost, self.recovery_cost, rounding)
+
+    def _silent_errors(self) -> SilentErrors | None:
+        rate, probability = self.silent_errors, self.silent_error_probability
+        if rate is not None and probability is not None:
+            raise InputError("give one of --silent-errors and --silent-error-probability")
+        if rate is None and probability is None:
+            return None
+        return SilentErrors(rate, probability, self.seed)
