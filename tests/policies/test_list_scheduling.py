@@ -8,7 +8,7 @@ from rebat.engine.engine import Engine
 from rebat.policies.composition import Scheduler
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
-from tests.scenarios import failures, flows, machine, run, workloads
+from tests.scenarios import fails, failures, flows, machine, run, workloads
 
 # On 4 nodes: 1 runs, 2 needs the whole machine, 3 fits beside 1 but outlasts it, 4 fits in time.
 QUEUE = machine(4, (2, 10), (4, 10), (2, 20), (1, 5))
@@ -60,3 +60,27 @@ def test_a_conservative_plan_never_delays_a_queued_job_that_no_failure_touched(
 @given(workloads())
 def test_without_failures_stealing_changes_nothing(workload) -> None:
     assert flows(run("baseline", workload)) == flows(run("sfsj", workload))
+
+
+def test_compression_lets_reservations_stand_that_a_rebuild_clears() -> None:
+    """Jobs 1 and 3 end at 5, a little early, with job 2 reserved at 7 and job 4 at 5.01.
+
+    Compressed, job 2 finds no room before 6.02, since job 4 stands in its way; built anew, it goes
+    first, being submitted first.
+    """
+    workload = machine(3, (1, 5), (3, 7, 2), (2, 4, 1, 6), (1, 1, 4))
+    assert flows(run("baseline:maintenance=compression", workload))["2"] == 11
+    assert flows(run("baseline:maintenance=rebuild", workload))["2"] == 10
+
+
+def test_the_program_compresses_on_a_rejuvenation() -> None:
+    """While a node is down job 2 cannot be placed, and job 3 takes a place before it.
+
+    When the node is back at 7, the paper clears the plan and job 2 is first again; the program lets
+    job 3's reservation stand, which then moves to 7.
+    """
+    workload = machine(4, (1, 8, 4), (4, 8, 4), (3, 9, 4, 17))
+    paper = flows(run("baseline:maintenance=compression", workload, fails(2, 5, 7)))
+    program = flows(run("baseline:maintenance=authors", workload, fails(2, 5, 7)))
+    assert (paper["2"], paper["3"]) == (16, 25)
+    assert (program["2"], program["3"]) == (20, 12)

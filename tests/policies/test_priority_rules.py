@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
+from rebat.core.units import to_us
+from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.priority_rules import PRIORITY_RULES, job_key, ranks
+from rebat.policies.queue_order import QUEUE_ORDERS
 
 TIMES, SIZES = [30, 10, 20, 10], [1, 8, 5, 6]
 ORDERS = {
@@ -59,3 +63,34 @@ def test_unknown_rules_list_the_choices():
 def test_areas_beyond_64_bits():
     with pytest.raises(InputError, match="64 bits"):
         ranks("LA", [1 << 50], [1 << 20], n_procs=1 << 20)
+
+
+QUEUED_TIMES, QUEUED_SIZES = [30, 10, 20, 12], [2, 5, 8, 6]
+QUEUED = {
+    "fcfs": [0, 1, 2, 3],
+    "shortest": [1, 3, 2, 0],
+    "largest": [2, 3, 1, 0],
+    "smallest": [0, 1, 3, 2],
+    "lpt": [0, 2, 3, 1],
+    "spt": [1, 3, 2, 0],
+    "hpa": [2, 3, 1, 0],
+    "lpa": [0, 1, 3, 2],
+    "la": [2, 3, 0, 1],
+    "sa": [1, 0, 3, 2],
+    "ljf": [2, 3, 0, 1],
+}
+
+
+@pytest.mark.parametrize("name", sorted(QUEUE_ORDERS))
+def test_each_name_of_a_queue_order_means_its_rule(name: str) -> None:
+    queue = SortedQueue(QUEUE_ORDERS[name], seed=3)
+    queue.on_machine(10)
+    for job, (time, size) in enumerate(zip(QUEUED_TIMES, QUEUED_SIZES, strict=True)):
+        serial = job + 1
+        queue.add(Attempt(str(job), str(job), serial, serial, 0, size, to_us(time), 0, 0))
+    order = [int(attempt.id) for attempt in queue.attempts]
+    if name == "random":
+        keys = [job_key("RANDOM", 1, 1, job, n_procs=10, seed=3) for job in range(4)]
+        assert order == sorted(range(4), key=keys.__getitem__) != sorted(range(4))
+    else:
+        assert order == QUEUED[name]
