@@ -152,7 +152,8 @@ def check_session(session: Session) -> None:
     jobs, claims = session._jobs, session._claims
     holders = {running.attempt.serial: running.nodes for running in jobs.running.values()}
     holds = [waiting.held for waiting in jobs.waiting.values()]
-    holds += [s.claim for s in (*jobs.scheduled.values(), *jobs.stopping.values())]
+    moves = (*jobs.scheduled.values(), *jobs.stopping.values(), *jobs.moving.values())
+    holds += [claim for move in moves for claim in move.claims]
     holders |= {held.attempt.serial: held.nodes for held in holds if held}
     owned = {}
     for serial, nodes in holders.items():

@@ -36,9 +36,9 @@ class Requeue(msgspec.Struct, frozen=True):
 class Move(msgspec.Struct, frozen=True):
     """What remains goes on at once on these nodes: as many, fewer or more.
 
-    The nodes must be up and its own, free, or held by an attempt whose stop was asked for before.
-    They are claimed from now on. If one of them is lost meanwhile, what remains is queued with
-    ``priority``.
+    The nodes must be usable and its own, free, or held by an attempt that is being stopped. Those
+    that are free are claimed from now on, the others when they are given back. If one of them is
+    lost before the job is stopped, it runs on; if after, what remains is queued with ``priority``.
     """
 
     nodes: NodeSet

@@ -181,7 +181,8 @@ class Changes(msgspec.Struct):
     (they failed, or were drained) and could when it was last asked, ``rejuvenated_nodes`` the other
     way round; ``failures`` and ``repairs`` count the events, also those that took each other back.
     ``failed_under`` names, for each failed node that an attempt still holds, that attempt, and
-    ``rejuvenated_under`` for each rejuvenated one.
+    ``rejuvenated_under`` for each rejuvenated one. ``rejected`` by a reaction are attempts that
+    were queued; ``woken`` the tags of wakes that are due.
     """
 
     arrived: list[Attempt] = []
@@ -198,6 +199,16 @@ class Changes(msgspec.Struct):
     failures: int = 0
     repairs: int = 0
     refused: list[tuple[str, str]] = []
+    rejected: list[str] = []
+    woken: list[str] = []
+
+    def forget(self, attempt: Attempt) -> None:
+        """A queued attempt was rejected by a reaction; plans never told of it need not know."""
+        for unheard in (self.arrived, self.resubmitted):
+            if attempt in unheard:
+                unheard.remove(attempt)
+                return
+        self.rejected.append(attempt.id)
 
     def enter(self, running: Running) -> None:
         """An attempt was started; plans that were never told of it see that it runs unplanned."""
@@ -219,7 +230,8 @@ class Changes(msgspec.Struct):
     def __bool__(self) -> bool:
         return bool(
             self.arrived or self.resubmitted or self.ended or self.stopped or self.moved
-            or self.held or self.failures or self.repairs or self.refused
+            or self.held or self.failures or self.repairs or self.refused or self.rejected
+            or self.woken
         )  # fmt: skip
 
 

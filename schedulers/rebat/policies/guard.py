@@ -93,9 +93,17 @@ def _wrong(proposal: object) -> str | None:
     if not isinstance(proposal, PROPOSALS) or not isinstance(proposal, msgspec.Struct):
         names = ", ".join(kind.__name__ for kind in PROPOSALS)
         return f"proposed {_short(proposal)} (expected {names})"
+    return _wrong_field(proposal)
+
+
+def _wrong_field(proposal: msgspec.Struct) -> str | None:
+    """What is wrong with a field of a proposal, or of what it wants then."""
     for field in msgspec.structs.fields(proposal):
         value = getattr(proposal, field.name)
-        if not isinstance(value, field.type):
+        if isinstance(value, msgspec.Struct) and isinstance(value, field.type):
+            if wrong := _wrong_field(value):
+                return wrong
+        elif not isinstance(value, field.type):
             return f"proposed a {type(proposal).__name__} whose {field.name} is {_short(value)}"
     return None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rebat.core.decisions import CallMeLater
 from rebat.core.proposals import Wake
+from rebat.core.units import FOREVER_US
 from rebat.session.board import Board
 
 UNKNOWN_LAG_US = 1_000
@@ -26,8 +27,8 @@ class Agenda:
 
     def add(self, wake: Wake) -> None:
         """A policy wants to be told something at a date."""
-        if wake.at_us <= self._board.now_us:
-            self._board.refuse(f"wake {wake.tag!r}", "is not later than now")
+        if not self._board.now_us < wake.at_us < FOREVER_US:
+            self._board.refuse(f"wake {wake.tag!r}", "is not later than now, or never")
             return
         self.wakes.append(wake)
 

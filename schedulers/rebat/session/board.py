@@ -17,7 +17,8 @@ class Board(msgspec.Struct):
     """The date, what is to be told to the policy and to Batsim, and the records.
 
     ``kills`` are the attempts whose kill goes out with this reply; ``by_tag`` the ids of running
-    attempts by serial.
+    attempts by serial, ``by_hold`` those of nodes held for a job; ``planning`` while
+    the policy is asked to plan.
     """
 
     options: SessionOptions
@@ -33,6 +34,8 @@ class Board(msgspec.Struct):
     out: list[Decision] = []
     kills: list[str] = []
     by_tag: dict[int, str] = {}
+    by_hold: dict[int, str] = {}
+    planning: bool = False
 
     def next_serial(self) -> int:
         """The next number of an entry into the queue or a hold."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Stop, Wait
-from rebat.core.shapes import Shape
+from rebat.policies.base import Submission
 from rebat.session.claims import Claims
 from rebat.session.lifecycle import Lifecycle
 
@@ -44,7 +44,7 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> str:
 
 
 def why_not_move(
-    move: Move, running: Running, shape: Shape, claims: Claims, jobs: Lifecycle
+    move: Move, running: Running, job: Submission, claims: Claims, jobs: Lifecycle
 ) -> str:
     """The target must be possible for the job, usable, and its own, free or being vacated."""
     nodes = move.nodes
@@ -52,14 +52,16 @@ def why_not_move(
         return "cannot move to no node"
     if int(nodes.intervals[-1, 1]) >= claims.n_nodes:
         return f"cannot move: node {int(nodes.intervals[-1, 1])} is not on the machine"
-    if nodes.size != running.attempt.n_nodes and not shape.allows(
-        nodes.size, running.attempt.n_nodes
-    ):
-        return f"cannot go on on {nodes.size} nodes: its shape is {shape}"
+    if nodes.size != running.attempt.n_nodes and not job.shape.allows(nodes.size, job.n_nodes):
+        return f"cannot go on on {nodes.size} nodes: its shape is {job.shape}"
     lost = claims.usable(nodes)
     if lost.size < nodes.size:
         return f"cannot move: {nodes.size - lost.size} of its nodes are down or drained"
-    leaving = {s.running.attempt.serial: s for s in jobs.stopping.values()}
+    leaving = {
+        stopping.running.attempt.serial
+        for stopping in jobs.stopping.values()
+        if not isinstance(stopping.stop.then, Wait)  # whose nodes stay held
+    }
     own = running.attempt.serial
     for node in nodes:
         tag = claims.tag(node)
@@ -70,9 +72,11 @@ def why_not_move(
 
 def _wanted_twice(nodes: NodeSet, jobs: Lifecycle) -> str:
     wanted = set(nodes)
-    for stopping in jobs.stopping.values():
-        if isinstance(stopping.stop.then, Move) and wanted & set(stopping.stop.then.nodes):
-            return f"cannot move: {stopping.stop.attempt_id} moves there"
+    stops = [scheduled.stop for scheduled in jobs.scheduled.values()]
+    stops += [stopping.stop for stopping in (*jobs.stopping.values(), *jobs.moving.values())]
+    for stop in stops:
+        if isinstance(stop.then, Move) and wanted & set(stop.then.nodes):
+            return f"cannot move: {stop.attempt_id} moves there"
     return ""
 
 

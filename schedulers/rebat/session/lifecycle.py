@@ -15,7 +15,6 @@ import msgspec
 
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
-from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Stop
 from rebat.models.checkpoint import Remaining
 
@@ -47,13 +46,13 @@ STOPPING -> ENDED: it ended by itself at the very instant of its kill."""
 
 
 class Stopping(msgspec.Struct):
-    """A stop under way since ``sent_us``; ``claim`` are nodes held for its move."""
+    """A stop under way since ``sent_us``; ``claims`` are nodes held for its move."""
 
     stop: Stop
     remaining: Remaining
     running: Running
     sent_us: int
-    claim: Running | None = None
+    claims: list[Running] = []
 
 
 class Scheduled(msgspec.Struct, frozen=True):
@@ -62,7 +61,7 @@ class Scheduled(msgspec.Struct, frozen=True):
     stop: Stop
     remaining: Remaining
     at_us: int
-    claim: Running | None = None
+    claims: list[Running] = []
 
 
 class Waiting(msgspec.Struct):
@@ -169,13 +168,3 @@ class Lifecycle:
         job_id = stopping.running.attempt.job_id
         self._go(job_id, State.MOVING)
         self.moving[job_id] = stopping
-
-
-def planned_end_us(held: Running | None, until_us: int) -> int:
-    """When a hold ends as far as plans can know."""
-    return until_us if held is None else held.planned_end_us
-
-
-def nodes_of(running: Running | None) -> NodeSet:
-    """The nodes of what may be nothing."""
-    return NodeSet.of(()) if running is None else running.nodes

@@ -77,7 +77,9 @@ class Registry:
             )  # fmt: skip
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
-        if checkpointing is None:
+        if content.get("type", "delay") != "delay":
+            checkpointing = None  # only delays can be shortened: what is lost is lost whole
+        elif checkpointing is None:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing)

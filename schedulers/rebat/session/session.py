@@ -25,6 +25,9 @@ from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 from rebat.session.view import SessionView
 
+MOST_ROUNDS = 3
+"""A policy plans again at once when its proposals were refused, or changed more than starts do."""
+
 
 class Session:
     """One simulation seen from the scheduler's side: ``handle`` is the only way in.
@@ -132,6 +135,7 @@ class Session:
         news, board.news = board.news, News()
         news.hit = self._intake.hit()
         news.woken = transactions.agenda.woken()
+        board.changes.woken += news.woken
         if news.hit:
             news.free = self._claims.free
             board.ledger.failures_that_hit.append((board.now_us, self._claims.n_free))
@@ -151,17 +155,20 @@ class Session:
         """Decide on what waits."""
         if not self._board.changes or (self._jobs.stopping and not self._may_plan_while_killing):
             return
-        self._ask_for_a_plan()
-        if self._board.changes.refused:  # whoever planned on what was refused may think again, once
+        for _ in range(MOST_ROUNDS):
             self._ask_for_a_plan()
+            if not self._board.changes or self._jobs.stopping:
+                return
 
     def _ask_for_a_plan(self) -> None:
         board = self._board
         changes, board.changes = board.changes, Changes()
         if changes.failures or changes.repairs:
             self._tell_nodes(changes)
+        board.planning = True
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
+        board.planning = False
         self._transactions.send_kills()
 
     def _tell_nodes(self, changes: Changes) -> None:
@@ -169,9 +176,9 @@ class Session:
         for node, usable in self._claims.news():
             (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
             tag = self._claims.tag(node)
-            if tag in self._board.by_tag:
-                under = changes.rejuvenated_under if usable else changes.failed_under
-                under.append(self._board.by_tag[tag])
+            holder = self._board.by_tag.get(tag) or self._board.by_hold.get(tag)
+            if holder:
+                (changes.rejuvenated_under if usable else changes.failed_under).append(holder)
 
     def _finish(self) -> None:
         board = self._board

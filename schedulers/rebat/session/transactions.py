@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import msgspec
-
 from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.decisions import ExecuteJob, KillJobs, RejectJob
 from rebat.core.nodes import NodeSet
@@ -26,10 +24,12 @@ from rebat.core.proposals import (
     Wait,
     Wake,
 )
+from rebat.core.units import FOREVER_US
 from rebat.session import checks
 from rebat.session.agenda import Agenda
 from rebat.session.board import Board
 from rebat.session.claims import Claims
+from rebat.session.holds import Holds
 from rebat.session.ledger import AttemptRecord
 from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
 from rebat.session.resubmission import Registry
@@ -41,6 +41,7 @@ class Transactions:
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
         self.agenda = Agenda(board)
+        self._holds = Holds(board, claims)
 
     def propose(self, proposal: Proposal) -> None:
         """Carry a proposal out, or refuse it."""
@@ -73,6 +74,8 @@ class Transactions:
             board.refuse(proposal.attempt_id, "cannot be rejected: it is not in the queue")
             return
         attempt = self._jobs.reject(proposal.attempt_id)
+        if not board.planning:
+            board.changes.forget(attempt)
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         board.ledger.attempts.append(
             AttemptRecord(
@@ -83,9 +86,11 @@ class Transactions:
 
     # ---- a stop is asked for
 
-    def _stop(self, stop: Stop) -> None:
+    def _stop(self, stop: Stop, forced: bool = False) -> None:
         board, jobs = self._board, self._jobs
         reason = checks.why_not_stop(stop, jobs)
+        if not (forced or board.registering):
+            reason = "cannot be stopped: Batsim takes no new jobs, so it could not go on"
         if not reason and isinstance(stop.then, Move):
             reason = self._why_not_move(stop.attempt_id, stop.then)
         if reason:
@@ -95,13 +100,13 @@ class Transactions:
             board.ledger.steals.append(board.now_us)
         ran_us = board.now_us - jobs.running[stop.attempt_id].start_us
         remaining = self._registry.after_stop(stop.attempt_id, ran_us, stop.when)
-        claim = self._claim(stop) if isinstance(stop.then, Move) else None
+        claims = self._claim(stop)
         if remaining.wait_us > 0:
             at_us = board.now_us + remaining.wait_us
-            jobs.schedule(Scheduled(stop, remaining, at_us, claim))
+            jobs.schedule(Scheduled(stop, remaining, at_us, claims))
         else:
             running = jobs.running[stop.attempt_id]
-            jobs.stop(Stopping(stop, remaining, running, board.now_us, claim))
+            jobs.stop(Stopping(stop, remaining, running, board.now_us, claims))
             board.kills.append(stop.attempt_id)
 
     def _why_not_move(self, attempt_id: str, move: Move) -> str:
@@ -109,48 +114,38 @@ class Transactions:
         resized = move.nodes.size != running.attempt.n_nodes
         if resized and not self._registry.can_resize(attempt_id):
             return "cannot change its number of nodes: only delays can be scaled"
-        shape = self._registry.submissions[running.attempt.job_id].shape
-        return checks.why_not_move(move, running, shape, self._claims, self._jobs)
+        job = self._registry.submissions[running.attempt.job_id]
+        return checks.why_not_move(move, running, job, self._claims, self._jobs)
 
-    def _claim(self, stop: Stop) -> Running | None:
+    def _claim(self, stop: Stop) -> list[Running]:
         """Hold those nodes of a move's target that are free, so that nothing is planned there."""
-        assert isinstance(stop.then, Move)
+        if not isinstance(stop.then, Move):
+            return []
         free = NodeSet.of(node for node in stop.then.nodes if self._claims.tag(node) < 0)
         attempt = self._jobs.running[stop.attempt_id].attempt
-        return self._hold(attempt, free, attempt.walltime_us)
+        return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
-    def _hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running | None:
-        """Keep free nodes for a job; plans are told of them as of something that runs."""
-        if not nodes.size:
-            return None
-        serial = self._board.next_serial()
-        held = msgspec.structs.replace(
-            attempt,
-            id=f"{attempt.job_id}~{serial}",
-            serial=serial,
-            n_nodes=nodes.size,
-            walltime_us=span_us,
-        )
-        return self._take(Running(held, self._board.now_us, nodes))
-
-    def _take(self, held: Running) -> Running:
-        self._claims.take(held.nodes, held.attempt.serial)
-        self._board.changes.held.append(held)
-        return held
-
-    def _let_go(self, held: Running | None) -> None:
-        """Give held nodes back; plans that were never told of them need not know."""
-        if held is None:
-            return
-        self._claims.release(held.nodes)
-        self._board.changes.leave(held, self._board.changes.ended)
+    def claim_vacated(self, nodes: NodeSet) -> None:
+        """Nodes were given back: those that a move waits for are held for it from now on."""
+        jobs = self._jobs
+        for moves in (jobs.scheduled, jobs.stopping, jobs.moving):
+            for stop in moves.values():
+                then, running = stop.stop.then, jobs.running.get(stop.stop.attempt_id)
+                attempt = stop.running.attempt if isinstance(stop, Stopping) else None
+                attempt = attempt or (running.attempt if running else None)
+                if attempt is None or not isinstance(then, Move):
+                    continue
+                free = NodeSet.of(n for n in then.nodes if n in nodes and self._claims.tag(n) < 0)
+                free = self._claims.usable(free)
+                if free.size:
+                    stop.claims.append(self._holds.hold(attempt, free, attempt.walltime_us))
 
     def stop_hit(self, running: Running) -> None:
         """Stop what runs on a failed node, unless somebody has already, and queue it first."""
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
             self.call_off(attempt_id)
-            self._stop(Stop(attempt_id, Cause.NODE_FAILURE))
+            self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
     def send_kills(self) -> None:
         """One message for all that is to be killed now."""
@@ -167,7 +162,7 @@ class Transactions:
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
         if scheduled is None:
             return False
-        self._let_go(scheduled.claim)
+        self._holds.let_go(*scheduled.claims)
         self._release_all(attempt_id)
         return True
 
@@ -182,8 +177,8 @@ class Transactions:
                 self.call_off(attempt_id)
             elif scheduled.at_us <= board.now_us:
                 del jobs.scheduled[attempt_id]
-                stop, remaining, claim = scheduled.stop, scheduled.remaining, scheduled.claim
-                jobs.stop(Stopping(stop, remaining, running, board.now_us, claim))
+                stop, remaining, claims = scheduled.stop, scheduled.remaining, scheduled.claims
+                jobs.stop(Stopping(stop, remaining, running, board.now_us, claims))
                 board.kills.append(attempt_id)
                 self._release_all(attempt_id)
         for job_id, waiting in list(jobs.waiting.items()):
@@ -200,7 +195,7 @@ class Transactions:
 
     def _end_wait(self, job_id: str) -> None:
         waiting = self._jobs.waiting.pop(job_id)
-        self._let_go(waiting.held)
+        self._holds.let_go(waiting.held)
         self._requeue(waiting.stopping)
 
     def _release(self, proposal: Release) -> None:
@@ -219,7 +214,7 @@ class Transactions:
             return
         self.agenda.note_lag(stopping.sent_us)
         if not killed:
-            self._let_go(stopping.claim)
+            self._holds.let_go(*stopping.claims)
         elif isinstance(stopping.stop.then, Move):
             self._jobs.move(stopping)
         elif isinstance(stopping.stop.then, Wait):
@@ -244,11 +239,14 @@ class Transactions:
             self._requeue(stopping)
             return
         alive = self._claims.usable(stopping.running.nodes)
+        alive = NodeSet.of(node for node in alive if self._claims.tag(node) < 0)
         if self._board.options.hold_lowest and alive.size:
             alive = self._claims.lowest(alive.size)
-        held = self._hold(stopping.running.attempt, alive, until_us - self._board.now_us)
+        span_us = until_us - self._board.now_us
+        held = self._holds.hold(stopping.running.attempt, alive, span_us) if alive.size else None
         self._jobs.wait(Waiting(stopping, held, wait.on, until_us))
-        self.agenda.call_at(until_us)
+        if until_us < FOREVER_US:
+            self.agenda.call_at(until_us)
 
     def complete_moves(self) -> None:
         """Let stopped jobs go on where they are to go, once all that leaves has left."""
@@ -257,7 +255,7 @@ class Transactions:
         for stopping in list(self._jobs.moving.values()):
             move = stopping.stop.then
             assert isinstance(move, Move)
-            self._let_go(stopping.claim)
+            self._holds.let_go(*stopping.claims)
             reason = checks.not_free(move.nodes, self._claims)
             if reason:
                 self._board.note(stopping.stop.attempt_id, f"cannot complete its move: {reason}")
@@ -276,17 +274,10 @@ class Transactions:
             held = waiting.held
             if held is None or held.attempt.serial not in tags:
                 continue
-            self._let_go(held)
-            alive = self._claims.usable(held.nodes)
-            attempt = msgspec.structs.replace(
-                held.attempt, id=f"{held.attempt.id}~", n_nodes=alive.size
-            )
-            waiting.held = (
-                self._take(Running(attempt, held.start_us, alive)) if alive.size else None
-            )
+            waiting.held = self._holds.without_the_dead(held)
             self._board.news.held_hit.append(job_id)
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
-            if scheduled.claim and scheduled.claim.attempt.serial in tags:
+            if any(claim.attempt.serial in tags for claim in scheduled.claims):
                 self.call_off(attempt_id)
                 self._board.note(attempt_id, "cannot move: a node claimed for it failed")
 
@@ -298,9 +289,18 @@ class Transactions:
         elif drain:
             self._claims.drain(proposal.nodes)
             self._board.changes.failures += proposal.nodes.size
+            self._call_off_moves_to(proposal.nodes)
         else:
             self._claims.undrain(proposal.nodes)
             self._board.changes.repairs += proposal.nodes.size
+
+    def _call_off_moves_to(self, nodes: NodeSet) -> None:
+        """A move that has not begun does not go where nothing may start any more."""
+        for attempt_id, scheduled in list(self._jobs.scheduled.items()):
+            then = scheduled.stop.then
+            if isinstance(then, Move) and set(then.nodes) & set(nodes):
+                self.call_off(attempt_id)
+                self._board.note(attempt_id, "cannot move: a node of its target was drained")
 
     # ---- dates
 

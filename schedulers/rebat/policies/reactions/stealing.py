@@ -68,11 +68,11 @@ class NodeStealing:
         free = news.free.copy()
         spared = {running.attempt.id for running in news.hit}
         spared |= view.scheduled.keys() | view.stopping.keys()
-        up = ~view.machine.down
+        usable = ~(view.machine.down | view.machine.drained)
         for failed in news.hit:
             survivors = np.zeros(view.n_nodes, dtype=np.bool_)
             failed.nodes.put(survivors, True)
-            survivors &= up
+            survivors &= usable
             again = self._choose(free | survivors, failed.attempt.n_nodes, view.machine)
             if again is not None:
                 free |= survivors
@@ -113,7 +113,7 @@ class NodeStealing:
         """Whether the failed job can go on on its surviving nodes and the victim's."""
         mask = survivors.copy()
         victim.nodes.put(mask, True)
-        mask &= ~view.machine.down
+        mask &= ~(view.machine.down | view.machine.drained)
         return self._choose(mask, failed.attempt.n_nodes, view.machine) is not None
 
     def _victim(self, view: View, spared: set[str]) -> Running | None:

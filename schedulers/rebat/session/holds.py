@@ -1,0 +1,54 @@
+"""Nodes held for a job that waits or moves: plans hear of them as of something that runs.
+
+The node-stealing paper submits a fictitious job for that (section 7.2.1); Batsim hears of nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebat.core.attempts import Attempt, Running
+from rebat.core.nodes import NodeSet
+from rebat.session.board import Board
+from rebat.session.claims import Claims
+
+
+class Holds:
+    """Takes free nodes for a job, and gives them back."""
+
+    def __init__(self, board: Board, claims: Claims) -> None:
+        self._board, self._claims = board, claims
+
+    def hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
+        """Keep free nodes for a job, for so long as far as plans can know."""
+        serial = self._board.next_serial()
+        held = msgspec.structs.replace(
+            attempt,
+            id=f"{attempt.job_id}~{serial}",
+            serial=serial,
+            n_nodes=nodes.size,
+            walltime_us=span_us,
+        )
+        return self._take(Running(held, self._board.now_us, nodes))
+
+    def _take(self, held: Running) -> Running:
+        self._claims.take(held.nodes, held.attempt.serial)
+        self._board.by_hold[held.attempt.serial] = held.attempt.id
+        self._board.changes.held.append(held)
+        return held
+
+    def without_the_dead(self, held: Running) -> Running | None:
+        """Let go of held nodes that cannot be used any more; gives what is held instead."""
+        self.let_go(held)
+        alive = self._claims.usable(held.nodes)
+        attempt = msgspec.structs.replace(
+            held.attempt, id=f"{held.attempt.id}~", n_nodes=alive.size
+        )
+        return self._take(Running(attempt, held.start_us, alive)) if alive.size else None
+
+    def let_go(self, *holds: Running | None) -> None:
+        """Give held nodes back; plans that were never told of them need not know."""
+        for held in filter(None, holds):
+            self._claims.release(held.nodes)
+            del self._board.by_hold[held.attempt.serial]
+            self._board.changes.leave(held, self._board.changes.ended)

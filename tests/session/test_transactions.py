@@ -1,0 +1,151 @@
+"""Stops, moves, waits and drains in corner cases: nothing is lost, nothing waits for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebat.core.attempts import Cause
+from rebat.core.errors import PolicyError
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Drain, Move, Reject, Release, Requeue, Stop, Undrain, Wait, Wake
+from rebat.core.units import to_us
+from rebat.policies.base import Policy, Start
+from rebat.policies.composition import Scheduler
+from rebat.policies.guard import Guarded
+from rebat.policies.planning.list_scheduling import ListScheduling
+from rebat.policies.presets import preset
+from tests.scenarios import Custom, check_run, fails, machine
+from tests.scenarios import simulate as simulate_custom
+
+
+class At:
+    """A reaction that proposes what it is told at a date."""
+
+    def __init__(self, **script) -> None:
+        self.script = {int(date[1:]): proposals for date, proposals in script.items()}
+        self.asked = False
+
+    def react(self, view, news):
+        if not self.asked:
+            self.asked = True
+            yield from (Wake(to_us(date), str(date)) for date in self.script)
+        for tag in news.woken:
+            yield from self.script[int(tag)]
+
+
+def play(workload, events=(), placement=None, **script):
+    """Conservative backfilling with a script of reactions."""
+    policy = Scheduler(ListScheduling(placement=placement), [At(**script)])
+    result = simulate_custom(workload, Custom(policy), machine_events=events)
+    check_run(result)
+    return {r.attempt.id: (r.start_us / 1e6, r.end_us / 1e6) for r in result.ledger.attempts}
+
+
+def stop(name: str, then) -> Stop:
+    return Stop(f"w0!{name}", Cause.PREEMPTED, then=then)
+
+
+def test_a_wait_without_a_date_asks_for_no_call_at_the_end_of_time() -> None:
+    ran = play(machine(4, (2, 10)), _3=[stop("1", Wait())], _8=[Release("w0!1")])
+    assert ran == {"w0!1": (0, 3), "w0!1#1": (8, 18)}
+
+
+def test_what_a_reaction_rejects_leaves_the_plan() -> None:
+    workload = machine(4, (4, 20), (4, 20), (2, 5))
+    ran = play(workload, _5=[Reject("w0!2", "no more")])
+    assert ran["w0!3"] == (20, 25)
+
+
+def test_a_drained_node_under_a_hold_is_lost_once() -> None:
+    workload = machine(4, (2, 10), (2, 5, 6))
+    wait = stop("1", Wait(until_us=to_us(30)))
+    ran = play(workload, _3=[wait], _4=[Drain(NodeSet.parse("0"))], _40=[Undrain(NodeSet.of([0]))])
+    assert ran["w0!2"] == (6, 11)
+
+
+def test_nodes_that_a_stopped_job_gives_up_wait_for_the_move_that_wants_them() -> None:
+    """Job 3 is queued and would fit on them."""
+    workload = machine(4, (2, 10), (2, 10), (2, 5, 1))
+    moves = [stop("2", Requeue(1)), stop("1", Move(NodeSet.parse("2-3")))]
+    ran = play(workload, _4=moves)
+    assert ran["w0!1#1"] == (4, 14)
+
+
+def test_nobody_moves_to_nodes_that_stay_held() -> None:
+    moves = [stop("2", Wait(until_us=to_us(20))), stop("1", Move(NodeSet.parse("2-3")))]
+    with pytest.raises(PolicyError, match="cannot move: node 2 is held"):
+        play(machine(4, (2, 10), (2, 10)), _4=moves)
+
+
+class Plans(Policy):
+    """Starts what fits from a date on; undrains what was drained when something ends."""
+
+    def __init__(self, first_s: int = 0) -> None:
+        self.first_us = to_us(first_s)
+
+    def react(self, view, news):
+        if view.now_us == 0 and news.arrived:
+            yield Drain(NodeSet.parse("2-3"))
+            if self.first_us:
+                yield Wake(self.first_us)
+
+    def plan(self, view, changes):
+        if changes.ended and view.machine.drained.any():
+            yield Undrain(NodeSet.parse("2-3"))
+            return
+        free = view.n_free
+        for attempt in view.queue.values() if view.now_us >= self.first_us else ():
+            if attempt.n_nodes <= free:
+                free -= attempt.n_nodes
+                yield Start(attempt.id)
+
+
+@pytest.mark.parametrize("first_s", [0, 5])
+def test_what_a_plan_changes_is_planned_on_and_a_wake_asks_for_a_plan(first_s: int) -> None:
+    result = simulate_custom(machine(4, (2, 10), (4, 10)), Custom(Plans(first_s)))
+    starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
+    assert starts == {"w0!1": first_s, "w0!2": first_s + 10}
+
+
+def test_a_profile_that_cannot_be_shortened_keeps_its_walltime() -> None:
+    """Its checkpoints cannot be used, so it starts over, with all of its time."""
+    profile = {"type": "parallel_homogeneous", "cpu": 2e10, "com": 0, "checkpoint_period": 5}
+    workload = Workload("flops", 2, (Job("1", 1, 0, to_us(22), "p"),), {"p": profile})
+    result = simulate_custom(workload, preset("baseline"), machine_events=fails(0, 15, 90))
+    ends = [(r.cause, r.useful_us, r.end_us / 1e6) for r in result.ledger.attempts]
+    assert ends == [(Cause.NODE_FAILURE, 0, 15), (Cause.COMPLETED, to_us(20), 35)]
+
+
+def test_stealing_does_not_count_on_drained_nodes() -> None:
+    """Of job 1's two nodes one is drained and one fails: the node of job 3 would not do."""
+    policy = Scheduler(
+        ListScheduling(), [At(_2=[Drain(NodeSet.of([0]))], _90=[Undrain(NodeSet.of([0]))]),
+                           preset("sfsj").make()._reactions[0]],
+    )  # fmt: skip
+    result = simulate_custom(
+        machine(3, (2, 20), (1, 20)), Custom(policy), machine_events=fails(1, 5, 80)
+    )
+    assert [r.attempt.id for r in result.ledger.attempts if r.cause == Cause.STOLEN] == []
+
+
+def test_a_moldable_job_goes_back_to_the_size_it_asked_for() -> None:
+    shape = {"shape": {"kind": "moldable", "sizes": [4]}}
+    profile = {"type": "delay", "delay": 40}
+    workload = Workload("m", 4, (Job("1", 2, 0, to_us(99), "p", shape),), {"p": profile})
+    grow = stop("1", Move(NodeSet.parse("0-3")))
+    back = Stop("w0!1#1", Cause.MOVED, then=Move(NodeSet.parse("0-1")))
+    ran = play(workload, _2=[grow], _4=[back])
+    assert ran == {"w0!1": (0, 2), "w0!1#1": (2, 4), "w0!1#2": (4, 44)}
+
+
+@pytest.mark.parametrize(
+    "then", [Move("0-1"), Wait(until_us="9"), Requeue(priority="high")], ids=repr
+)
+def test_a_guarded_policy_is_told_what_is_wrong_with_what_comes_then(then) -> None:
+    class Wrong(Policy):
+        def react(self, view, news):
+            return [stop("1", then)]
+
+    with pytest.raises(PolicyError, match=r"Wrong\.react at 0 s: proposed a "):
+        list(Guarded(Wrong(), "Wrong", []).react(type("V", (), {"now_us": 0}), None))
