@@ -69,19 +69,6 @@ class NodeSet:
         """From single node ids, in any order, repeats allowed."""
         return cls.from_intervals((node, node) for node in nodes)
 
-    @classmethod
-    def from_ids(cls, ids: npt.NDArray[np.int64]) -> NodeSet:
-        """From an array of distinct ids, ascending.
-
-        >>> NodeSet.from_ids(np.array([1, 2, 5]))
-        NodeSet('1-2 5')
-        """
-        if not len(ids):
-            return cls.of(())
-        cuts = np.flatnonzero(np.diff(ids) != 1)
-        first, last = ids[np.append(0, cuts + 1)], ids[np.append(cuts, len(ids) - 1)]
-        return cls(np.stack([first, last], axis=1).astype(np.int64))
-
     def put(self, mask: npt.NDArray[np.bool_], value: bool) -> None:
         """Set the entries of these nodes in a mask of all nodes."""
         for first, last in self.intervals.tolist():

@@ -83,6 +83,42 @@ def first_obstacle(owner: Any, down: Any, intervals: Any) -> int:
     return -1
 
 
+@kernel
+def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> int:
+    """Those nodes of the intervals that are up, and with ``unheld`` also free, as intervals."""
+    k = 0
+    for i in range(intervals.shape[0]):
+        for node in range(intervals[i, 0], intervals[i, 1] + 1):
+            if down[node] or (unheld and owner[node] != FREE):
+                continue
+            if k > 0 and out[k - 1, 1] == node - 1:
+                out[k - 1, 1] = node
+            else:
+                out[k, 0] = node
+                out[k, 1] = node
+                k += 1
+    return k
+
+
+@kernel
+def lowest_of(free: Any, count: int, out: Any) -> int:
+    """The ``count`` lowest nodes of a mask, as intervals in ``out``; how many, -1 if too few."""
+    found, k = 0, 0
+    for node in range(free.shape[0]):
+        if not free[node]:
+            continue
+        if k > 0 and out[k - 1, 1] == node - 1:
+            out[k - 1, 1] = node
+        else:
+            out[k, 0] = node
+            out[k, 1] = node
+            k += 1
+        found += 1
+        if found == count:
+            return k
+    return -1
+
+
 class NodePool:
     """The nodes of a machine: up or down, free or held by a tag (an integer, 0 or more).
 
@@ -104,6 +140,11 @@ class NodePool:
         k = lowest_free(self.owner, self.down, self._free, count, self._out)
         if k < 0:
             raise ValueError(f"{count} nodes asked for, {self.n_free} free")
+        return NodeSet(self._out[:k].copy())
+
+    def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
+        """Those of the nodes that are up, and with ``unheld`` also free."""
+        k = usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
         return NodeSet(self._out[:k].copy())
 
     def obstacle(self, nodes: NodeSet) -> int:

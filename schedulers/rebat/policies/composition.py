@@ -27,8 +27,11 @@ class Scheduler(Policy):
     def __init__(self, planning: Planning, reactions: Sequence[Reaction] = ()) -> None:
         self._planning, self._reactions = planning, tuple(reactions)
 
-    def react(self, view: View, news: News) -> Iterator[Proposal]:
+    def react(self, view: View, news: News) -> Iterable[Proposal]:
         """What each reaction wants, one after the other."""
+        return self._chain(view, news) if self._reactions else ()
+
+    def _chain(self, view: View, news: News) -> Iterator[Proposal]:
         for reaction in self._reactions:
             yield from reaction.react(view, news)
 

@@ -59,7 +59,11 @@ class Claims:
 
     def usable(self, nodes: NodeSet) -> NodeSet:
         """Those of the nodes that can be used."""
-        return NodeSet.of(node for node in nodes if not self._pool.down[node])
+        return self._pool.usable(nodes)
+
+    def usable_and_free(self, nodes: NodeSet) -> NodeSet:
+        """Those of the nodes that can be used and are not held."""
+        return self._pool.usable(nodes, unheld=True)
 
     # ---- who holds them
 

@@ -55,6 +55,8 @@ class Intake:
 
     def hit(self) -> list[Running]:
         """What runs on nodes that failed since the last call and is not being stopped already."""
+        if not self._hit:
+            return []
         names, self._hit = dict.fromkeys(self._hit), []
         jobs = self._jobs
         return [jobs.running[n] for n in names if n in jobs.running and n not in jobs.stopping]
@@ -74,7 +76,7 @@ class Intake:
         if running is None:
             raise InputError("ends without having been started", f"job {event.job_id}")
         self._claims.release(running.nodes)
-        self._transactions.claim_vacated(running.nodes)
+        self._transactions.claim_vacated()
         del self._board.by_tag[running.attempt.serial]
         stopping = self._jobs.stopping.get(event.job_id)
         if stopping and event.state == "COMPLETED_KILLED":

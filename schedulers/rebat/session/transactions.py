@@ -121,11 +121,11 @@ class Transactions:
         """Hold those nodes of a move's target that are free, so that nothing is planned there."""
         if not isinstance(stop.then, Move):
             return []
-        free = NodeSet.of(node for node in stop.then.nodes if self._claims.tag(node) < 0)
+        free = self._claims.usable_and_free(stop.then.nodes)
         attempt = self._jobs.running[stop.attempt_id].attempt
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
-    def claim_vacated(self, nodes: NodeSet) -> None:
+    def claim_vacated(self) -> None:
         """Nodes were given back: those that a move waits for are held for it from now on."""
         jobs = self._jobs
         for moves in (jobs.scheduled, jobs.stopping, jobs.moving):
@@ -135,8 +135,7 @@ class Transactions:
                 attempt = attempt or (running.attempt if running else None)
                 if attempt is None or not isinstance(then, Move):
                     continue
-                free = NodeSet.of(n for n in then.nodes if n in nodes and self._claims.tag(n) < 0)
-                free = self._claims.usable(free)
+                free = self._claims.usable_and_free(then.nodes)
                 if free.size:
                     stop.claims.append(self._holds.hold(attempt, free, attempt.walltime_us))
 
@@ -238,8 +237,7 @@ class Transactions:
         if until_us <= self._board.now_us:
             self._requeue(stopping)
             return
-        alive = self._claims.usable(stopping.running.nodes)
-        alive = NodeSet.of(node for node in alive if self._claims.tag(node) < 0)
+        alive = self._claims.usable_and_free(stopping.running.nodes)
         if self._board.options.hold_lowest and alive.size:
             alive = self._claims.lowest(alive.size)
         span_us = until_us - self._board.now_us

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.nodes import NodeSet
+from rebat.kernels.pool import lowest_of
 from rebat.policies.base import Machine
 
 Mask = npt.NDArray[np.bool_]
@@ -24,5 +25,6 @@ Chooser = Callable[[Mask, int, Machine], NodeSet | None]
 
 def lowest(free: Mask, n_nodes: int, machine: Machine) -> NodeSet | None:
     """The lowest-numbered ones."""
-    nodes = np.flatnonzero(free)[:n_nodes]
-    return NodeSet.from_ids(nodes) if len(nodes) == n_nodes else None
+    out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)
+    k = lowest_of(free, n_nodes, out)
+    return NodeSet(out[:k].copy()) if k >= 0 else None
