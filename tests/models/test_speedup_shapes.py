@@ -43,6 +43,7 @@ def test_what_is_no_shape_is_told(shape, told) -> None:
 
 def test_linear_is_the_default_and_keeps_the_node_seconds() -> None:
     assert speedup_of({"type": "delay"}) == Linear()
+    assert speedup_of({"speedup": {"model": "linear"}}) == Linear()
     assert run_us(Linear(), 1000, 4, 8) == 500
     assert run_us(Linear(), 1000, 4, 1) == 4000
 

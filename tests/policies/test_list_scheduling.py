@@ -84,3 +84,13 @@ def test_the_program_compresses_on_a_rejuvenation() -> None:
     program = flows(run("baseline:maintenance=authors", workload, fails(2, 5, 7)))
     assert (paper["2"], paper["3"]) == (16, 25)
     assert (program["2"], program["3"]) == (20, 12)
+
+
+def test_a_reservation_of_named_nodes_stands_in_the_way_where_a_counted_one_does_not() -> None:
+    """Job 3 ends at 8 instead of 14, and job 2 could start on its node, which job 4 has from 14 on.
+
+    Counted, two nodes are left for job 4 then; named, its node 0 is not, so job 2 waits for job 1.
+    """
+    workload = machine(3, (2, 8, 1), (1, 7, 2, 12), (1, 8, 0, 14), (2, 4, 4))
+    assert flows(run("baseline:placement=any", workload))["2"] == 13
+    assert flows(run("baseline:placement=named", workload))["2"] == 14
