@@ -17,6 +17,17 @@ BLOCK = 128
 
 
 @kernel
+def extend(out: Any, k: int, first: int, last: int) -> int:
+    """Add nodes above all others to ``k`` intervals, joined if they touch; gives the new k."""
+    if k > 0 and out[k - 1, 1] == first - 1:
+        out[k - 1, 1] = last
+        return k
+    out[k, 0] = first
+    out[k, 1] = last
+    return k + 1
+
+
+@kernel
 def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
     """The ``count`` lowest nodes that are up and free, as intervals in ``out``; their number.
 
@@ -38,12 +49,7 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
                 continue
             else:
                 end = node
-            if k > 0 and out[k - 1, 1] == node - 1:
-                out[k - 1, 1] = end
-            else:
-                out[k, 0] = node
-                out[k, 1] = end
-                k += 1
+            k = extend(out, k, node, end)
             found += end - node + 1
             if found == count:
                 return k
@@ -91,12 +97,7 @@ def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> 
         for node in range(intervals[i, 0], intervals[i, 1] + 1):
             if down[node] or (unheld and owner[node] != FREE):
                 continue
-            if k > 0 and out[k - 1, 1] == node - 1:
-                out[k - 1, 1] = node
-            else:
-                out[k, 0] = node
-                out[k, 1] = node
-                k += 1
+            k = extend(out, k, node, node)
     return k
 
 
@@ -107,12 +108,7 @@ def lowest_of(free: Any, count: int, out: Any) -> int:
     for node in range(free.shape[0]):
         if not free[node]:
             continue
-        if k > 0 and out[k - 1, 1] == node - 1:
-            out[k - 1, 1] = node
-        else:
-            out[k, 0] = node
-            out[k, 1] = node
-            k += 1
+        k = extend(out, k, node, node)
         found += 1
         if found == count:
             return k

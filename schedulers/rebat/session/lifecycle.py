@@ -105,10 +105,6 @@ class Lifecycle:
         self.moving: dict[str, Stopping] = {}
         self._state: dict[str, State] = {}
 
-    def state(self, job_id: str) -> State | None:
-        """Where a job is; None for one that was never heard of."""
-        return self._state.get(job_id)
-
     @property
     def idle(self) -> bool:
         """Nothing is alive."""
