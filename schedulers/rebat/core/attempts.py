@@ -39,7 +39,7 @@ INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PR
 """Causes after which a job goes on in a further attempt, from its last checkpoint."""
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True, gc=False):
     """A request for nodes as the scheduler may know it: not how long the job will really run.
 
     Attributes
@@ -79,7 +79,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.walltime_us < FOREVER_US
 
 
-class Running(msgspec.Struct, frozen=True):
+class Running(msgspec.Struct, frozen=True, gc=False):
     """An attempt that holds nodes."""
 
     attempt: Attempt

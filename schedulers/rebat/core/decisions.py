@@ -9,7 +9,7 @@ import msgspec
 from rebat.core.nodes import NodeSet
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base: a decision takes effect at a date not before the message it answers."""
 
     at_us: int

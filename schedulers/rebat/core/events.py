@@ -9,7 +9,7 @@ import msgspec
 from rebat.core.nodes import NodeSet
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base: everything happens at a date, in microseconds."""
 
     at_us: int

@@ -19,7 +19,7 @@ KILLED = "COMPLETED_KILLED"
 REJECTED = "REJECTED"
 
 
-class EngineJob(msgspec.Struct):
+class EngineJob(msgspec.Struct, gc=False):
     """One Batsim job, static or registered; times in microseconds.
 
     ``profiles`` are its own and those that it is composed of, also when Batsim has forgotten them;

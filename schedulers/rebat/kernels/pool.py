@@ -61,9 +61,13 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 def take(owner: Any, free: Any, intervals: Any, tag: int) -> None:
     """Give every node of the intervals, all up and free, to ``tag``."""
     for i in range(intervals.shape[0]):
-        for node in range(intervals[i, 0], intervals[i, 1] + 1):
-            owner[node] = tag
-            free[node // BLOCK] -= 1
+        node, last = intervals[i, 0], intervals[i, 1]
+        while node <= last:
+            b = node // BLOCK
+            end = min(last + 1, (b + 1) * BLOCK)
+            owner[node:end] = tag
+            free[b] -= end - node
+            node = end
 
 
 @kernel
@@ -71,21 +75,43 @@ def release(owner: Any, down: Any, free: Any, intervals: Any) -> int:
     """Take every node of the intervals from its tag; gives how many of them are up."""
     freed = 0
     for i in range(intervals.shape[0]):
-        for node in range(intervals[i, 0], intervals[i, 1] + 1):
-            owner[node] = FREE
-            if not down[node]:
-                free[node // BLOCK] += 1
-                freed += 1
+        node, last = intervals[i, 0], intervals[i, 1]
+        while node <= last:
+            b = node // BLOCK
+            end = min(last + 1, (b + 1) * BLOCK)
+            owner[node:end] = FREE
+            up = end - node - n_set(down, node, end)
+            free[b] += up
+            freed += up
+            node = end
     return freed
 
 
 @kernel
-def first_obstacle(owner: Any, down: Any, intervals: Any) -> int:
+def n_set(mask: Any, first: int, end: int) -> int:
+    """How many entries of a mask are set from ``first`` to before ``end``."""
+    n = 0
+    for node in range(first, end):
+        n += mask[node]
+    return n
+
+
+@kernel
+def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
     """The first node of the intervals that is down, not free or not there; -1 when all are."""
+    n = owner.shape[0]
     for i in range(intervals.shape[0]):
-        for node in range(intervals[i, 0], intervals[i, 1] + 1):
-            if node >= owner.shape[0] or owner[node] != FREE or down[node]:
+        node, last = intervals[i, 0], intervals[i, 1]
+        while node <= last and node < n:
+            end = min((node // BLOCK + 1) * BLOCK, n)
+            if node % BLOCK == 0 and last >= end - 1 and free[node // BLOCK] == end - node:
+                node = end  # a whole block, all of it free
+                continue
+            if owner[node] != FREE or down[node]:
                 return node
+            node += 1
+        if node <= last:
+            return node
     return -1
 
 
@@ -123,7 +149,7 @@ class NodePool:
     """
 
     def __init__(self, n_nodes: int) -> None:
-        self.owner = np.full(n_nodes, FREE, dtype=np.int64)
+        self.owner = np.full(n_nodes, FREE, dtype=np.int32)
         self.down = np.zeros(n_nodes, dtype=np.bool_)
         self.n_nodes = n_nodes
         self.n_free = n_nodes
@@ -136,7 +162,7 @@ class NodePool:
         k = lowest_free(self.owner, self.down, self._free, count, self._out)
         if k < 0:
             raise ValueError(f"{count} nodes asked for, {self.n_free} free")
-        return NodeSet(self._out[:k].copy())
+        return NodeSet(self._out[:k].copy(), count)
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
         """Those of the nodes that are up, and with ``unheld`` also free."""
@@ -145,7 +171,7 @@ class NodePool:
 
     def obstacle(self, nodes: NodeSet) -> int:
         """The first of these nodes that is not up and free; -1 if all are."""
-        return int(first_obstacle(self.owner, self.down, nodes.intervals))
+        return int(first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> None:
         """Give free nodes to a tag."""

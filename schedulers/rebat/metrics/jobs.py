@@ -11,7 +11,7 @@ from rebat.core.units import to_s
 from rebat.session.ledger import AttemptRecord, Ledger
 
 
-class JobRow(msgspec.Struct):
+class JobRow(msgspec.Struct, gc=False):
     """What became of a job; times in seconds, dates from the run's start.
 
     ``waiting_time`` is all the time from submission to the end during which the job held no nodes;

@@ -58,7 +58,7 @@ class Machine(Protocol):
         """Since when each node is up, as a duration; 0 for a node that is down."""
 
 
-class Submission(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True, gc=False):
     """What the user said of a job; ``fields`` is all of its JSON, ``speedup`` its profile's."""
 
     id: str

@@ -9,7 +9,7 @@ from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import Checkpointing
 
 
-class AttemptRecord(msgspec.Struct):
+class AttemptRecord(msgspec.Struct, gc=False):
     """One execution, or a rejected job (``start_us`` -1); times in microseconds.
 
     ``useful_us`` is the progress kept (regular checkpoints included, recovery apart); ``void``

@@ -34,7 +34,7 @@ from rebat.policies.base import Submission
 from rebat.session.board import Board
 
 
-class Work(msgspec.Struct):
+class Work(msgspec.Struct, gc=False):
     """What the session knows of an attempt and the policy must not: what it really does."""
 
     attempt: Attempt
