@@ -40,6 +40,7 @@ class Malleable(msgspec.Struct, frozen=True, tag_field="kind", tag="malleable"):
         return self.min <= n_nodes <= self.max
 
 
+RIGID = Rigid()
 Shape = Rigid | Moldable | Malleable
 KINDS: dict[str, type[Shape]] = {"rigid": Rigid, "moldable": Moldable, "malleable": Malleable}
 
@@ -57,7 +58,7 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
     """
     given = fields.get("shape")
     if given is None:
-        return Rigid()
+        return RIGID
     shape = tagged(given, "kind", KINDS, "shape")
     if not _possible(shape):
         raise InputError(f"shape {given}", expected=_EXPECTED[type(shape)])

@@ -66,9 +66,12 @@ def _add(row: JobRow, record: AttemptRecord) -> None:
     row.wasted_node_seconds += to_s(lost_us(record) * record.attempt.n_nodes)
 
 
+_LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
+
+
 def lost_us(record: AttemptRecord) -> int:
     """Run time of an attempt without success that was neither recovery nor kept for good."""
-    if record.cause not in INTERRUPTED | {Cause.SILENT_ERROR}:
+    if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
     kept = 0 if record.void else record.useful_us

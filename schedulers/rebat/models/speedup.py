@@ -29,6 +29,7 @@ class Amdahl(msgspec.Struct, frozen=True, tag_field="model", tag="amdahl"):
         return 1.0 / (self.serial + (1.0 - self.serial) / n_nodes)
 
 
+LINEAR = Linear()
 Speedup = Linear | Amdahl
 MODELS: dict[str, type[Speedup]] = {"linear": Linear, "amdahl": Amdahl}
 
@@ -43,7 +44,7 @@ def speedup_of(profile: Mapping[str, Any]) -> Speedup:
     """
     given = profile.get("speedup")
     if given is None:
-        return Linear()
+        return LINEAR
     speedup = tagged(given, "model", MODELS, "speedup")
     if isinstance(speedup, Amdahl) and not 0 <= speedup.serial <= 1:
         raise InputError(f"speedup: serial is {speedup.serial}", expected="0 to 1")

@@ -221,10 +221,11 @@ class Changes(msgspec.Struct):
 
     def leave(self, running: Running, how: list[Running]) -> None:
         """Something gave its nodes back; plans that were never told of it need not know."""
-        for unplanned in (self.moved, self.held):
-            if running in unplanned:
-                unplanned.remove(running)
-                return
+        if self.moved or self.held:
+            for unplanned in (self.moved, self.held):
+                if running in unplanned:
+                    unplanned.remove(running)
+                    return
         how.append(running)
 
     def __bool__(self) -> bool:

@@ -128,6 +128,8 @@ class Transactions:
     def claim_vacated(self) -> None:
         """Nodes were given back: those that a move waits for are held for it from now on."""
         jobs = self._jobs
+        if not (jobs.scheduled or jobs.stopping or jobs.moving):
+            return
         for moves in (jobs.scheduled, jobs.stopping, jobs.moving):
             for stop in moves.values():
                 then, running = stop.stop.then, jobs.running.get(stop.stop.attempt_id)
