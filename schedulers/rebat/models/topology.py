@@ -113,13 +113,29 @@ class Torus(msgspec.Struct, frozen=True):
         return "x".join(map(str, self.sizes))
 
 
+def parse_extents(text: str, mark: str = "x", where: str | None = None) -> tuple[int, ...]:
+    """Whole numbers parted by a mark: '4x4x4x4x2'."""
+    parts = [part.strip() for part in text.split(mark)]
+    if not all(part.isdecimal() and len(part) <= 8 for part in parts):
+        example = mark.join(map(str, MIRA.sizes))
+        raise InputError(f"dimensions {text[:60]!r}", where, f"whole numbers, like {example}")
+    return tuple(int(part) for part in parts)
+
+
+def parse_torus(text: str) -> Torus:
+    """A torus by its name in TORI, or its extents.
+
+    >>> str(parse_torus("intrepid")), parse_torus("4x4x2").n_nodes
+    ('40x32x32', 32)
+    """
+    return TORI[text] if text in TORI else Torus(parse_extents(text))
+
+
 def parse_sizes(text: str, where: str | None = None) -> Torus:
     """A torus from its extents as SimGrid writes them: '8,12,16,16,2'."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) <= 8 for part in parts):
-        raise InputError(f"dimensions {text[:60]!r}", where, "whole numbers, like 8,12,16,16,2")
+    sizes = parse_extents(text, ",", where)
     try:
-        return Torus(tuple(int(part) for part in parts))
+        return Torus(sizes)
     except InputError as error:
         raise (error.at(where) if where else error) from None
 

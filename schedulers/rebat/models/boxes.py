@@ -1,0 +1,267 @@
+"""Rectangular boxes of a torus: the partitions that jobs are placed in.
+
+A box has an extent along each dimension and an origin, its lowest corner, from which it goes up and
+wraps around. Where an extent is the whole dimension every origin along it gives the same nodes, and
+0 stands for all, so that each set of nodes is there once.
+
+Source: Vardas et al. 2022, section 2.2 (contiguous and rectangular partitions of a torus).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.kernels.box_sums import COPY, run_sums
+from rebat.models.topology import Torus
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Extents = tuple[int, ...]
+
+LISTS = ("16", "aligned", "all")
+"""Which boxes of a size there are to choose from: ``all``; ``aligned``, whose origins are multiples
+of the extents; ``16``, the aligned ones of the most cubic shapes (on 8x8x8x8 the 16 of 4x4x4x4 for
+256 nodes)."""
+
+
+class Box(msgspec.Struct, frozen=True):
+    """A box: its extents and its origin along each dimension."""
+
+    shape: Extents
+    origin: Extents
+
+    def nodes(self, torus: Torus) -> Ints:
+        """The nodes of the box, ascending."""
+        nodes = np.zeros(1, dtype=np.int64)
+        for extent, start, size, stride in zip(
+            self.shape, self.origin, torus.sizes, torus.strides, strict=True
+        ):
+            along = (start + np.arange(extent)) % size * stride
+            nodes = (along[:, None] + nodes[None, :]).ravel()
+        nodes.sort()
+        return nodes
+
+
+def shapes_of(sizes: Sequence[int], volume: int) -> list[Extents]:
+    """All extents of boxes of so many nodes, those first that vary in the last dimensions.
+
+    >>> shapes_of((2, 4), 4)
+    [(1, 4), (2, 2)]
+    """
+    if not sizes:
+        return [()] if volume == 1 else []
+    return [
+        (extent, *rest)
+        for extent in range(1, min(sizes[0], volume) + 1)
+        if volume % extent == 0
+        for rest in shapes_of(sizes[1:], volume // extent)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def volume_for(sizes: Extents, n_nodes: int) -> int:
+    """The nodes of the smallest box that holds so many.
+
+    Raises
+    ------
+    InputError
+        For more nodes than there are, or none.
+    """
+    most = math.prod(sizes)
+    if not 1 <= n_nodes <= most:
+        raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}")
+    return next(v for v in range(n_nodes, most + 1) if _is_box(sizes, v))
+
+
+def _is_box(sizes: Extents, volume: int) -> bool:
+    if len(sizes) == 1:
+        return volume <= sizes[0]
+    extents = range(1, min(sizes[0], volume) + 1)
+    return any(volume % e == 0 and _is_box(sizes[1:], volume // e) for e in extents)
+
+
+def surface(shape: Extents) -> int:
+    """How many faces the nodes of a box turn outwards, were the torus larger."""
+    return 2 * sum(math.prod(shape) // extent for extent in shape)
+
+
+class Boxes:
+    """The boxes of one size on a torus, in a fixed order: by their origins' node numbers, then by
+    shape.
+
+    Parameters
+    ----------
+    torus : Torus
+    volume : int
+        Nodes of a box; there must be boxes of so many (see ``volume_for``).
+    which : str
+        One of LISTS.
+
+    Raises
+    ------
+    InputError
+        For a volume that is no box, and an unknown list.
+    """
+
+    def __init__(self, torus: Torus, volume: int, which: str = "all") -> None:
+        if which not in LISTS:
+            raise unknown_name("list of boxes", which, LISTS)
+        self.torus, self.volume = torus, volume
+        self.shapes = shapes_of(torus.sizes, volume)
+        if not self.shapes:
+            raise InputError(
+                f"no box of {volume} nodes on {torus}", expected="a product of extents"
+            )
+        if which == "16":
+            least = min(map(surface, self.shapes))
+            self.shapes = [shape for shape in self.shapes if surface(shape) == least]
+        self._sums = BoxSums(torus.sizes, self.shapes)
+        shape_index, origins = self._sums.places()
+        if which != "all":
+            kept = _aligned(np.array(self.shapes)[shape_index], origins, torus.sizes)
+        else:
+            kept = np.ones(len(shape_index), dtype=np.bool_)
+        corner = origins @ np.array(torus.strides)
+        order = np.lexsort((shape_index, corner))
+        self.chosen: Ints = order[kept[order]]
+        """Where the sum of each box stands among all sums, shape (n,)."""
+        self.shape_index: Ints = shape_index[self.chosen]
+        self.origins: Ints = origins[self.chosen]
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def box(self, index: int) -> Box:
+        """One of them."""
+        shape = self.shapes[int(self.shape_index[index])]
+        return Box(shape, tuple(int(at) for at in self.origins[index]))
+
+    def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """Sums in which box ``i`` stands at ``chosen[i]``; overwritten by the next call."""
+        return self._sums.run(values)
+
+    def sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """The sum of a value of every node over each box: shape (n,)."""
+        return self.raw_sums(values)[self.chosen]
+
+    @cached_property
+    def per_shape(self) -> list[int]:
+        """How many there are of each shape."""
+        counts: list[int] = np.bincount(self.shape_index, minlength=len(self.shapes)).tolist()
+        return counts
+
+
+def _aligned(extents: Ints, origins: Ints, sizes: Extents) -> npt.NDArray[np.bool_]:
+    """Origins are multiples of the extents, and the box does not wrap around."""
+    fits = (origins % extents == 0) & (origins + extents <= np.array(sizes))
+    kept: npt.NDArray[np.bool_] = fits.all(axis=1)
+    return kept
+
+
+class BoxSums:
+    """Window sums of some shapes over the whole torus; what shapes have in common is summed once.
+
+    The last dimension, whose steps are the longest, goes first. Along a dimension a window of
+    2, 4, 8 ... nodes is the sum of two halves, and any other is put together from those: there are
+    no differences, in which infinities and small numbers would be lost.
+    """
+
+    def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
+        self._sizes, self._shapes = sizes, shapes
+        self._lengths = [
+            tuple(_length(e, s) for e, s in zip(x, sizes, strict=True)) for x in shapes
+        ]
+        counts = [math.prod(lengths) for lengths in self._lengths]
+        self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.n = int(self._first[-1])
+        self._values_at = self.n
+        self._end = self.n + math.prod(sizes)
+        self._rows: list[tuple[int, ...]] = []
+        self._extend((), self._values_at, math.prod(sizes))
+        self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
+        self.work_size, self.values_at = self._end, self._values_at
+        self._work: dict[np.dtype[np.generic], npt.NDArray[np.generic]] = {}
+
+    def places(self) -> tuple[Ints, Ints]:
+        """Of every sum the index of its shape (n,), and its box's origin (n, dimensions)."""
+        index = np.repeat(np.arange(len(self._shapes)), np.diff(self._first))
+        flat = np.arange(self.n) - self._first[index]
+        lengths = np.array(self._lengths, dtype=np.int64)[index]
+        origins = np.empty_like(lengths)
+        for axis in range(lengths.shape[1]):
+            origins[:, axis] = flat % lengths[:, axis]
+            flat = flat // lengths[:, axis]
+        return index, origins
+
+    def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """All sums of a value of every node, in the order of ``places``."""
+        work = self._work.get(values.dtype)
+        if work is None:
+            work = self._work[values.dtype] = np.zeros(self.work_size, values.dtype)
+        work[self.values_at : self.values_at + len(values)] = values
+        run_sums(self.program, work)
+        return work[: self.n]
+
+    # ---- the program
+
+    def _extend(self, tail: Extents, at: int, length: int) -> None:
+        """Sum along the dimension before those of ``tail``, whose sums stand at ``at``."""
+        axis = len(self._sizes) - len(tail) - 1
+        size = self._sizes[axis]
+        inner = math.prod(self._sizes[:axis])
+        outer = length // (size * inner)
+        wanted = sorted({shape[axis] for shape in self._shapes if shape[axis + 1 :] == tail})
+        windows = {1: at}
+        for extent in wanted:
+            here, target = (extent, *tail), None
+            if axis == 0:
+                target = int(self._first[self._shapes.index(here)])
+            place = self._window(windows, extent, (outer, size, inner), target)
+            if axis > 0:
+                self._extend(here, place, outer * _length(extent, size) * inner)
+
+    def _window(
+        self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
+    ) -> int:
+        """Where the sums over windows of an extent stand; ``windows`` are those that are there."""
+        _, size, _ = dims
+        if extent == 1 or extent in windows:
+            known = windows[extent]
+            return known if target is None else self._row(known, COPY, 0, dims, size, target)
+        half = 1 << (extent.bit_length() - 1)
+        half = half // 2 if half == extent else half
+        low = self._whole(windows, half, dims)
+        high = self._whole(windows, extent - half, dims)
+        place = self._row(low, high, half, dims, _length(extent, size), target)
+        if extent < size:
+            windows[extent] = place
+        return place
+
+    def _whole(self, windows: dict[int, int], extent: int, dims: tuple[int, int, int]) -> int:
+        """The same for a part of a window, from every node on."""
+        if extent not in windows:
+            windows[extent] = self._window(windows, extent, dims, None)
+        return windows[extent]
+
+    def _row(
+        self, first: int, second: int, shift: int, dims: tuple[int, int, int], length: int,
+        target: int | None,
+    ) -> int:  # fmt: skip
+        outer, size, inner = dims
+        place = self._end if target is None else target
+        if target is None:
+            self._end += outer * length * inner
+        self._rows.append((first, second, shift, outer, size, inner, length, place))
+        return place
+
+
+def _length(extent: int, size: int) -> int:
+    """How many origins along a dimension give different boxes."""
+    return 1 if extent == size else size

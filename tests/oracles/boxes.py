@@ -1,0 +1,42 @@
+"""The boxes of a torus by trying everything: every extent, every origin, each node set once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+
+def node(sizes: Sequence[int], coordinates: Sequence[int]) -> int:
+    """The number of a node: the first dimension varies fastest."""
+    number, stride = 0, 1
+    for size, at in zip(sizes, coordinates, strict=True):
+        number += at % size * stride
+        stride *= size
+    return number
+
+
+def box_nodes(sizes: Sequence[int], shape: Sequence[int], origin: Sequence[int]) -> frozenset[int]:
+    """The nodes of one box."""
+    ranges = [range(o, o + e) for o, e in zip(origin, shape, strict=True)]
+    return frozenset(node(sizes, at) for at in itertools.product(*ranges))
+
+
+def all_boxes(sizes: Sequence[int], volume: int) -> dict[frozenset[int], tuple[int, ...]]:
+    """Every distinct set of nodes that is a box of so many nodes, with its extents."""
+    found: dict[frozenset[int], tuple[int, ...]] = {}
+    for shape in itertools.product(*(range(1, size + 1) for size in sizes)):
+        if math.prod(shape) == volume:
+            for origin in itertools.product(*map(range, sizes)):
+                found[box_nodes(sizes, shape, origin)] = shape
+    return found
+
+
+def aligned_boxes(sizes: Sequence[int], volume: int) -> set[frozenset[int]]:
+    """Those whose origins are multiples of their extents, none of which wraps around."""
+    found = set()
+    for shape in itertools.product(*(range(1, size + 1) for size in sizes)):
+        if math.prod(shape) == volume:
+            steps = [range(0, s - e + 1, e) for s, e in zip(sizes, shape, strict=True)]
+            found |= {box_nodes(sizes, shape, origin) for origin in itertools.product(*steps)}
+    return found
