@@ -32,9 +32,10 @@ from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.checkpoint import add_young_daly
-from rebat.policies.axes import COMMON, PLANNINGS, Axes, changed, policy_of, session_options_of
+from rebat.policies.axes import COMMON, PLANNINGS, changed, policy_of, session_options_of
 from rebat.policies.base import News, Policy, View
 from rebat.policies.planning.list_scheduling import MAINTENANCE
+from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
 from rebat.session.session import Session

@@ -17,6 +17,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
+from rebat.policies.axes import effective
 from rebat.policies.base import Policy
 from rebat.policies.presets import preset
 from rebat.session.ledger import Ledger
@@ -52,8 +53,13 @@ def fails(node: int, at: float, back: float) -> list[MachineEvent]:
 
 
 def run(policy: str, workload: Workload, events: Sequence[MachineEvent] = ()) -> RunResult:
-    """Simulate a preset by name."""
-    return simulate(workload, preset(policy), machine_events=events)
+    """Simulate a preset by name; those for a torus on a ring, without a law."""
+    chosen, known = preset(policy), ("torus", "foresight")
+    ring = {"torus": str(workload.n_nodes), "foresight": "oldest"}
+    own = [f"{axis}={ring[axis]}" for axis in known if axis in effective(chosen.axes)]
+    if own:
+        chosen = preset(policy + (":" if ":" not in policy else ",") + ",".join(own))
+    return simulate(workload, chosen, machine_events=events)
 
 
 def flows(result: RunResult) -> dict[str, float]:

@@ -196,9 +196,9 @@ def whole(checkpointing, run_us, semantics):
     from rebat.models.checkpoint import since_last_checkpoint
     return since_last_checkpoint(checkpointing, run_us, semantics)
 
-def low(free, n_nodes, machine):
-    nodes = [node for node in range(machine.n_nodes) if free[node]][:n_nodes]
-    return NodeSet.of(nodes) if len(nodes) == n_nodes else None
+def low(free, request, machine):
+    nodes = [node for node in range(machine.n_nodes) if free[node]][:request.n_nodes]
+    return NodeSet.of(nodes) if len(nodes) == request.n_nodes else None
 
 def nothing(*_):
     return None

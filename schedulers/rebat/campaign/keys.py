@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rebat.campaign.spec import FailureScenario, RunSpec, Source
-from rebat.core.errors import InputError
+from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.laws import name_of
@@ -31,10 +31,7 @@ def content_hash(source: Source) -> str:
     """sha256 of a file as it is, or of the jobs that a generator makes."""
     if source.file is None:
         return hashlib.sha256(_jobs_bytes(generated(source))).hexdigest()
-    try:
-        return hashlib.sha256(Path(source.file).read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", source.file) from None
+    return file_hash(Path(source.file))
 
 
 def generated(source: Source) -> Workload:

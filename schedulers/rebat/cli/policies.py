@@ -32,7 +32,8 @@ def _list_axes() -> None:
     """Each axis with its choices, the default first, and what it means."""
     import inspect
 
-    from rebat.policies.axes import CHOICES, DEPTHS, Axes
+    from rebat.policies.axes import CHOICES, DEPTHS
+    from rebat.policies.point import Axes
 
     defaults = Axes()
     for axis in Axes.__struct_fields__:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import shutil
 import stat
@@ -92,6 +93,14 @@ def write_text(path: Path, text: str) -> None:
     data = text.encode()
     with atomic_path(path) as temporary:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def file_hash(path: Path) -> str:
+    """The sha256 of a file's content; InputError when it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror}", str(path)) from None
 
 
 def read_text(path: Path, errors: str = "strict") -> str:

@@ -69,6 +69,30 @@ class NodeSet:
         """From single node ids, in any order, repeats allowed."""
         return cls.from_intervals((node, node) for node in nodes)
 
+    @classmethod
+    def of_sorted(cls, nodes: npt.NDArray[np.int64]) -> NodeSet:
+        """From node ids that ascend, each once."""
+        breaks = np.flatnonzero(np.diff(nodes) > 1)
+        firsts = np.concatenate([nodes[:1], nodes[breaks + 1]])
+        lasts = np.concatenate([nodes[breaks], nodes[-1:]])
+        return cls(np.stack([firsts, lasts], axis=1), len(nodes))
+
+    def first(self, count: int) -> NodeSet:
+        """The ``count`` lowest of the nodes; there must be as many.
+
+        >>> NodeSet.parse("0-3 5 7-9").first(6)
+        NodeSet('0-3 5 7')
+        """
+        if count == self.size:
+            return self
+        found, intervals = 0, []
+        for first, last in self.intervals.tolist():
+            intervals.append((first, min(last, first + count - found - 1)))
+            found += last - first + 1
+            if found >= count:
+                break
+        return NodeSet(np.array(intervals, dtype=np.int64).reshape(-1, 2), count)
+
     def put(self, mask: npt.NDArray[np.bool_], value: bool) -> None:
         """Set the entries of these nodes in a mask of all nodes."""
         for first, last in self.intervals.tolist():

@@ -122,8 +122,8 @@ class Boxes:
         if which == "16":
             least = min(map(surface, self.shapes))
             self.shapes = [shape for shape in self.shapes if surface(shape) == least]
-        self._sums = BoxSums(torus.sizes, self.shapes)
-        shape_index, origins = self._sums.places()
+        self.sums_of = BoxSums(torus.sizes, self.shapes)
+        shape_index, origins = self.sums_of.places()
         if which != "all":
             kept = _aligned(np.array(self.shapes)[shape_index], origins, torus.sizes)
         else:
@@ -134,6 +134,7 @@ class Boxes:
         """Where the sum of each box stands among all sums, shape (n,)."""
         self.shape_index: Ints = shape_index[self.chosen]
         self.origins: Ints = origins[self.chosen]
+        self.extents: Ints = np.array(self.shapes)[self.shape_index]
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -145,7 +146,7 @@ class Boxes:
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Sums in which box ``i`` stands at ``chosen[i]``; overwritten by the next call."""
-        return self._sums.run(values)
+        return self.sums_of.run(values)
 
     def sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """The sum of a value of every node over each box: shape (n,)."""

@@ -7,7 +7,7 @@ of one's own needs no row: ``name:order=FILE.py:FUNCTION``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,15 @@ import msgspec
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
+from rebat.models.boxes import LISTS
 from rebat.policies.base import Policy
 from rebat.policies.composition import Planning, Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source_of
 from rebat.policies.own_rules import OWN_RULES, own_rule
-from rebat.policies.placement.table import PLACEMENTS
+from rebat.policies.placement.boxes import Hazards, Site
+from rebat.policies.placement.plans import Placement
+from rebat.policies.placement.table import FORESIGHTS, PICKS, PLACEMENTS, is_file
 from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
 from rebat.policies.planning.list_scheduling import (
     ALL,
@@ -29,6 +32,7 @@ from rebat.policies.planning.list_scheduling import (
     ListScheduling,
 )
 from rebat.policies.planning.shelves import Shelves
+from rebat.policies.point import Axes, Kind
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.stealing import NodeStealing
 from rebat.policies.reactions.victims import CRITERIA, RELEASES, TIMINGS, VICTIMS
@@ -39,69 +43,8 @@ DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
 SEMANTICS = ("paper", "authors")
 
 
-class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A point in the product: a choice per axis, by name.
-
-    Attributes
-    ----------
-    planning : str
-        A key of PLANNINGS: how starts are decided.
-    order : str
-        A key of QUEUE_ORDERS.
-    depth : str or int
-        Reservations for attempts that cannot start now: a key of DEPTHS, or a number.
-    reserve : str
-        Who uses up the reservations of a limited depth: 'blocked', only attempts that cannot start
-        now, or 'first', the first of the queue (Algorithm 1 of RR-9296 as written).
-    maintenance : str
-        A key of MAINTENANCE.
-    placement : str
-        A key of PLACEMENTS.
-    margin : float
-        Seconds added to every walltime in the plan; below 0: the slack that walltimes hold.
-    walltimes : str
-        'optional', or 'required': jobs without one are rejected.
-    recovery : str
-        A key of REACTIONS.
-    victim, criterion, timing : str
-        Keys of VICTIMS, CRITERIA and TIMINGS, for the recovery 'stealing'.
-    semantics : str
-        'paper' or 'authors', where the node-stealing paper and its program differ.
-    silent_errors : str
-        'accept': a job that ends with an error has failed; 'retry': it is run again.
-    seed : int
-        For the order 'random'.
-
-    A rule of one's own stands as ``FILE.py:FUNCTION`` for order (of an attempt: a number, the
-    smallest goes first), victim (of a candidate: a number, the smallest is the victim) and
-    criterion (of a steal: whether); for placement (of a mask of free nodes, a number and the
-    machine: a NodeSet, or None). Rules of the tables show
-    what they get to see.
-    """
-
-    planning: str = "list"
-    order: str = "fcfs"
-    depth: str | int = "conservative"
-    reserve: str = "blocked"
-    maintenance: str = "compression"
-    placement: str = "any"
-    margin: float = 0.0
-    walltimes: str = "optional"
-    recovery: str = "requeue"
-    victim: str = "fewest-nodes"
-    criterion: str = "fewer-nodes"
-    timing: str = "now"
-    semantics: str = "paper"
-    release: str = "auto"
-    passes: str = "auto"
-    held: str = "auto"
-    silent_errors: str = "accept"
-    seed: int = 0
-
-
 _TABLES: dict[str, Mapping[str, Any]] = {
     "order": QUEUE_ORDERS,
-    "placement": PLACEMENTS,
     "victim": VICTIMS,
     "criterion": CRITERIA,
     "timing": TIMINGS,
@@ -115,13 +58,21 @@ def _rule(axes: Axes, axis: str) -> Any:
     return own_rule(axis, choice) if is_own(choice) else _TABLES[axis][choice]
 
 
-def _list_planning(axes: Axes) -> Planning:
+def _placement(axes: Axes, told: Hazards | None) -> Placement:
+    if is_own(axes.placement):
+        found: Placement = own_rule("placement", axes.placement)
+    else:
+        found = PLACEMENTS[axes.placement].make(axes, told)
+    return found
+
+
+def _list_planning(axes: Axes, told: Hazards | None) -> Planning:
     planning: Planning = ListScheduling(
         _rule(axes, "order"),
         depth_of(axes),
         axes.maintenance,
         to_us(axes.margin),
-        _rule(axes, "placement").plan_on,
+        _placement(axes, told).plan_on,
         axes.reserve == "first",
         axes.seed,
     )
@@ -133,21 +84,14 @@ def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """How a planning or reaction is made, and the axes that it has beside the common ones."""
-
-    make: Callable[[Axes], Any]
-    axes: frozenset[str] = frozenset()
-
-
 _ORDERED = frozenset({"order", "margin", "walltimes", "seed"})
 _LIST = _ORDERED | {"depth", "reserve", "maintenance", "placement"}
 
 PLANNINGS: dict[str, Kind] = {
     "list": Kind(_list_planning, _LIST),
-    "shelf": Kind(lambda axes: _shelf_planning(axes, True), _ORDERED),
-    "shelf-nb": Kind(lambda axes: _shelf_planning(axes, False), _ORDERED),
-    "batsched-fcfs": Kind(lambda axes: Fcfs()),
+    "shelf": Kind(lambda axes, told: _shelf_planning(axes, True), _ORDERED),
+    "shelf-nb": Kind(lambda axes, told: _shelf_planning(axes, False), _ORDERED),
+    "batsched-fcfs": Kind(lambda axes, told: Fcfs()),
 }
 """How starts are decided: list scheduling with reservations, shelves with or without backfilling
 (RR-9296, b = 1 or 0), or Batsched's plain FCFS."""
@@ -165,18 +109,18 @@ def _resolved(axes: Axes, axis: str) -> str:
     return _AUTO[axis][axes.semantics] if choice == "auto" else choice
 
 
-def _stealing(axes: Axes) -> NodeStealing:
+def _stealing(axes: Axes, told: Hazards | None) -> NodeStealing:
     return NodeStealing(
         _rule(axes, "victim"),
         _rule(axes, "criterion"),
         _rule(axes, "timing"),
         RELEASES[_resolved(axes, "release")],
-        _rule(axes, "placement").choose,
+        _placement(axes, told).choose,
     )
 
 
 REACTIONS: dict[str, Kind] = {
-    "requeue": Kind(lambda axes: None),
+    "requeue": Kind(lambda axes, told: None),
     "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
 }
 """What to do when nodes fail under running jobs; 'requeue' leaves it to the session."""
@@ -184,6 +128,9 @@ REACTIONS: dict[str, Kind] = {
 CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     **_TABLES,
     "planning": PLANNINGS,
+    "placement": PLACEMENTS,
+    "boxes": LISTS,
+    "pack": PICKS,
     "reserve": ("blocked", "first"),
     "maintenance": MAINTENANCE,
     "walltimes": ("optional", "required"),
@@ -201,7 +148,10 @@ COMMON = frozenset({"planning", "recovery", "semantics", "passes", "silent_error
 
 def effective(axes: Axes) -> frozenset[str]:
     """The axes that have an effect at this point of the product."""
-    found = COMMON | PLANNINGS[axes.planning].axes | REACTIONS[axes.recovery].axes
+    planning, recovery = PLANNINGS[axes.planning], REACTIONS[axes.recovery]
+    found = COMMON | planning.axes | recovery.axes
+    if "placement" in found and not is_own(axes.placement):
+        found |= PLACEMENTS[axes.placement].axes
     depth = depth_of(axes)
     idle = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
     if depth in (0, ALL):
@@ -231,6 +181,9 @@ def check(axes: Axes) -> Axes:
             own_rule(axis, choice)
         elif choice not in choices:
             raise unknown_name(axis, choice, choices)
+    if axes.foresight not in ("law", *FORESIGHTS) and not is_file(axes.foresight):
+        raise unknown_name("foresight", axes.foresight, ("law", *FORESIGHTS, "FILE.csv"))
+    Site(axes.torus, axes.unit).check()
     depth = str(axes.depth)
     if depth not in DEPTHS and not (depth.isdecimal() and int(depth) < 10**6):
         raise InputError(f"depth {depth!r}", expected=f"a number, or {', '.join(DEPTHS)}")
@@ -247,6 +200,8 @@ def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) 
     Files of one's own are looked for from ``folder`` on, or from here.
     """
     own = {axis: placed(v, folder) for axis, v in changes.items() if is_own(v)}
+    if is_file(str(changes.get("foresight", ""))):
+        own["foresight"] = str((folder or Path()) / changes["foresight"])
     try:
         known = msgspec.to_builtins(axes) | dict(changes) | own
         new = check(msgspec.convert(known, Axes, strict=False))
@@ -264,10 +219,13 @@ def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) 
     return new
 
 
-def policy_of(axes: Axes) -> Policy:
-    """A fresh policy at this point of the product; one with rules from files is guarded."""
-    reaction = REACTIONS[axes.recovery].make(axes)
-    planning = PLANNINGS[axes.planning].make(axes)
+def policy_of(axes: Axes, told: Hazards | None = None) -> Policy:
+    """A fresh policy at this point of the product; one with rules from files is guarded.
+
+    ``told`` is what there is to know of how nodes fail.
+    """
+    reaction = REACTIONS[axes.recovery].make(axes, told)
+    planning = PLANNINGS[axes.planning].make(axes, told)
     policy = Scheduler(planning, [reaction] if reaction else ())
     own = own_places(axes).values()
     if not own:

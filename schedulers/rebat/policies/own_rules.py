@@ -18,8 +18,8 @@ from rebat.core.nodes import NodeSet
 from rebat.policies.base import Machine
 from rebat.policies.guard import place_of
 from rebat.policies.own import file_of, load, name_of
-from rebat.policies.placement.choosers import Mask
-from rebat.policies.placement.table import Placement
+from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.placement.plans import Placement
 from rebat.policies.queue_order import Key
 from rebat.policies.reactions.victims import Candidate, Steal
 
@@ -60,17 +60,17 @@ class OwnCriterion(msgspec.Struct, frozen=True):
 
 
 class OwnChooser(msgspec.Struct, frozen=True):
-    """A placement from a function of a mask of free nodes, a number and the machine."""
+    """A placement from a function of a mask of free nodes, a request and the machine."""
 
     rule: Rule
 
-    def __call__(self, free: Mask, n_nodes: int, machine: Machine) -> NodeSet | None:
+    def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
         """The function's nodes."""
-        nodes = self.rule(free.copy(), n_nodes, machine)
+        nodes = self.rule(free.copy(), request, machine)
         if nodes is None:
             return None
-        if not isinstance(nodes, NodeSet) or nodes.size != n_nodes:
-            raise UnfitAnswer(self.rule, nodes, f"a NodeSet of {n_nodes} nodes, or None")
+        if not isinstance(nodes, NodeSet) or nodes.size < request.n_nodes:
+            raise UnfitAnswer(self.rule, nodes, f"a NodeSet of {request.n_nodes} nodes, or None")
         if not all(node < len(free) and free[node] for node in nodes):
             raise UnfitAnswer(self.rule, nodes, "nodes that are free")
         return nodes

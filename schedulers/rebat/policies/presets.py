@@ -10,14 +10,25 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
-from rebat.policies.axes import Axes, changed, own_sources, policy_of, session_options_of
+from rebat.policies.axes import (
+    changed,
+    effective,
+    own_sources,
+    policy_of,
+    session_options_of,
+)
 from rebat.policies.base import Policy
 from rebat.policies.own import OwnCode, OwnPolicy, is_own, own_policy
+from rebat.policies.placement.boxes import Hazards
+from rebat.policies.placement.table import is_file
+from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
 
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
 _BATSCHED = "Batsched 1.4"
+_PARTITIONS = "Vardas, Ploumidis, Marazakis 2022"
 _RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
 RJMS_DELAY_S = 5.0
 """What Batsched adds to every walltime when it plans (its option rjms_delay)."""
@@ -30,10 +41,15 @@ class Preset(msgspec.Struct, frozen=True):
     summary: str
     source: str
     axes: Axes
+    told: Hazards | None = None
 
     def make(self) -> Policy:
         """A fresh policy."""
-        return policy_of(self.axes)
+        return policy_of(self.axes, self.told)
+
+    def knowing(self, told: Hazards | None) -> Preset:
+        """The same, told how nodes fail."""
+        return msgspec.structs.replace(self, told=told)
 
     @property
     def session(self) -> SessionOptions:
@@ -131,6 +147,30 @@ _ROWS = [
         f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
         Axes(planning="shelf-nb", order="lpt", silent_errors="retry"),
     ),
+    Preset(
+        "slurm-linear",
+        "baseline on the first units that are free in a line, as Slurm's linear plugin",
+        f"{_PARTITIONS}, section 2.2",
+        Axes(placement="slurm-linear"),
+    ),
+    Preset(
+        "torus-first",
+        "baseline on boxes of a torus, the one with the lowest corner",
+        f"{_PARTITIONS}, section 2.2 (contiguous and rectangular partitions)",
+        Axes(placement="torus-first"),
+    ),
+    Preset(
+        "rps",
+        "baseline on boxes of a torus, each drawn at random",
+        f"{_PARTITIONS}, section 2.2",
+        Axes(placement="rps"),
+    ),
+    Preset(
+        "faps",
+        "baseline on boxes of a torus, the one least likely to fail while the job runs",
+        f"{_PARTITIONS}, section 2.2, equations 1 and 2",
+        Axes(placement="faps"),
+    ),
 ]
 
 _TIMINGS = {"now": "at once", "proactive": "after a checkpoint", "next": "at its next checkpoint"}
@@ -208,7 +248,9 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     if twice:
         raise InputError(f"policy {spec!r} has two values for {twice[0]}", expected="one per axis")
     axes = changed(found.axes, dict(pairs), folder)
-    changes = ",".join(text if is_own(text) else text.lower() for text in texts.split(","))
+    changes = ",".join(
+        text if is_own(text) or is_file(text) else text.lower() for text in texts.split(",")
+    )
     return Preset(f"{name}:{changes}", f"{found.summary}; but {changes}", found.source, axes)
 
 
@@ -217,7 +259,7 @@ def _change(text: str) -> tuple[str, str]:
     axis, equals, value = text.partition("=")
     if not equals and (is_own(text) or text.lower() in QUEUE_ORDERS):
         axis, value = "order", text
-    return axis.lower(), value if is_own(value) else value.lower()
+    return axis.lower(), value if is_own(value) or is_file(value) else value.lower()
 
 
 def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
@@ -246,12 +288,15 @@ def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
 
 
 def identity(chosen: Preset | OwnPolicy) -> Any:
-    """What of a scheduler determines its results: axes and contents of files, no names."""
+    """What of a scheduler determines its results: axes with an effect, contents of files."""
     if isinstance(chosen, OwnPolicy):
         return _content(chosen.sources[0])
-    axes: dict[str, Any] = msgspec.to_builtins(chosen.axes)
-    own = own_sources(chosen.axes)
-    return axes | {axis: _content(source) for axis, source in own.items()}
+    axes, known = chosen.axes, effective(chosen.axes)
+    found = {axis: v for axis, v in msgspec.to_builtins(axes).items() if axis in known}
+    if "foresight" in known and is_file(axes.foresight):
+        found["foresight"] = {"sha256": file_hash(Path(axes.foresight))}
+    own = own_sources(axes)
+    return found | {axis: _content(source) for axis, source in own.items()}
 
 
 def _content(source: OwnCode) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rebat.core.errors import InputError
+from rebat.core.files import file_hash
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.models.failures.events import (
@@ -58,7 +58,4 @@ class Trace(Law, frozen=True):
 
     def identity(self) -> dict[str, Any]:
         """The content counts, the name does not."""
-        try:
-            return {"sha256": hashlib.sha256(Path(self.file).read_bytes()).hexdigest()}
-        except OSError as error:
-            raise InputError(f"cannot read the file: {error.strerror}", self.file) from None
+        return {"sha256": file_hash(Path(self.file))}

@@ -1,18 +1,19 @@
 """Placements: which of the free nodes an attempt gets.
 
-A chooser is a function of the nodes that are free as long as they are needed (a mask), the number
-wanted and the machine; it gives the nodes, or None when what is free will not do.
-`chosen.ChosenPlan`
-plans with any of them.
+A chooser is a function of the nodes that are free as long as they are needed (a mask), the request
+and the machine; it gives the nodes, or None when what is free will not do. More nodes than were
+asked for are a partition of which some stay empty. `chosen.ChosenPlan` plans with any chooser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.attempts import Attempt
 from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import lowest_of
 from rebat.policies.base import Machine
@@ -20,11 +21,27 @@ from rebat.policies.base import Machine
 Mask = npt.NDArray[np.bool_]
 """One entry a node, shape (n,)."""
 
-Chooser = Callable[[Mask, int, Machine], NodeSet | None]
+
+class Request(msgspec.Struct, frozen=True):
+    """What nodes are wanted for: how many, from ``wait_us`` from now on (0: it starts now), for
+    ``length_us``. ``serial`` tells the attempts apart."""
+
+    n_nodes: int
+    length_us: int
+    wait_us: int = 0
+    serial: int = 0
+
+    @classmethod
+    def later(cls, attempt: Attempt) -> Request:
+        """For a question whether an attempt would fit."""
+        return cls(attempt.n_nodes, attempt.walltime_us, 1, attempt.serial)
 
 
-def lowest(free: Mask, n_nodes: int, machine: Machine) -> NodeSet | None:
+Chooser = Callable[[Mask, Request, Machine], NodeSet | None]
+
+
+def lowest(free: Mask, request: Request, machine: Machine) -> NodeSet | None:
     """The lowest-numbered ones."""
     out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)
-    k = lowest_of(free, n_nodes, out)
+    k = lowest_of(free, request.n_nodes, out)
     return NodeSet(out[:k].copy()) if k >= 0 else None

@@ -15,16 +15,17 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.policies.base import Machine
-from rebat.policies.placement.choosers import Chooser, Mask
+from rebat.policies.placement.choosers import Chooser, Mask, Request
 from rebat.policies.planning.queue import SortedQueue
 
 
 class Use(msgspec.Struct):
-    """Nodes in use or reserved over [start, end)."""
+    """Nodes in use or reserved over [start, end), of which the first ``n_nodes`` are needed."""
 
     start_us: int
     end_us: int
     nodes: NodeSet
+    n_nodes: int = 0
 
 
 class ChosenPlan:
@@ -43,12 +44,14 @@ class ChosenPlan:
         self._usable: Mask = np.ones(machine.n_nodes, dtype=np.bool_)
         self._holds: dict[str, Use] = {}
         self._places: list[Use | None] = []
+        self._given: dict[NodeSet, NodeSet] = {}
 
     # ---- facts
 
     def advance(self, now_us: int) -> None:
         """Move to a date; what was due at the last one has been started."""
         self._places = [p for p in self._places if p is None or p.start_us > self._now_us]
+        self._given.clear()
         self._now_us = now_us
 
     def clear(self) -> None:
@@ -57,7 +60,8 @@ class ChosenPlan:
 
     def started(self, running: Running, end_us: int) -> None:
         """An attempt runs where it was reserved, until ``end_us`` at the latest."""
-        self._holds[running.attempt.id] = Use(0, end_us, running.nodes)
+        nodes = self._given.get(running.nodes, running.nodes)
+        self._holds[running.attempt.id] = Use(0, end_us, nodes)
 
     def held(self, running: Running, end_us: int) -> None:
         """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
@@ -125,9 +129,13 @@ class ChosenPlan:
         self._tell(queue)
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """The nodes reserved for a queue position."""
+        """The nodes on which the attempt at a queue position runs: the first of those reserved."""
         place = self._places[position]
-        return place.nodes if place else None
+        if place is None:
+            return None
+        nodes = place.nodes.first(place.n_nodes)
+        self._given[nodes] = place.nodes
+        return nodes
 
     def _tell(self, queue: SortedQueue) -> None:
         for position, place in enumerate(self._places):
@@ -142,9 +150,11 @@ class ChosenPlan:
             end_us = min(start_us + length_us, FOREVER_US)
             free = self._free_over(start_us, end_us)
             if np.count_nonzero(free) >= size:
-                nodes = self._choose(free, size, self._machine)
+                serial = queue.attempts[position].serial
+                request = Request(size, length_us, start_us - self._now_us, serial)
+                nodes = self._choose(free, request, self._machine)
                 if nodes is not None:
-                    return Use(start_us, end_us, nodes)
+                    return Use(start_us, end_us, nodes, size)
         return None
 
     def _uses(self) -> Iterator[Use]:

@@ -1,33 +1,77 @@
-"""Placements by name: a chooser, and the plan that reserves what it chooses."""
+"""The table of placements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 
-import msgspec
-
-from rebat.policies.base import Machine
-from rebat.policies.placement.choosers import Chooser, lowest
-from rebat.policies.placement.chosen import ChosenPlan
-from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.list_scheduling import AvailabilityPlan
-from rebat.policies.planning.named import NamedPlan
-
-
-class Placement(msgspec.Struct, frozen=True):
-    """A chooser; ``fused`` makes a plan for a number of nodes that does the same, faster."""
-
-    choose: Chooser
-    fused: Callable[[int], AvailabilityPlan] | None = None
-
-    def plan_on(self, machine: Machine) -> AvailabilityPlan:
-        """An empty plan."""
-        return self.fused(machine.n_nodes) if self.fused else ChosenPlan(machine, self.choose)
+from rebat.core.errors import InputError
+from rebat.kernels.box_plan import LINEAR, LOWEST, RANDOM
+from rebat.policies.placement.boxes import (
+    Ageing,
+    BoxChooser,
+    Hazards,
+    LeastHazard,
+    Picker,
+    Site,
+    most_contact,
+)
+from rebat.policies.placement.plans import COUNTED, NAMED, Placement, boxed
+from rebat.policies.point import Axes, Kind
 
 
-PLACEMENTS: dict[str, Placement] = {
-    "any": Placement(lowest, CountedPlan),
-    "named": Placement(lowest, NamedPlan),
+def _site(axes: Axes) -> Site:
+    return Site(axes.torus, axes.unit, axes.boxes)
+
+
+def _faps(axes: Axes, told: Hazards | None) -> Placement:
+    pick = LeastHazard(_hazards(axes, told), axes.pack == "surface")
+    return boxed(BoxChooser(_site(axes), LOWEST, pick))
+
+
+def is_file(foresight: str) -> bool:
+    """Whether a foresight is a file of nodes (see `models.failures.node_table`)."""
+    return foresight.endswith(".csv")
+
+
+def _hazards(axes: Axes, told: Hazards | None) -> Hazards:
+    """What FAPS believes of how nodes fail."""
+    if axes.foresight in FORESIGHTS:
+        return FORESIGHTS[axes.foresight]
+    if is_file(axes.foresight):
+        from rebat.models.failures.node_table import read_nodes  # scipy takes its time
+
+        laws: Hazards = read_nodes(Path(axes.foresight)).laws
+        return laws
+    if told is None:
+        raise InputError(
+            "is 'law', but the law that nodes fail by is not known here", "axis foresight",
+            f"a file of nodes (rebat failures fit), {', '.join(FORESIGHTS)}; or a run with a law",
+        )  # fmt: skip
+    return told
+
+
+FORESIGHTS: dict[str, Hazards] = {"youngest": Ageing(1), "oldest": Ageing(-1)}
+"""What FAPS can go by without a law: nodes up for the shortest time are the safest, or the longest.
+"""
+
+PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
+"""Which of the boxes an attempt takes that starts now, and FAPS among equals."""
+
+_BOXES = frozenset({"torus", "unit", "boxes"})
+
+PLACEMENTS: dict[str, Kind] = {
+    "any": Kind(lambda axes, told: COUNTED),
+    "named": Kind(lambda axes, told: NAMED),
+    "slurm-linear": Kind(
+        lambda axes, told: boxed(BoxChooser(_site(axes), LINEAR)), frozenset({"torus", "unit"})
+    ),
+    "torus-first": Kind(
+        lambda axes, told: boxed(BoxChooser(_site(axes), LOWEST, PICKS[axes.pack])),
+        _BOXES | {"pack"},
+    ),
+    "rps": Kind(lambda axes, told: boxed(BoxChooser(_site(axes), RANDOM, seed=axes.seed)), _BOXES),
+    "faps": Kind(_faps, _BOXES | {"pack", "foresight"}),
 }
-"""What a plan reserves: numbers of nodes, which get the lowest ids when they start; or nodes by
-name, the lowest that stay free long enough."""
+"""What a plan reserves: numbers of nodes, which get the lowest ids when they start; nodes by name,
+the lowest that stay free long enough; or boxes of a torus (Vardas et al. 2022): the first nodes in
+a line, the box with the lowest corner, a random one, the one least likely to fail."""

@@ -15,7 +15,7 @@ from rebat.core.attempts import Cause, Priority, Running
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
 from rebat.models.checkpoint import Remaining
 from rebat.policies.base import News, View
-from rebat.policies.placement.choosers import Chooser, Mask, lowest
+from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
 from rebat.policies.reactions.victims import (
     Candidate,
     Criterion,
@@ -73,7 +73,7 @@ class NodeStealing:
             survivors = np.zeros(view.n_nodes, dtype=np.bool_)
             failed.nodes.put(survivors, True)
             survivors &= usable
-            again = self._choose(free | survivors, failed.attempt.n_nodes, view.machine)
+            again = self._choose(free | survivors, Request.later(failed.attempt), view.machine)
             if again is not None:
                 free |= survivors
                 again.put(free, False)  # no need for node stealing
@@ -114,7 +114,7 @@ class NodeStealing:
         mask = survivors.copy()
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)
-        return self._choose(mask, failed.attempt.n_nodes, view.machine) is not None
+        return self._choose(mask, Request.later(failed.attempt), view.machine) is not None
 
     def _victim(self, view: View, spared: set[str]) -> Running | None:
         candidates = [

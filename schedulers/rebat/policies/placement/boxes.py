@@ -1,0 +1,227 @@
+"""Placements on a torus: boxes of allocation units, or units in a line.
+
+Source: Vardas et al. 2022, section 2.2: Slurm-linear, the random partition selector (RPS) and
+failure-aware partition selection (FAPS). There jobs run one at a time; here a plan reserves boxes
+for many. Where an attempt starts now, FAPS takes the box that is least likely to fail while it
+runs; a reservation for later only holds a box, the one that keeps the others together best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.kernels.box_plan import LINEAR, LOWEST, first_box, line, random_box
+from rebat.models.boxes import Boxes
+from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
+from rebat.models.units import MIDPLANES, Units
+from rebat.policies.base import Machine
+from rebat.policies.placement.choosers import Mask, Request
+
+Floats = npt.NDArray[np.float64]
+
+TIE = 1e-12
+"""Relative difference up to which two sums are one: they are added up in different orders."""
+
+KNOWN = {torus.n_nodes: torus for torus in (MIRA, INTREPID, Torus((8, 8, 8, 8)))}
+"""The tori that a machine's size stands for."""
+
+
+class Hazards(Protocol):
+    """What is known of how nodes fail."""
+
+    def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
+        """For every node the cumulative hazard while it runs on for so long, shape (n,)."""
+
+
+class Ageing(msgspec.Struct, frozen=True):
+    """Nothing is known but uptimes: nodes get worse with them (``sign`` 1), or better (-1)."""
+
+    sign: int
+
+    def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
+        """Not a hazard, but in its order."""
+        return self.sign * uptime_s
+
+
+class Site(msgspec.Struct, frozen=True):
+    """How a torus is divided: its extents or name (auto: by the number of nodes), the allocation
+    unit (auto: midplanes where the machine has them, else nodes), the list of boxes."""
+
+    torus: str = "auto"
+    unit: str = "auto"
+    boxes: str = "all"
+
+    def check(self) -> None:
+        """InputError for extents that cannot be read, or do not fit together."""
+        if self.torus != "auto":
+            self.units(parse_torus(self.torus).n_nodes)
+        elif self.unit != "auto":
+            parse_extents(self.unit)
+
+    def units(self, n_nodes: int) -> Units:
+        """The units of a machine.
+
+        Raises
+        ------
+        InputError
+            For a torus of another number of nodes, or units that do not divide it.
+        """
+        if self.torus == "auto":
+            if n_nodes not in KNOWN:
+                known = ", ".join(f"{torus} ({n})" for n, torus in KNOWN.items())
+                raise InputError(
+                    f"no torus is known for {n_nodes} nodes", "axis torus",
+                    f"its extents, like torus=4x4x2, or one of {known}",
+                )  # fmt: skip
+            torus = KNOWN[n_nodes]
+        else:
+            torus = parse_torus(self.torus)
+        if torus.n_nodes != n_nodes:
+            raise InputError(
+                f"{torus} has {torus.n_nodes} nodes", "axis torus", f"the machine's {n_nodes}"
+            )
+        unit = MIDPLANES.get(torus) if self.unit == "auto" else parse_extents(self.unit)
+        return Units(torus, unit)
+
+
+class Division:
+    """A machine's units, and the boxes of every size as they are asked for."""
+
+    def __init__(self, site: Site, n_nodes: int) -> None:
+        self.units, self._which = site.units(n_nodes), site.boxes
+        self._boxes: dict[int, Boxes] = {}
+
+    def boxes(self, volume: int) -> Boxes:
+        """The boxes of so many units."""
+        if volume not in self._boxes:
+            self._boxes[volume] = Boxes(self.units.torus, volume, self._which)
+        return self._boxes[volume]
+
+    @cached_property
+    def neighbours(self) -> list[list[int]]:
+        """The units next to each unit."""
+        torus = self.units.torus
+        return [torus.neighbours(unit) for unit in range(torus.n_nodes)]
+
+    def contacts(self, free: Mask) -> Floats:
+        """For every unit how many of its neighbours are not free: shape (units,)."""
+        return np.array([np.count_nonzero(~free[near]) for near in self.neighbours], dtype=float)
+
+    def nodes(self, taken: Mask) -> NodeSet:
+        """The nodes of some units."""
+        members = self.units.members[taken].ravel()
+        if self.units.size > 1:
+            members = np.sort(members)
+        return NodeSet.of_sorted(members)
+
+
+Picker = Callable[[Division, Boxes, Mask, Request, Machine], int]
+"""Which box (its index) an attempt gets that starts now; -1: none of them is free."""
+
+
+def lowest_box(
+    division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
+) -> int:
+    """The one with the lowest corner."""
+    sums = boxes.raw_sums((~free).astype(np.int32))
+    return int(first_box(sums, boxes.chosen))
+
+
+class RandomBox(msgspec.Struct, frozen=True):
+    """Any, each as likely as the others; the same attempt draws the same numbers again."""
+
+    seed: int = 0
+
+    def __call__(
+        self, division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
+    ) -> int:
+        sums = boxes.raw_sums((~free).astype(np.int32))
+        return int(random_box(sums, boxes.chosen, self.seed, request.serial))
+
+
+def most_contact(
+    division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
+) -> int:
+    """The one with the most neighbours that are busy: what stays free stays together."""
+    return _best(boxes, np.where(free, -division.contacts(free), math.inf), None)
+
+
+class LeastHazard(msgspec.Struct, frozen=True):
+    """The one least likely to fail over the attempt's walltime (equation 2, with the sign of
+    equation 1 put right); among equals the lowest corner, or with ``by_contact`` the most contact.
+    """
+
+    hazards: Hazards
+    by_contact: bool = False
+
+    def __call__(
+        self, division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
+    ) -> int:
+        uptime_s = machine.uptime_us / 1e6
+        hazard = division.units.sums(self.hazards.hazard(uptime_s, request.length_us / 1e6))
+        second = -division.contacts(free) if self.by_contact else None
+        return _best(boxes, np.where(free, hazard, math.inf), second)
+
+
+def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
+    """The first box of the least cost; among equals of the least second cost."""
+    sums = boxes.sums(cost)
+    least = sums.min()
+    if math.isinf(least):
+        return -1
+    ties = np.flatnonzero(sums <= least + TIE * abs(least))
+    if second is None or len(ties) == 1:
+        return int(ties[0])
+    return int(ties[np.argmin(boxes.sums(second)[ties])])
+
+
+class BoxChooser:
+    """A chooser of boxes, or of units in a line; see ``choosers``.
+
+    Parameters
+    ----------
+    site : Site
+    rule : int
+        What reservations for later take: a rule of `kernels.box_plan`.
+    pick : Picker, optional
+        Which box an attempt takes that starts now (default: as for later).
+    seed : int
+        For the rule RANDOM.
+    """
+
+    def __init__(
+        self, site: Site, rule: int = LOWEST, pick: Picker | None = None, seed: int = 0
+    ) -> None:
+        self.site, self.rule, self.pick, self.seed = site, rule, pick, seed
+        self._division: Division | None = None
+        self._later: Picker = lowest_box if rule == LOWEST else RandomBox(seed)
+
+    def division(self, n_nodes: int) -> Division:
+        """How this machine is divided."""
+        if self._division is None or self._division.units.of_nodes.n_nodes != n_nodes:
+            self._division = Division(self.site, n_nodes)
+        return self._division
+
+    def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
+        """The nodes of a whole box, or of whole units; None: none is free."""
+        division = self.division(machine.n_nodes)
+        units = division.units
+        free_units = units.whole(free)
+        if self.rule == LINEAR:
+            taken = np.zeros(len(free_units), dtype=np.uint8)
+            count = -(-request.n_nodes // units.size)
+            found = bool(line((~free_units).view(np.uint8), count, taken))
+            return division.nodes(taken.view(np.bool_)) if found else None
+        boxes = division.boxes(units.count_for(request.n_nodes))
+        pick = self.pick if self.pick and request.wait_us == 0 else self._later
+        index = pick(division, boxes, free_units, request, machine)
+        return None if index < 0 else NodeSet.of_sorted(units.nodes(boxes.box(index)))
