@@ -22,7 +22,7 @@ Times = float | Floats
 
 _LARGEST_HAZARD = 1e300
 _UNDERFLOW = 1e-290
-_FRACTION_TERMS = 400
+_FRACTION_TERMS = 32  # half of them change no digit for any shape from 0.01 to a million
 
 
 class NodeLaws(msgspec.Struct, frozen=True, eq=False):
@@ -131,7 +131,8 @@ class GammaNodes(NodeLaws, frozen=True, eq=False):
         with np.errstate(divide="ignore"):
             found: Floats = np.where(below < 0.5, np.log1p(-below), np.log(above))
         far = above < _UNDERFLOW
-        found[far] = _log_upper_gamma(shape[far], x[far])
+        if far.any():
+            found[far] = _log_upper_gamma(shape[far], x[far])
         return found
 
     def log_density(self, times_s: Times) -> Floats:
