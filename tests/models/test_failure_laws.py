@@ -21,23 +21,28 @@ from rebat.models.failures import laws
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import check_alternation, read_events, write_events
 from rebat.models.failures.law import DrawnEvents, Law, Outage, events_of, generate_events
+from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.trace import Trace
 from tests.campaign.builders import GRID, campaign_file
-from tests.models.weibull import Weibull
+from tests.models.paired import Paired
 
 EXAMPLES = {
     "authors": Authors(100.0, 50.0),
     "poisson": Poisson(100.0, 50.0),
+    "paired": Paired(40_000.0, 0.7),
     "weibull": Weibull(40_000.0, 0.7),
+    "gamma": Gamma(20_000.0, 2.0),
+    "lognormal": LogNormal(40_000.0, 1.0),
+    "exponential": Exponential(40_000.0),
 }
 NAMES = sorted(EXAMPLES)
 
 
 @pytest.fixture
-def weibull(monkeypatch: pytest.MonkeyPatch) -> None:
+def paired(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row that makes a law known."""
-    monkeypatch.setitem(laws.LAWS, "weibull", Weibull)
+    monkeypatch.setitem(laws.LAWS, "paired", Paired)
 
 
 def test_every_law_that_draws_is_tried_here() -> None:
@@ -74,7 +79,7 @@ def test_events_are_drawn_no_further_than_they_are_looked_at(name: str) -> None:
 def test_survival_is_the_share_of_nodes_that_were_up_all_along(name, duration_s) -> None:
     n_nodes = 4000
     law = EXAMPLES[name]
-    law = law if name == "weibull" else type(law)(10.0, 1e-6)
+    law = type(law)(10.0, 1e-6) if name in {"authors", "poisson"} else law
     end_us = to_us(duration_s)
     outages = itertools.takewhile(lambda o: o.down_us < end_us, law.outages(n_nodes, 5))
     hit = {node for outage in outages for node in outage.nodes}
@@ -113,19 +118,19 @@ def test_a_horizon_keeps_the_failures_before_it_and_the_authors_one_more() -> No
 BAD = {
     "no such law": ("x:mtbf=1h", "--law: unknown failure law 'x'"),
     "no such parameter": ("poisson:mtbf=1h,shape=2", "unknown parameter of poisson 'shape'"),
-    "a parameter is missing": ("weibull:shape=1", "weibull lacks scale"),
+    "a parameter is missing": ("paired:shape=1", "paired lacks scale"),
     "nothing": ("", "--law: unknown failure law ''"),
     "no value": ("poisson:mtbf", "'mtbf' gives no parameter a value"),
     "empty value": ("poisson:mtbf=", "'mtbf=' gives no parameter a value"),
     "two values": ("poisson:mtbf=1h,mtbf=2h", "two values for mtbf"),
     "no duration": ("poisson:mtbf=soon", "mtbf: not a duration: 'soon'"),
     "zero": ("poisson:mtbf=0", "mtbf: is 0 s"),
-    "no number": ("weibull:scale=1h,shape=round", "shape: is 'round'"),
-    "no finite number": ("weibull:scale=1h,shape=inf", "shape: is inf"),
+    "no number": ("paired:scale=1h,shape=round", "shape: is 'round'"),
+    "no finite number": ("paired:scale=1h,shape=inf", "shape: is inf"),
 }
 
 
-@pytest.mark.usefixtures("weibull")
+@pytest.mark.usefixtures("paired")
 @pytest.mark.parametrize("case", BAD)
 def test_a_law_that_cannot_be_is_one_line(case: str, tmp_path: Path, capsys) -> None:
     text, told = BAD[case]
@@ -145,19 +150,19 @@ def run(workload: Path, out: Path, *options: str) -> bytes:
     return (out / "sfsj" / "jobs.csv").read_bytes()
 
 
-@pytest.mark.usefixtures("weibull")
+@pytest.mark.usefixtures("paired")
 def test_a_new_law_runs_and_generates_as_the_others(tmp_path: Path, capsys) -> None:
     workload = campaign_file(tmp_path).parent / "one.json"
-    law = ["--law", "weibull:scale=40h,shape=0.8", "--seed", "4"]
+    law = ["--law", "paired:scale=40h,shape=0.8", "--seed", "4"]
     drawn = run(workload, tmp_path / "drawn", *law, "--horizon", "2d")
     events = tmp_path / "f.events"
     main(["failures", "generate", "--nodes", "128", *law, "--horizon", "2d", "-o", str(events)])
     assert run(workload, tmp_path / "read", "--failures", str(events)) == drawn
     assert run(workload, tmp_path / "without") != drawn
     summary = json.loads((tmp_path / "drawn/sfsj/summary.json").read_text())
-    assert summary["options"]["law"] == {"name": "weibull", "scale_s": 144_000.0, "shape": 0.8}
+    assert summary["options"]["law"] == {"name": "paired", "scale_s": 144_000.0, "shape": 0.8}
     main(["run", "--help"])
-    assert "weibull:scale=DURATION,shape=NUMBER" in capsys.readouterr().out
+    assert "paired:scale=DURATION,shape=NUMBER" in capsys.readouterr().out
 
 
 LAW_GRID = """
@@ -167,7 +172,7 @@ workloads = ["one"]
 policies = ["baseline", "sfsj"]
 failure_free = ["baseline"]
 [grid.failures]
-law = "weibull"
+law = "paired"
 scale = ["40h", "80h"]
 shape = 0.8
 seeds = [0, 1]
@@ -176,22 +181,22 @@ mtbf = "1h"
 """
 
 
-@pytest.mark.usefixtures("weibull")
+@pytest.mark.usefixtures("paired")
 def test_a_new_law_is_a_campaign_as_the_others(tmp_path: Path) -> None:
     import pandas as pd
 
     file, results = campaign_file(tmp_path, LAW_GRID), tmp_path / "results"
     main(["campaign", "run", str(file), "--results", str(results), "--workers", "1"])
     table = pd.read_parquet(results / "results.parquet")
-    steals = table[(table.metric == "steals") & (table.failure_model == "weibull")]
+    steals = table[(table.metric == "steals") & (table.failure_model == "paired")]
     assert len(steals) == 2 * 2 * 2
     assert set(steals.law) == {"scale=144000s,shape=0.8", "scale=288000s,shape=0.8"}
     assert steals.mtbf_s.isna().all()
     hit = table[(table.metric == "failures_hit") & (table.policy == "sfsj")]
-    assert hit[hit.failure_model == "weibull"].value.sum() > 0
+    assert hit[hit.failure_model == "paired"].value.sum() > 0
     main(["campaign", "report", str(file), "--results", str(results)])
     report = (results / "report/report.md").read_text()
-    assert "failures weibull:scale=144000s,shape=0.8" in report
+    assert "failures paired:scale=144000s,shape=0.8" in report
 
 
 def test_a_short_form_is_its_law(tmp_path: Path) -> None:
@@ -311,7 +316,7 @@ def test_a_bad_table_is_refused(case: str, tmp_path: Path) -> None:
 
 def test_a_trace_gives_its_outages_node_by_node(tmp_path: Path) -> None:
     file = tmp_path / "f.events"
-    write_events(generate_events(Weibull(4000.0, 1.0), 8, horizon_s=1e4), file)
+    write_events(generate_events(Paired(4000.0, 1.0), 8, horizon_s=1e4), file)
     law = Trace(str(file))
     assert law.events(8) == read_events(file)
     outages = list(law.outages(8, 0))

@@ -37,7 +37,7 @@ class Law(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if name.endswith("_s"):
-                check_span(getattr(self, name), name.removesuffix("_s"))
+                check_span(getattr(self, name), name.removesuffix("_s"), least_s(name))
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Outages of nodes that are up, by the date of failure, drawn as they are asked for."""
@@ -105,10 +105,15 @@ class DrawnEvents(msgspec.Struct, frozen=True):
         return events_of(outages)
 
 
-def check_span(seconds: float, name: str) -> None:
+def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
     """Refuse a duration that cannot be counted in microseconds, or never ends."""
-    if not (math.isfinite(seconds) and 1e-6 <= seconds <= MAX_SECONDS):
-        raise InputError(f"is {seconds:g} s", name, f"1e-06 to {MAX_SECONDS:.0e} s")
+    if not (math.isfinite(seconds) and least <= seconds <= MAX_SECONDS):
+        raise InputError(f"is {seconds:g} s", name, f"{least:g} to {MAX_SECONDS:.0e} s")
+
+
+def least_s(field: str) -> float:
+    """The least number of seconds in a field: standard deviations may be 0, all else is longer."""
+    return 0.0 if field.endswith("_sigma_s") else 1e-6
 
 
 def generate_events(

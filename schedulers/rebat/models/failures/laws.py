@@ -15,11 +15,20 @@ from msgspec.structs import FieldInfo
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.units import parse_duration
 from rebat.models.failures.authors import Authors
-from rebat.models.failures.law import Law, check_span
+from rebat.models.failures.law import Law, check_span, least_s
+from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.trace import Trace
 
-LAWS: dict[str, type[Law]] = {"authors": Authors, "poisson": Poisson, "trace": Trace}
+LAWS: dict[str, type[Law]] = {
+    "authors": Authors,
+    "poisson": Poisson,
+    "trace": Trace,
+    "weibull": Weibull,
+    "gamma": Gamma,
+    "lognormal": LogNormal,
+    "exponential": Exponential,
+}
 
 
 def law_named(name: str) -> type[Law]:
@@ -66,7 +75,7 @@ def read(field: FieldInfo, value: Any, where: str) -> Any:
         seconds = parse_duration(value)
     except InputError as error:
         raise error.at(where) from None
-    check_span(seconds, where)
+    check_span(seconds, where, least_s(field.name))
     return seconds
 
 

@@ -12,7 +12,7 @@ from rebat.core.units import to_us
 from rebat.models.failures.law import Law, Outage
 
 
-class Weibull(Law, frozen=True):
+class Paired(Law, frozen=True):
     """Nodes that each live for a Weibull time, two by two, and are repaired within an hour.
 
     Parameters
@@ -28,7 +28,7 @@ class Weibull(Law, frozen=True):
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Pairs of neighbours fail together."""
-        rng = stream(seed, "failures", "weibull")
+        rng = stream(seed, "failures", "paired")
 
         def life_us() -> int:
             return 1 + to_us(self.scale_s * rng.weibull(self.shape))

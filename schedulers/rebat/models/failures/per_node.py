@@ -1,0 +1,230 @@
+"""Nodes whose times to failure follow one family of distributions, each with its own parameters.
+
+Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for
+parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is printed with a wrong sign (its
+"probability" is negative): the cumulative hazard below is the one that it stands for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Times = float | Floats
+"""Seconds: one number for all nodes, or one for each."""
+
+_LARGEST_HAZARD = 1e300
+_UNDERFLOW = 1e-290
+_FRACTION_TERMS = 32  # half of them change no digit for any shape from 0.01 to a million
+
+
+class NodeLaws(msgspec.Struct, frozen=True, eq=False):
+    """How long each node lives after a failure; arrays have an entry per node.
+
+    Parameters
+    ----------
+    scale_s, shape : float64 array, shape (n,)
+        The family's parameters, above 0; the families say what they mean.
+
+    Raises
+    ------
+    InputError
+        Naming the first node whose parameters cannot be.
+    """
+
+    family: ClassVar[str]
+
+    scale_s: Floats
+    shape: Floats
+
+    def __post_init__(self) -> None:
+        if self.scale_s.shape != self.shape.shape or self.scale_s.ndim != 1:
+            raise InputError("scales and shapes differ in number", expected="one of each per node")
+        for name, values in (("scale", self.scale_s), ("shape", self.shape)):
+            wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+            if len(wrong):
+                expected = "a finite number above 0"
+                raise InputError(f"{name} is {values[wrong[0]]:g}", f"node {wrong[0]}", expected)
+
+    def __len__(self) -> int:
+        return len(self.scale_s)
+
+    def log_survival(self, times_s: Times) -> Floats:
+        """The logarithm of the probability to live longer than that."""
+        raise NotImplementedError
+
+    def log_density(self, times_s: Times) -> Floats:
+        """The logarithm of the density (1/s) of the times to failure, above 0."""
+        raise NotImplementedError
+
+    def mean_s(self) -> Floats:
+        """Mean time to failure of each node."""
+        raise NotImplementedError
+
+    def gaps(self, rng: np.random.Generator, count: int) -> Floats:
+        """So many times to failure of each node, in seconds: shape (n, count)."""
+        raise NotImplementedError
+
+    def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
+        """Cumulative hazard over [uptime, uptime + duration) of each node.
+
+        It is minus the logarithm of the probability that the node lives through it, given that it
+        has been up for ``uptime_s``. Hazards of nodes add up to that of a partition: equation (2).
+        """
+        before, after = self.log_survival(uptime_s), self.log_survival(uptime_s + duration_s)
+        return np.maximum(before - after, 0.0)
+
+    def failure_probability(self, uptime_s: Times, duration_s: Times) -> Floats:
+        """The probability of each node to fail within a duration, given its uptime: p_n of (1)."""
+        return -np.expm1(-self.hazard(uptime_s, duration_s))
+
+
+class WeibullNodes(NodeLaws, frozen=True, eq=False):
+    """Weibull: survival exp(-(t / scale)**shape)."""
+
+    family: ClassVar[str] = "weibull"
+
+    def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
+        """((t + d) / scale)**shape - (t / scale)**shape, where equation (1) swaps the two."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            after = ((uptime_s + duration_s) / self.scale_s) ** self.shape
+            hazard = after - (uptime_s / self.scale_s) ** self.shape
+        # Where both are beyond all numbers the node is as good as dead
+        return np.fmin(hazard, _LARGEST_HAZARD)
+
+    def log_survival(self, times_s: Times) -> Floats:
+        return -self.hazard(0.0, times_s)
+
+    def log_density(self, times_s: Times) -> Floats:
+        x = np.asarray(times_s) / self.scale_s
+        density: Floats = np.log(self.shape / self.scale_s) + (self.shape - 1) * np.log(x)
+        return density + self.log_survival(times_s)
+
+    def mean_s(self) -> Floats:
+        from scipy.special import gamma
+
+        mean: Floats = self.scale_s * gamma(1 + 1 / self.shape)
+        return mean
+
+    def gaps(self, rng: np.random.Generator, count: int) -> Floats:
+        drawn = rng.weibull(self.shape[:, None], (len(self), count))
+        return self.scale_s[:, None] * drawn
+
+
+class GammaNodes(NodeLaws, frozen=True, eq=False):
+    """Gamma: density proportional to t**(shape - 1) exp(-t / scale)."""
+
+    family: ClassVar[str] = "gamma"
+
+    def log_survival(self, times_s: Times) -> Floats:
+        from scipy.special import gammainc, gammaincc
+
+        shape, x = np.broadcast_arrays(self.shape, times_s / self.scale_s)
+        below, above = gammainc(shape, x), gammaincc(shape, x)
+        with np.errstate(divide="ignore"):
+            found: Floats = np.where(below < 0.5, np.log1p(-below), np.log(above))
+        far = above < _UNDERFLOW
+        if far.any():
+            found[far] = _log_upper_gamma(shape[far], x[far])
+        return found
+
+    def log_density(self, times_s: Times) -> Floats:
+        from scipy.special import gammaln
+
+        x = np.asarray(times_s) / self.scale_s
+        constant = gammaln(self.shape) + np.log(self.scale_s)
+        density: Floats = (self.shape - 1) * np.log(x) - x - constant
+        return density
+
+    def mean_s(self) -> Floats:
+        mean: Floats = self.shape * self.scale_s
+        return mean
+
+    def gaps(self, rng: np.random.Generator, count: int) -> Floats:
+        size = (len(self), count)
+        drawn: Floats = rng.gamma(self.shape[:, None], self.scale_s[:, None], size)
+        return drawn
+
+
+class LogNormalNodes(NodeLaws, frozen=True, eq=False):
+    """Log-normal: the scale is the median, the shape the standard deviation of log t."""
+
+    family: ClassVar[str] = "lognormal"
+
+    def log_survival(self, times_s: Times) -> Floats:
+        from scipy.special import log_ndtr
+
+        with np.errstate(divide="ignore"):
+            found: Floats = log_ndtr(-np.log(times_s / self.scale_s) / self.shape)
+        return found
+
+    def log_density(self, times_s: Times) -> Floats:
+        z = np.log(np.asarray(times_s) / self.scale_s) / self.shape
+        density: Floats = -(z**2) / 2 - np.log(self.shape * math.sqrt(2 * math.pi) * times_s)
+        return density
+
+    def mean_s(self) -> Floats:
+        mean: Floats = self.scale_s * np.exp(self.shape**2 / 2)
+        return mean
+
+    def gaps(self, rng: np.random.Generator, count: int) -> Floats:
+        medians = np.log(self.scale_s)[:, None]
+        drawn: Floats = rng.lognormal(medians, self.shape[:, None], (len(self), count))
+        return drawn
+
+
+class ExponentialNodes(NodeLaws, frozen=True, eq=False):
+    """Exponential, memoryless: the scale is the mean, the shape is 1."""
+
+    family: ClassVar[str] = "exponential"
+
+    def __post_init__(self) -> None:
+        NodeLaws.__post_init__(self)
+        wrong = np.flatnonzero(self.shape != 1)
+        if len(wrong):
+            raise InputError(f"shape is {self.shape[wrong[0]]:g}", f"node {wrong[0]}", "1")
+
+    def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
+        """The duration in means, whatever the uptime."""
+        return np.asarray(duration_s) / self.scale_s
+
+    def log_survival(self, times_s: Times) -> Floats:
+        return -self.hazard(0.0, times_s)
+
+    def log_density(self, times_s: Times) -> Floats:
+        density: Floats = self.log_survival(times_s) - np.log(self.scale_s)
+        return density
+
+    def mean_s(self) -> Floats:
+        return self.scale_s.copy()
+
+    def gaps(self, rng: np.random.Generator, count: int) -> Floats:
+        drawn: Floats = rng.exponential(self.scale_s[:, None], (len(self), count))
+        return drawn
+
+
+FAMILIES: dict[str, type[NodeLaws]] = {
+    kind.family: kind for kind in (WeibullNodes, GammaNodes, LogNormalNodes, ExponentialNodes)
+}
+
+
+def _log_upper_gamma(shape: Floats, x: Floats) -> Floats:
+    """log(gamma(a, x) / gamma(a)) far above the mean, where the quotient itself is no number.
+
+    Legendre's continued fraction (NIST Digital Library of Mathematical Functions, 8.9.2, in its
+    even form), from the last term to the first.
+    """
+    from scipy.special import gammaln
+
+    fraction = np.zeros_like(x)
+    for term in range(_FRACTION_TERMS, 0, -1):
+        fraction = term * (shape - term) / (x + 2 * term + 1 - shape + fraction)
+    found: Floats = shape * np.log(x) - x - gammaln(shape) - np.log(x + 1 - shape + fraction)
+    return found
