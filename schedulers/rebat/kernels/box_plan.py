@@ -1,9 +1,7 @@
-"""First fit of boxes: over a table of what is in use when, find dates and boxes that stay free.
+"""First fit of boxes on a timeline of slots (see ``box_slots``): dates and boxes that stay free.
 
-The table has a row per use: ``start`` and ``end`` (microseconds; a row that stands for nothing has
-end 0) and ``mask``, which says what units it takes (uint8, shape (rows, units)). The catalogue says
-for each volume which sums to run (see ``box_sums``) and which boxes there are; where boxes are of
-no interest (``LINEAR``), units are taken as a line.
+The catalogue says for each volume which sums to run (see ``box_sums``) and which boxes there are;
+where boxes are of no interest (``LINEAR``), units are taken in a line.
 """
 
 from __future__ import annotations
@@ -13,24 +11,25 @@ from typing import Any
 
 import numpy as np
 
+from rebat.kernels.box_slots import NEVER, n_set, pack, put, taken_over, unpack
 from rebat.kernels.box_sums import run_sums
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
 """What is taken of what is free: the first units in a line, the first box in their order, any."""
 
-NEVER = 2**62
-
-Table = namedtuple("Table", ("start", "end", "mask", "unusable"))
-"""Uses by row; ``unusable`` counts the dead nodes of every unit (int32)."""
+Rows = namedtuple("Rows", ("start", "end", "mask"))
+"""What is in use or reserved: over [start, end), sets of units (see ``box_slots``); a row of end 0
+stands for nothing."""
 
 Catalogue = namedtuple(
     "Catalogue",
     ("volume", "program_of", "program", "chosen_of", "chosen", "extents", "origins", "values_at",
-     "sizes", "coordinates", "work", "busy"),
+     "sizes", "coordinates", "work", "busy", "taken", "words", "seen", "seen_v"),
 )  # fmt: skip
 """The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program``, and so on;
-``extents`` and ``origins`` of every chosen box; ``work`` and ``busy`` are scratch arrays."""
+``extents`` and ``origins`` of every chosen box. ``work``, ``busy``, ``taken`` and ``words`` are
+scratch arrays. ``seen`` are sets of units beside which no box of the volume ``seen_v`` is free."""
 
 
 @kernel
@@ -43,7 +42,7 @@ def mix(seed: int, serial: int, index: int) -> int:
     )
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return int((z ^ (z >> np.uint64(31))) >> np.uint64(32))
+    return int(np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(32)))
 
 
 @kernel
@@ -105,96 +104,122 @@ def put_box(catalogue: Any, box: int, out: Any) -> None:
 
 
 @kernel
-def free_over(table: Any, start: int, end: int, busy: Any) -> int:
-    """Mark what is in use at some time of [start, end), or dead; gives how many units are not."""
-    for unit in range(busy.shape[0]):
-        busy[unit] = table.unusable[unit] != 0
-    for row in range(table.start.shape[0]):
-        if table.start[row] < end and start < table.end[row]:
-            busy |= table.mask[row]
-    n_free = 0
-    for unit in range(busy.shape[0]):
-        n_free += busy[unit] == 0
-    return n_free
+def known_full(catalogue: Any, v: int, words: Any) -> int:
+    """Where it is remembered whether a volume fits beside a set of units: -1, it does not."""
+    h = np.uint64(v + 1) * np.uint64(0x9E3779B97F4A7C15)
+    for word in words:
+        h = (h ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(29)
+    at = int(np.int64(h % np.uint64(catalogue.seen.shape[0])))
+    if catalogue.seen_v[at] != v:
+        return at
+    for w in range(words.shape[0]):
+        if catalogue.seen[at, w] != words[w]:
+            return at
+    return -1
 
 
 @kernel
-def fit(catalogue: Any, v: int, busy: Any, rule: int, seed: int, serial: int, out: Any) -> bool:
-    """Choose among what is not busy, and write the units taken; whether anything fits."""
-    if rule == LINEAR:
-        return line(busy, catalogue.volume[v], out)
-    at, work = catalogue.values_at[v], catalogue.work
-    for unit in range(busy.shape[0]):
-        work[at + unit] = busy[unit]
-    run_sums(catalogue.program[catalogue.program_of[v] : catalogue.program_of[v + 1]], work)
-    first = catalogue.chosen_of[v]
-    chosen = catalogue.chosen[first : catalogue.chosen_of[v + 1]]
-    box = random_box(work, chosen, seed, serial) if rule == RANDOM else first_box(work, chosen)
-    if box < 0:
+def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, out: Any) -> bool:
+    """Choose among what is not taken, and write the units (a set); whether anything fits."""
+    at = known_full(catalogue, v, words)
+    if at < 0:
         return False
-    put_box(catalogue, first + box, out)
-    return True
-
-
-@kernel
-def next_end(table: Any, after: int) -> int:
-    """The first date after another at which something ends."""
-    date = NEVER
-    for row in range(table.end.shape[0]):
-        if after < table.end[row] < date:
-            date = table.end[row]
-    return date
+    busy, taken, work = catalogue.busy, catalogue.taken, catalogue.work
+    unpack(words, busy)
+    if rule == LINEAR:
+        found = line(busy, catalogue.volume[v], taken)
+    else:
+        work[catalogue.values_at[v] : catalogue.values_at[v] + busy.shape[0]] = busy
+        run_sums(catalogue.program[catalogue.program_of[v] : catalogue.program_of[v + 1]], work)
+        first = catalogue.chosen_of[v]
+        chosen = catalogue.chosen[first : catalogue.chosen_of[v + 1]]
+        box = random_box(work, chosen, seed, serial) if rule == RANDOM else first_box(work, chosen)
+        found = box >= 0
+        if found:
+            put_box(catalogue, first + box, taken)
+    if found:
+        pack(taken, out)
+    else:
+        catalogue.seen[at] = words
+        catalogue.seen_v[at] = v
+    return found
 
 
 @kernel
 def fits_from(
-    table: Any, catalogue: Any, v: int, length: int, date: int, rule: int, seed: int, serial: int,
+    slots: Any, catalogue: Any, v: int, length: int, i: int, rule: int, seed: int, serial: int,
     out: Any,
 ) -> bool:  # fmt: skip
-    """Whether something stays free so long from a date on; what is taken is written."""
-    busy = catalogue.busy
-    n_free = free_over(table, date, min(date + length, NEVER), busy)
-    return n_free >= catalogue.volume[v] and fit(catalogue, v, busy, rule, seed, serial, out)
+    """Whether something stays free so long from the start of a slot on; what is taken is written."""
+    words = catalogue.words
+    taken_over(slots, i, min(slots.t[i] + length, NEVER), words)
+    n_free = catalogue.busy.shape[0] - n_set(words)
+    return n_free >= catalogue.volume[v] and fit(catalogue, v, words, rule, seed, serial, out)
 
 
 @kernel
 def first_fit(
-    table: Any, catalogue: Any, v: int, length: int, now: int, until: int, rule: int, seed: int,
-    serial: int, out: Any,
+    slots: Any, catalogue: Any, v: int, length: int, until: int, rule: int, seed: int, serial: int,
+    out: Any,
 ) -> int:  # fmt: skip
     """The first date before ``until`` from which something stays free so long; NEVER: none."""
-    date = now
-    while date < until:
-        if fits_from(table, catalogue, v, length, date, rule, seed, serial, out):
-            return date
-        date = next_end(table, date)
+    i, n, volume = 0, slots.n[0], catalogue.volume[v]
+    while i < n and slots.t[i] < until:
+        end, j = min(slots.t[i] + length, NEVER), i
+        while j < n and slots.t[j] < end and slots.free[j] >= volume:
+            j += 1
+        if j < n and slots.t[j] < end:
+            i = j + 1  # too little is free in that slot
+        elif fits_from(slots, catalogue, v, length, i, rule, seed, serial, out):
+            return slots.t[i]
+        else:
+            i += 1
     return NEVER
 
 
 @kernel
+def any_room(slots: Any, volume: int, until: int) -> bool:
+    """Whether so much is free at some date before ``until``."""
+    for i in range(slots.n[0]):
+        if slots.t[i] >= until:
+            return False
+        if slots.free[i] >= volume:
+            return True
+    return False
+
+
+@kernel
+def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> None:
+    """Take a row's units over [start, end), or give them back."""
+    rows.start[row], rows.end[row] = start, end if take else 0
+    put(slots, start, end, rows.mask[row], n_set(rows.mask[row]), take)
+
+
+@kernel
 def place(
-    table: Any, catalogue: Any, volumes: Any, durations: Any, serials: Any, rows: Any, starts: Any,
-    first: int, last: int, depth: int, by_rank: bool, reserved: int, now: int, rule: int,
-    seed: int, pick: bool,
+    slots: Any, rows: Any, catalogue: Any, volumes: Any, durations: Any, serials: Any, own: Any,
+    starts: Any, first: int, last: int, depth: int, by_rank: bool, reserved: int, now: int,
+    rule: int, seed: int, pick: bool,
 ) -> tuple[int, int]:  # fmt: skip
-    """Give positions of the queue their first fit in turn, in the rows meant for them.
+    """Give positions of the queue their first fit in turn, in the rows of their ``own``.
 
     At most ``depth`` may wait (with ``by_rank`` the first ones of the queue). With ``pick`` it
     stops after one that starts now, for somebody else to choose its units. Gives the position after
     the last one placed, and how many wait.
     """
     for i in range(first, last):
-        row = rows[i]
+        row = own[i]
         until = NEVER if (i if by_rank else reserved) < depth else now + 1
         start = first_fit(
-            table, catalogue, volumes[i], durations[i], now, until, rule, seed, serials[i],
-            table.mask[row],
+            slots, catalogue, volumes[i], durations[i], until, rule, seed, serials[i],
+            rows.mask[row],
         )  # fmt: skip
         starts[i] = start
         if start == NEVER:
-            table.end[row] = 0
+            rows.end[row] = 0
             continue
-        table.start[row], table.end[row] = start, min(start + durations[i], NEVER)
+        enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
         if start > now:
             reserved += 1
         elif pick:
@@ -204,8 +229,9 @@ def place(
 
 @kernel
 def compress(
-    table: Any, catalogue: Any, volumes: Any, durations: Any, serials: Any, rows: Any, starts: Any,
-    first: int, last: int, opened: int, again: int, now: int, rule: int, seed: int, pick: bool,
+    slots: Any, rows: Any, catalogue: Any, volumes: Any, durations: Any, serials: Any, own: Any,
+    starts: Any, first: int, last: int, opened: int, again: int, now: int, rule: int, seed: int,
+    pick: bool,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Take each position's place out and find it anew, in turn, the others standing.
 
@@ -214,21 +240,23 @@ def compress(
     last one looked at (see ``place``), ``opened`` for the ones after it, and for the next time.
     """
     for i in range(first, last):
-        row, old, v = rows[i], starts[i], volumes[i]
-        out, old_end = table.mask[row], table.end[row]
+        row, old, v = own[i], starts[i], volumes[i]
         moves = old < opened or (pick and old == now)
-        table.end[row] = 0
+        if not moves and not any_room(slots, catalogue.volume[v], opened):
+            continue
+        old_end = rows.end[row]
+        if old < NEVER:
+            enter(slots, rows, row, old, old_end, False)
+        until = old + 1 if moves else opened
         start = first_fit(
-            table, catalogue, v, durations[i], now, min(old, opened), rule, seed, serials[i], out
+            slots, catalogue, v, durations[i], until, rule, seed, serials[i], rows.mask[row]
         )
-        if start == NEVER and moves and old < NEVER:
-            fits_from(table, catalogue, v, durations[i], old, rule, seed, serials[i], out)
-            start = old
         if start == NEVER:
-            table.end[row] = old_end
+            if old < NEVER:
+                enter(slots, rows, row, old, old_end, True)
             continue
         starts[i] = start
-        table.start[row], table.end[row] = start, min(start + durations[i], NEVER)
+        enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
         opened, again = max(opened, old_end), max(again, old_end)
         if start == now and pick:
             return i + 1, opened, again

@@ -1,0 +1,141 @@
+"""A timeline of units in use: slots of time, each with the set of units that are taken in it.
+
+Sets of units are bits of 64-bit words. A slot lasts to the date of the next one, the last for ever.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from rebat.kernels.jit import kernel
+
+NEVER = 2**62
+
+Slots = namedtuple("Slots", ("n", "t", "busy", "free"))
+"""``n[0]`` slots: their dates (int64, ascending), what is taken in each (uint64, shape (slots,
+words)), and how many units are not."""
+
+
+def empty_slots(capacity: int, n_units: int) -> Slots:
+    """Room for slots; ``lay`` fills it."""
+    words = -(-n_units // 64)
+    return Slots(
+        np.zeros(1, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros((capacity, words), dtype=np.uint64),
+        np.zeros(capacity, dtype=np.int64),
+    )
+
+
+@kernel
+def n_bits(word: Any) -> int:
+    """How many bits of a word are set."""
+    x = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int(np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)))
+
+
+@kernel
+def n_set(words: Any) -> int:
+    """How many bits of a set are set."""
+    n = 0
+    for word in words:
+        n += n_bits(word)
+    return n
+
+
+@kernel
+def unpack(words: Any, out: Any) -> None:
+    """Write bit by bit whether a unit is in a set."""
+    for unit in range(out.shape[0]):
+        out[unit] = (words[unit >> 6] >> np.uint64(unit & 63)) & np.uint64(1)
+
+
+@kernel
+def pack(units: Any, out: Any) -> None:
+    """The set of the units whose entry is not 0."""
+    out[:] = 0
+    for unit in range(units.shape[0]):
+        if units[unit]:
+            out[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
+
+
+@kernel
+def split(slots: Any, date: int) -> int:
+    """The slot that begins at a date, which is not before the first one's; made if there is none."""
+    n, t = slots.n[0], slots.t
+    at = int(np.searchsorted(t[:n], date))
+    if at < n and t[at] == date:
+        return at
+    for i in range(n, at, -1):
+        t[i], slots.free[i] = t[i - 1], slots.free[i - 1]
+        slots.busy[i] = slots.busy[i - 1]
+    t[at], slots.free[at] = date, slots.free[at - 1]
+    slots.busy[at] = slots.busy[at - 1]
+    slots.n[0] = n + 1
+    return at
+
+
+@kernel
+def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
+    """Take a set of units over [start, end), all of it free then, or give it back.
+
+    What is before the first slot is past. There must be room for two more slots.
+    """
+    start = max(start, slots.t[0])
+    if start >= end:
+        return
+    first = split(slots, start)
+    last = slots.n[0] if end >= NEVER else split(slots, end)
+    for i in range(first, last):
+        if take:
+            slots.busy[i] |= words
+            slots.free[i] -= size
+        else:
+            slots.busy[i] &= ~words
+            slots.free[i] += size
+
+
+@kernel
+def forget(slots: Any, now: int) -> None:
+    """Drop what is past: the first slot begins now."""
+    n, gone = slots.n[0], 0
+    while gone + 1 < n and slots.t[gone + 1] <= now:
+        gone += 1
+    if gone > 0:
+        for i in range(n - gone):
+            slots.t[i], slots.free[i] = slots.t[i + gone], slots.free[i + gone]
+            slots.busy[i] = slots.busy[i + gone]
+        slots.n[0] = n - gone
+    slots.t[0] = now
+
+
+@kernel
+def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_units: int) -> None:
+    """A timeline from nothing: the dead units, and what each row takes over [start, end).
+
+    Rows whose end has passed stand for nothing; two may take the same unit. There must be room for
+    two slots a row.
+    """
+    slots.n[0] = 1
+    slots.t[0] = now
+    slots.busy[0] = dead
+    for row in range(start.shape[0]):
+        if end[row] > now:
+            put(slots, start[row], end[row], masks[row], 0, True)
+    for i in range(slots.n[0]):
+        slots.free[i] = n_units - n_set(slots.busy[i])
+
+
+@kernel
+def taken_over(slots: Any, first: int, end: int, out: Any) -> None:
+    """What is taken at some time from the start of a slot on until a date."""
+    out[:] = slots.busy[first]
+    i = first + 1
+    while i < slots.n[0] and slots.t[i] < end:
+        out |= slots.busy[i]
+        i += 1

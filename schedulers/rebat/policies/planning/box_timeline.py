@@ -1,0 +1,139 @@
+"""Rows of what is in use or reserved, and the timeline of slots that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.kernels import box_slots
+from rebat.kernels.box_plan import Rows, enter
+from rebat.kernels.box_slots import Slots
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+Units = npt.NDArray[np.uint8]
+
+
+class Choice(msgspec.Struct):
+    """Units that are free over a row's time, and those that are taken of them."""
+
+    free: Mask
+    taken: Units
+
+
+class Timeline:
+    """Rows and slots (see `kernels.box_plan` and `kernels.box_slots`), kept in step.
+
+    ``stale`` slots are laid anew before they are looked at.
+    """
+
+    def __init__(self, n_units: int) -> None:
+        self._n_units = n_units
+        self._words = -(-n_units // 64)
+        self.rows = self._made(16)
+        self._unused = list(range(16))
+        self._slots = box_slots.empty_slots(64, n_units)
+        self._dead: Words = np.zeros(self._words, dtype=np.uint64)
+        self.stale = True
+
+    def _made(self, count: int) -> Rows:
+        start, end = np.zeros((2, count), dtype=np.int64)
+        return Rows(start, end, np.zeros((count, self._words), dtype=np.uint64))
+
+    # ---- sets of units
+
+    def packed(self, units: Units) -> Words:
+        """A set of the units whose entry is not 0."""
+        words = np.zeros(self._words, dtype=np.uint64)
+        box_slots.pack(units, words)
+        return words
+
+    def unpacked(self, words: Words) -> Mask:
+        """Which units are in a set: shape (units,)."""
+        units = np.zeros(self._n_units, dtype=np.uint8)
+        box_slots.unpack(words, units)
+        return units.view(np.bool_)
+
+    # ---- changes
+
+    def new_rows(self, count: int) -> Ints:
+        """Rows that stand for nothing yet."""
+        if len(self._unused) < count:
+            old, rows = len(self.rows.end), self.rows
+            self.rows = self._made(2 * old + count)
+            for new, before in zip(self.rows, rows, strict=True):
+                new[:old] = before
+            self._unused += range(old, len(self.rows.end))
+        return np.array([self._unused.pop() for _ in range(count)], dtype=np.int64)
+
+    def take(self, start_us: int, end_us: int, words: Words) -> int:
+        """A new row for units that are in use."""
+        row = int(self.new_rows(1)[0])
+        self.rows.start[row], self.rows.end[row], self.rows.mask[row] = start_us, end_us, words
+        self.stale = True
+        return row
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """These rows stand for nothing any more."""
+        for row in rows:
+            end_us = int(self.rows.end[row])
+            if (self.rows.mask[row] & self._dead).any():
+                self.stale = True  # those do not become free
+            if end_us and not self.stale:
+                self._make_room(1)
+                start_us = int(self.rows.start[row])
+                enter(self._slots, self.rows, row, start_us, end_us, False)
+            self.rows.end[row] = 0
+            self._unused.append(int(row))
+
+    def die(self, unusable: npt.NDArray[np.int32]) -> None:
+        """These units, where the number is not 0, cannot be used from now on."""
+        self._dead = self.packed((unusable != 0).view(np.uint8))
+        self.stale = True
+
+    def forget(self, now_us: int) -> None:
+        """Drop the past."""
+        if not self.stale:
+            box_slots.forget(self._slots, now_us)
+
+    # ---- reading
+
+    def ready(self, now_us: int, changes: int) -> Slots:
+        """The slots from now on, with room for so many rows more to be entered, and taken out."""
+        crowded = self._slots.n[0] > 64 + 8 * (len(self.rows.end) - len(self._unused))
+        if self.stale or crowded:
+            self._make_room(len(self.rows.end) + changes, afresh=True)
+            box_slots.lay(
+                self._slots, self.rows.start, self.rows.end, self.rows.mask, self._dead, now_us,
+                self._n_units,
+            )  # fmt: skip
+            self.stale = False
+        self._make_room(changes)
+        return self._slots
+
+    def _make_room(self, changes: int, afresh: bool = False) -> None:
+        """Make the arrays large enough for two slots a change."""
+        n = 1 if afresh else int(self._slots.n[0])
+        need = n + 2 * changes + 2
+        if need > len(self._slots.t):
+            more = box_slots.empty_slots(2 * need, self._n_units)
+            for new, old in zip(more, self._slots, strict=True):
+                new[: len(old)] = old
+            self._slots = more
+
+    @contextmanager
+    def out(self, row: int, now_us: int) -> Iterator[Choice]:
+        """Take a row that begins now out; it goes back in with the units taken meanwhile."""
+        slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
+        enter(slots, self.rows, row, now_us, end_us, False)
+        words = np.zeros(self._words, dtype=np.uint64)
+        box_slots.taken_over(slots, 0, end_us, words)
+        choice = Choice(~self.unpacked(words), np.zeros(self._n_units, dtype=np.uint8))
+        yield choice
+        self.rows.mask[row] = self.packed(choice.taken)
+        enter(slots, self.rows, row, now_us, end_us, True)
