@@ -296,7 +296,7 @@ def test_spreads_may_be_zero() -> None:
 
 
 BAD = {
-    "weibull:scale=1h,shape=0": "shape: is 0 (expected a finite number, above 0)",
+    "weibull:scale=1h,shape=0": "shape: is 0 (expected a finite number above 0)",
     "weibull:scale=1h,shape=2,shape_sigma=-1": "shape_sigma: is -1 (expected",
     "weibull:scale=1h,shape=2,shape_sigma=nan": "shape_sigma: is nan (expected",
     "weibull:scale=0,shape=2": "scale: is 0 s (expected",

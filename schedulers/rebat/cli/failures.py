@@ -1,9 +1,9 @@
-"""``rebat failures``: scenarios of node failures as Batsim event files."""
+"""``rebat failures``: node failures as Batsim event files, and laws of nodes as tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,10 +12,15 @@ from rebat.cli.types import DURATION, FILE, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
+if TYPE_CHECKING:
+    from rebat.models.failures.fitting import Fit
+
+FAMILIES = ("weibull", "gamma", "lognormal", "exponential")
+
 
 @click.group()
 def failures() -> None:
-    """Generate and describe node failures (Batsim's --events files)."""
+    """Generate and describe node failures (Batsim's --events files); fit laws to them."""
 
 
 @failures.command(cls=LawCommand)
@@ -70,3 +75,80 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if busiest:
         lines.append(f"most often failing nodes     {busiest}")
     return lines
+
+
+@failures.command()
+@click.argument("law")
+@click.option("--nodes", "n_nodes", type=NODES, required=True, help="Nodes of the machine.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="That of 'rebat failures generate' and of runs.")  # fmt: skip
+@click.option("-o", "--out", type=FILE, required=True, help="Table to write (.gz: compressed).")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the file that is there.")
+def nodes(law: str, n_nodes: int, seed: int, out: Path, force: bool) -> None:
+    """Write what a LAW draws for each node: its parameters, with uptime 0.
+
+    \b
+    Example, the nodes of the torus paper's first trace:
+      rebat failures nodes weibull:scale=5800h,shape=8 --nodes 4096 --seed 0 -o nodes.csv
+    """
+    import numpy as np
+
+    from rebat.models.failures.laws import parse_law
+    from rebat.models.failures.node_table import NodeTable, write_nodes
+    from rebat.models.failures.per_node_laws import PerNodeLaw
+
+    _check_absent(out, force)
+    asked = parse_law(law)
+    if not isinstance(asked, PerNodeLaw):
+        raise InputError("its nodes have no parameters of their own", law, " or ".join(FAMILIES))
+    table = NodeTable(asked.nodes(n_nodes, seed), np.zeros(n_nodes))
+    write_nodes(out, table)
+    click.echo(f"{out}: {n_nodes} nodes, {table.laws.family}")
+
+
+@failures.command()
+@click.argument("events", type=FILE)
+@click.option("--nodes", "n_nodes", type=NODES, help="Nodes of the machine (default: up to the largest that fails).")  # fmt: skip
+@click.option("--law", type=click.Choice(FAMILIES), default="weibull", show_default=True, help="Family of the times to failure.")  # fmt: skip
+@click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Nodes with fewer failures share the shape of all up-times together.")  # fmt: skip
+@click.option("--until", "until_s", type=DURATION, help="End of the record (default: its last event); later events are passed over.")  # fmt: skip
+@click.option("-o", "--out", type=FILE, required=True, help="Table to write (.gz: compressed).")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the file that is there.")
+def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: Any) -> None:
+    """Fit a law to each node of a record (an --events file), by maximum likelihood.
+
+    The table has the parameters of every node, and its uptime at the end of the record.
+
+    \b
+    Example:
+      rebat failures fit f.events --nodes 4096 --until 20000h -o nodes.csv
+    """
+    from rebat.models.failures.events import read_events
+    from rebat.models.failures.fitting import fit_nodes
+    from rebat.models.failures.node_table import write_nodes
+
+    _check_absent(out, force)
+    recorded = read_events(events)
+    largest = max((int(event.nodes.intervals[-1, 1]) for event in recorded), default=0)
+    try:
+        found = fit_nodes(recorded, n_nodes or largest + 1, **options)
+    except InputError as error:
+        raise error.at(str(events)) from None
+    write_nodes(out, found.table)
+    for line in _fit_lines(found):
+        click.echo(line)
+
+
+def _check_absent(out: Path, force: bool) -> None:
+    if out.is_file() and not force:
+        raise InputError("exists", str(out), "a new file, or --force to replace it")
+
+
+def _fit_lines(fit: Fit) -> list[str]:
+    n_shared = len(fit.table) - fit.n_own
+    scale, shape = format_duration(fit.pooled.scale_s), f"{fit.pooled.shape:.4g}"
+    return [
+        f"{fit.n_failures} failures of {len(fit.table)} nodes in {format_duration(fit.until_s)}",
+        f"nodes with a fit of their own  {fit.n_own}; with the shape of all: {n_shared}",
+        f"{fit.table.laws.family} of all up-times".ljust(31) + f"scale {scale}, shape {shape}",
+        f"log-likelihood (seconds)       {fit.log_likelihood:.10g}",
+    ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,8 +28,8 @@ from rebat.models.failures.per_node import (
     WeibullNodes,
 )
 
-SHAPES = (1e-3, 1e4)
-"""Shapes outside are none: the up-times are too few or too much alike."""
+SHAPES = {"weibull": (1e-2, 1e3), "gamma": (1e-2, 1e4), "lognormal": (1e-2, 1e2)}
+"""Shapes outside are none: the up-times are too few, or too much alike."""
 
 
 class UpTimes(NamedTuple):
@@ -178,7 +178,7 @@ def _with_pooled_shape(kind: type[NodeLaws], seen: UpTimes, pooled: Parameters) 
 
 
 def likeliest(kind: type[NodeLaws], seen: UpTimes) -> Parameters | None:
-    """Both parameters by maximum likelihood; None when no shape in `SHAPES` is the likeliest."""
+    """Both parameters by maximum likelihood; None when it is no shape in `SHAPES`."""
     if kind is ExponentialNodes:
         return Parameters(likeliest_scale_s(kind, 1.0, seen), 1.0)
     shape = _weibull_shape(seen) if kind is WeibullNodes else _profiled_shape(kind, seen)
@@ -208,31 +208,31 @@ def _weibull_shape(seen: UpTimes) -> float | None:
 
     from scipy.optimize import brentq
 
-    low, high = map(math.log, SHAPES)
+    low, high = map(math.log, SHAPES["weibull"])
     return math.exp(brentq(slope, low, high)) if slope(low) < 0 < slope(high) else None
 
 
 def _profiled_shape(kind: type[NodeLaws], seen: UpTimes) -> float | None:
     """The shape whose likeliest scale is the likeliest of all."""
-    spread = float(np.log(seen.failed_s).std())
-    if spread == 0:
-        return None
-    # of the logarithm: sigma under lognormal, about shape**-1/2 under gamma
-    start = -2 * math.log(spread) if kind is GammaNodes else math.log(spread)
-    low, high = map(math.log, SHAPES)
-    found = _least(lambda x: _log_scale(kind, math.exp(min(max(x, low), high)), seen)[1], start)
-    return math.exp(found.x) if low < found.x < high else None
+    from scipy.optimize import minimize_scalar
+
+    def cost(log_shape: float) -> float:
+        return _log_scale(kind, math.exp(log_shape), seen)[1]
+
+    low, high = map(math.log, SHAPES[kind.family])
+    found = minimize_scalar(cost, bounds=(low, high), options={"xatol": 1e-8})
+    return math.exp(found.x) if low + 1e-3 < found.x < high - 1e-3 else None
 
 
 def _log_scale(kind: type[NodeLaws], shape: float, seen: UpTimes) -> tuple[float, float]:
     """Logarithm of the likeliest scale given a shape, and minus its log-likelihood."""
-    middle_s = float(np.exp(np.log(seen.failed_s).mean()))
-    start = math.log(middle_s / (shape if kind is GammaNodes else 1))
-    found = _least(lambda x: -log_likelihood(kind, Parameters(math.exp(x), shape), seen), start)
-    return float(found.x), float(found.fun)
-
-
-def _least(function: Callable[[float], float], start: float) -> Any:
     from scipy.optimize import minimize_scalar
 
-    return minimize_scalar(function, bracket=(start, start + 0.1))
+    def cost(log_scale: float) -> float:
+        return -log_likelihood(kind, Parameters(math.exp(log_scale), shape), seen)
+
+    middle = float(np.log(seen.failed_s).mean())
+    # where the middle is the mean or the median; then about a standard deviation of log t
+    start, step = (middle - math.log(shape), shape**-0.5) if kind is GammaNodes else (middle, shape)
+    found = minimize_scalar(cost, bracket=(start, start + step))
+    return float(found.x), float(found.fun)

@@ -47,11 +47,13 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         Law.__post_init__(self)
         for mean, sigma in self.normals:
-            for name, least, told in ((mean, 5e-324, "above 0"), (sigma, 0, "0 or more")):
-                value = getattr(self, name)
-                if not (math.isfinite(value) and value >= least):
-                    expected = f"a finite number, {told}"
-                    raise InputError(f"is {value:g}", name.removesuffix("_s"), expected)
+            self._check(mean, getattr(self, mean) > 0, "a finite number above 0")
+            self._check(sigma, getattr(self, sigma) >= 0, "a finite number, 0 or more")
+
+    def _check(self, name: str, good: bool, expected: str) -> None:
+        value = getattr(self, name)
+        if not (good and math.isfinite(value)):
+            raise InputError(f"is {value:g}", name.removesuffix("_s"), expected)
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
         """The parameters of every node (step 1 of section 2.1).
