@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from rebat.kernels.box_slots import NEVER, n_set, pack, put, taken_over, unpack
+from rebat.kernels.box_slots import NEVER, n_set, pack, put, unpack
 from rebat.kernels.box_sums import run_sums
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
 """What is taken of what is free: the first units in a line, the first box in their order, any."""
+
+FEW_WORDS = 4
+"""Sets of so many words are counted as often as they change."""
 
 Rows = namedtuple("Rows", ("start", "end", "mask"))
 """What is in use or reserved: over [start, end), sets of units (see ``box_slots``); a row of end 0
@@ -147,34 +150,37 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
 
 
 @kernel
-def fits_from(
-    slots: Any, catalogue: Any, v: int, length: int, i: int, rule: int, seed: int, serial: int,
-    out: Any,
-) -> bool:  # fmt: skip
-    """Whether something stays free so long from the start of a slot on; what is taken is written."""
-    words = catalogue.words
-    taken_over(slots, i, min(slots.t[i] + length, NEVER), words)
-    n_free = catalogue.busy.shape[0] - n_set(words)
-    return n_free >= catalogue.volume[v] and fit(catalogue, v, words, rule, seed, serial, out)
-
-
-@kernel
 def first_fit(
     slots: Any, catalogue: Any, v: int, length: int, until: int, rule: int, seed: int, serial: int,
     out: Any,
 ) -> int:  # fmt: skip
-    """The first date before ``until`` from which something stays free so long; NEVER: none."""
-    i, n, volume = 0, slots.n[0], catalogue.volume[v]
+    """The first date before ``until`` from which something stays free so long; NEVER: none.
+
+    What is taken is written.
+    """
+    i, n, volume, words = 0, slots.n[0], catalogue.volume[v], catalogue.words
+    most, n_words = catalogue.busy.shape[0] - volume, words.shape[0]
     while i < n and slots.t[i] < until:
-        end, j = min(slots.t[i] + length, NEVER), i
-        while j < n and slots.t[j] < end and slots.free[j] >= volume:
-            j += 1
-        if j < n and slots.t[j] < end:
-            i = j + 1  # too little is free in that slot
-        elif fits_from(slots, catalogue, v, length, i, rule, seed, serial, out):
+        end, last = slots.t[i] + length, -1
+        for w in range(n_words):
+            words[w] = 0
+        for j in range(i, n):
+            if slots.t[j] >= end:
+                break
+            if slots.free[j] < volume:
+                last = j  # nothing that begins up to that slot stays free
+                break
+            for w in range(n_words):
+                words[w] |= slots.busy[j, w]
+            if n_words <= FEW_WORDS and n_set(words) > most:
+                last = i
+                break
+        if last >= 0:
+            i = last + 1
+            continue
+        if n_set(words) <= most and fit(catalogue, v, words, rule, seed, serial, out):
             return slots.t[i]
-        else:
-            i += 1
+        i += 1
     return NEVER
 
 

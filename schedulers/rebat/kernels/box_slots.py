@@ -65,6 +65,13 @@ def pack(units: Any, out: Any) -> None:
 
 
 @kernel
+def copy(slots: Any, one: int, other: int) -> None:
+    """Let in a slot be taken what is taken in another."""
+    for w in range(slots.busy.shape[1]):
+        slots.busy[other, w] = slots.busy[one, w]
+
+
+@kernel
 def split(slots: Any, date: int) -> int:
     """The slot that begins at a date, which is not before the first one's; made if there is none."""
     n, t = slots.n[0], slots.t
@@ -73,9 +80,9 @@ def split(slots: Any, date: int) -> int:
         return at
     for i in range(n, at, -1):
         t[i], slots.free[i] = t[i - 1], slots.free[i - 1]
-        slots.busy[i] = slots.busy[i - 1]
+        copy(slots, i - 1, i)
     t[at], slots.free[at] = date, slots.free[at - 1]
-    slots.busy[at] = slots.busy[at - 1]
+    copy(slots, at - 1, at)
     slots.n[0] = n + 1
     return at
 
@@ -92,12 +99,12 @@ def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> 
     first = split(slots, start)
     last = slots.n[0] if end >= NEVER else split(slots, end)
     for i in range(first, last):
-        if take:
-            slots.busy[i] |= words
-            slots.free[i] -= size
-        else:
-            slots.busy[i] &= ~words
-            slots.free[i] += size
+        for w in range(words.shape[0]):
+            if take:
+                slots.busy[i, w] |= words[w]
+            else:
+                slots.busy[i, w] &= ~words[w]
+        slots.free[i] += -size if take else size
 
 
 @kernel
@@ -109,7 +116,7 @@ def forget(slots: Any, now: int) -> None:
     if gone > 0:
         for i in range(n - gone):
             slots.t[i], slots.free[i] = slots.t[i + gone], slots.free[i + gone]
-            slots.busy[i] = slots.busy[i + gone]
+            copy(slots, i + gone, i)
         slots.n[0] = n - gone
     slots.t[0] = now
 

@@ -105,7 +105,7 @@ class Timeline:
 
     def ready(self, now_us: int, changes: int) -> Slots:
         """The slots from now on, with room for so many rows more to be entered, and taken out."""
-        crowded = self._slots.n[0] > 64 + 8 * (len(self.rows.end) - len(self._unused))
+        crowded = self._slots.n[0] > 64 + 3 * (len(self.rows.end) - len(self._unused))
         if self.stale or crowded:
             self._make_room(len(self.rows.end) + changes, afresh=True)
             box_slots.lay(
