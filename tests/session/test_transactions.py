@@ -14,6 +14,7 @@ from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.planning.list_scheduling import ListScheduling
+from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
 from tests.scenarios import Custom, check_run, fails, machine
 from tests.scenarios import simulate as simulate_custom
@@ -149,3 +150,71 @@ def test_a_guarded_policy_is_told_what_is_wrong_with_what_comes_then(then) -> No
 
     with pytest.raises(PolicyError, match=r"Wrong\.react at 0 s: proposed a "):
         list(Guarded(Wrong(), "Wrong", []).react(type("V", (), {"now_us": 0}), None))
+
+
+@pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
+def test_a_moved_attempt_is_planned_with_the_margin_as_one_that_was_started(placement) -> None:
+    """Job 1 starts over at 3, to end at 13, and is planned until 18: so is job 2. Job 3 lasts 8 s,
+    13 with the margin: from 4 on it fits before 18, not before 13."""
+    workload = machine(4, (2, 10), (4, 10, 1), (2, 8, 4))
+    reaction = At(_3=[stop("1", Move(NodeSet.parse("2-3")))])
+    planning = ListScheduling(placement=placement, margin_us=to_us(5))
+    result = simulate_custom(workload, Custom(Scheduler(planning, [reaction])))
+    check_run(result)
+    starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
+    assert (starts["w0!1#1"], starts["w0!3"]) == (3, 4)
+
+
+def resized(delay_s: float, walltime_s: float, nodes: str, at_s: int, **profile) -> list[tuple]:
+    """(attempt, length, walltime, why it ended) of one malleable job on 4 nodes."""
+    shape = {"shape": {"kind": "malleable", "min": 1, "max": 8}}
+    content = {"type": "delay", "delay": delay_s, **profile}
+    workload = Workload("m", 8, (Job("1", 4, 0, to_us(walltime_s), "p", shape),), {"p": content})
+    policy = Scheduler(
+        ListScheduling(), [At(**{f"_{at_s}": [stop("1", Move(NodeSet.parse(nodes)))]})]
+    )
+    result = simulate_custom(workload, Custom(policy))
+    return [
+        (r.attempt.n_nodes, (r.end_us - r.start_us) / 1e6, r.attempt.walltime_us / 1e6, r.cause)
+        for r in result.ledger.attempts
+    ]
+
+
+CHECKPOINTS = {"checkpoint_period": 10, "checkpoint_cost": 1, "recovery_cost": 2}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "length", "walltime"),
+    [
+        # 25 s of work make 25 + 3 x 1 (equation 1). After 12 s the first 10 are kept: 15 s are
+        # left, and 30 of 40 - 10. On 2 nodes twice that: 2 + 30 + 3 x 1, and 2 + 60 + 6 x 1.
+        ("0-1", 35, 68),
+        # On 8 nodes half of it: 2 + 7.5 + 1, and 2 + 15 + 2 x 1.
+        ("0-7", 10.5, 19),
+    ],
+)
+def test_only_work_is_scaled_when_a_job_is_resized(nodes, length, walltime) -> None:
+    first, second = resized(28, 44, nodes, 12, **CHECKPOINTS)
+    assert first == (4, 12, 44, Cause.PREEMPTED)
+    assert second == (len(NodeSet.parse(nodes)), length, walltime, Cause.COMPLETED)
+
+
+def test_a_resized_job_whose_walltime_was_long_enough_is_not_cut() -> None:
+    """Length and walltime end within one checkpoint: both hold 10 s of work."""
+    _, second = resized(11.2, 11.7, "0-7", 5, **CHECKPOINTS)
+    assert second == (8, 8, 8.000001, Cause.COMPLETED)
+
+
+def test_nodes_drained_before_a_stop_count_as_lost_as_those_that_failed() -> None:
+    seen = []
+
+    class Watching(At):
+        def react(self, view, news):
+            seen.extend((job.n_held, job.n_lost) for job in view.waiting.values())
+            yield from super().react(view, news)
+
+    script = Watching(_2=[Drain(NodeSet.of([0]))], _3=[stop("1", Wait(until_us=to_us(9)))], _6=[])
+    policy = Scheduler(ListScheduling(), [script])
+    result = simulate_custom(machine(4, (3, 5)), Custom(policy), machine_events=fails(1, 5, 7))
+    check_run(result)
+    assert [*dict.fromkeys(seen)] == [(2, 1), (1, 2)]

@@ -83,7 +83,8 @@ class WaitingJob(Protocol):
 
     @property
     def n_lost(self) -> int:
-        """How many of its nodes have failed, those that made it stop included."""
+        """How many of its nodes must be replaced: those that could not be used any more when it was
+        stopped (failed, or drained), and those that have failed since."""
 
 
 class View(Protocol):

@@ -89,8 +89,9 @@ class Transactions:
     def _stop(self, stop: Stop, forced: bool = False) -> None:
         board, jobs = self._board, self._jobs
         reason = checks.why_not_stop(stop, jobs)
-        if not (forced or board.registering):
-            reason = "cannot be stopped: Batsim takes no new jobs, so it could not go on"
+        if not reason and not forced:
+            reason = self._registry.why_not_again(stop.attempt_id)
+            reason = reason and f"cannot be stopped: {reason}, so it could not go on"
         if not reason and isinstance(stop.then, Move):
             reason = self._why_not_move(stop.attempt_id, stop.then)
         if reason:
@@ -122,7 +123,7 @@ class Transactions:
         if not isinstance(stop.then, Move):
             return []
         free = self._claims.usable_and_free(stop.then.nodes)
-        attempt = self._jobs.running[stop.attempt_id].attempt
+        attempt = self._registry.work[stop.attempt_id].attempt
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
     def claim_vacated(self) -> None:
@@ -130,16 +131,11 @@ class Transactions:
         jobs = self._jobs
         if not (jobs.scheduled or jobs.stopping or jobs.moving):
             return
-        for moves in (jobs.scheduled, jobs.stopping, jobs.moving):
-            for stop in moves.values():
-                then, running = stop.stop.then, jobs.running.get(stop.stop.attempt_id)
-                attempt = stop.running.attempt if isinstance(stop, Stopping) else None
-                attempt = attempt or (running.attempt if running else None)
-                if attempt is None or not isinstance(then, Move):
-                    continue
-                free = self._claims.usable_and_free(then.nodes)
-                if free.size:
-                    stop.claims.append(self._holds.hold(attempt, free, attempt.walltime_us))
+        stops: list[Scheduled | Stopping] = []
+        stops += [one for name, one in jobs.scheduled.items() if name in jobs.running]
+        stops += [*jobs.stopping.values(), *jobs.moving.values()]
+        for one in stops:
+            one.claims.extend(self._claim(one.stop))
 
     def stop_hit(self, running: Running) -> None:
         """Stop what runs on a failed node, unless somebody has already, and queue it first."""
@@ -152,7 +148,8 @@ class Transactions:
         """One message for all that is to be killed now."""
         board = self._board
         if board.kills:
-            self._registry.need_registration(board.kills[0])
+            for attempt_id in board.kills:
+                self._registry.need_registration(attempt_id)
             board.out.append(KillJobs(at_us=board.now_us, job_ids=tuple(board.kills)))
             board.kills.clear()
 
