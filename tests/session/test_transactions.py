@@ -8,7 +8,18 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import PolicyError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Reject, Release, Requeue, Stop, Undrain, Wait, Wake
+from rebat.core.proposals import (
+    Drain,
+    Move,
+    Reject,
+    Release,
+    Requeue,
+    Stop,
+    Undrain,
+    Wait,
+    Wake,
+    When,
+)
 from rebat.core.units import to_us
 from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
@@ -218,3 +229,51 @@ def test_nodes_drained_before_a_stop_count_as_lost_as_those_that_failed() -> Non
     result = simulate_custom(machine(4, (3, 5)), Custom(policy), machine_events=fails(1, 5, 7))
     check_run(result)
     assert [*dict.fromkeys(seen)] == [(2, 1), (1, 2)]
+
+
+@pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
+def test_what_a_reaction_starts_on_nodes_just_freed_is_not_planned_over(placement) -> None:
+    """When job 1 ends, long before its walltime, job 3 is started before job 2, which is next."""
+
+    class Jumps(At):
+        def react(self, view, news):
+            return (
+                [Start("w0!3", NodeSet.parse("0-1"))] if news.ended and "w0!3" in view.queue else []
+            )
+
+    policy = Scheduler(ListScheduling(placement=placement), [Jumps()])
+    result = simulate_custom(machine(3, (2, 10, 0, 99), (2, 5), (2, 5, 1)), Custom(policy))
+    check_run(result)
+    ran = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
+    assert ran == {"w0!1": 0, "w0!3": 10, "w0!2": 15}
+
+
+def test_nodes_claimed_for_the_move_of_what_has_ended_since_are_free_for_others() -> None:
+    """Job 1 was to checkpoint and to move to 2-3, but ends first; then job 2 moves there."""
+    checkpoints = {"checkpoint_period": 8, "checkpoint_cost": 5, "recovery_cost": 0}
+    workload = machine(4, (1, 10), (2, 30), profiles={})
+    workload.profiles["10s"].update(checkpoints)
+
+    class Follows(At):
+        def react(self, view, news):
+            yield from super().react(view, news)
+            if news.ended and "w0!2" in view.running:
+                assert not view.scheduled
+                yield stop("2", Move(NodeSet.parse("0 3")))
+
+    later = Stop("w0!1", Cause.MOVED, When.CHECKPOINT, Move(NodeSet.parse("3")))
+    policy = Scheduler(ListScheduling(), [Follows(_7=[later])])
+    result = simulate_custom(workload, Custom(policy))
+    check_run(result)
+    ran = {r.attempt.id: (r.start_us / 1e6, str(r.nodes)) for r in result.ledger.attempts}
+    assert ran == {"w0!1": (0, "0"), "w0!2": (0, "1-2"), "w0!2#1": (10, "0 3")}
+
+
+def test_a_job_rejected_after_having_run_has_no_flow() -> None:
+    script = At(_3=[stop("1", Requeue(1)), Drain(NodeSet.of([0]))], _4=[Reject("w0!1#1", "enough")])
+    policy = Scheduler(ListScheduling(), [script])
+    result = simulate_custom(machine(1, (1, 10)), Custom(policy))
+    (row,) = result.rows
+    assert (row.final_state, row.attempts, row.first_start) == ("REJECTED", 1, 0)
+    assert (row.finish_time, row.waiting_time, row.flow) == (None, None, None)
+    assert result.summary.finished == 0

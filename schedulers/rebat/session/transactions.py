@@ -56,8 +56,12 @@ class Transactions:
             self._board.refuse(start.attempt_id, reason)
             return
         nodes = start.nodes or self._claims.lowest(attempt.n_nodes)
-        running = self._execute(attempt, nodes)
-        self._board.changes.enter(running)
+        running, changes = self._execute(attempt, nodes), self._board.changes
+        if self._board.planning:
+            changes.started.append(running)
+        else:
+            changes.withdraw(attempt)
+            changes.moved.append(running)
         self._board.news.started.append(running)
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
@@ -75,7 +79,7 @@ class Transactions:
             return
         attempt = self._jobs.reject(proposal.attempt_id)
         if not board.planning:
-            board.changes.forget(attempt)
+            board.changes.withdraw(attempt)
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         board.ledger.attempts.append(
             AttemptRecord(
@@ -126,13 +130,18 @@ class Transactions:
         attempt = self._registry.work[stop.attempt_id].attempt
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
-    def claim_vacated(self) -> None:
-        """Nodes were given back: those that a move waits for are held for it from now on."""
+    def vacated(self, attempt_id: str) -> None:
+        """An attempt gave its nodes back: those that a move waits for are held for it from now on.
+
+        A move of its own that was to come does not.
+        """
         jobs = self._jobs
         if not (jobs.scheduled or jobs.stopping or jobs.moving):
             return
-        stops: list[Scheduled | Stopping] = []
-        stops += [one for name, one in jobs.scheduled.items() if name in jobs.running]
+        own = jobs.scheduled.get(attempt_id)
+        if own and isinstance(own.stop.then, Move):
+            self.call_off(attempt_id)
+        stops: list[Scheduled | Stopping] = [*jobs.scheduled.values()]
         stops += [*jobs.stopping.values(), *jobs.moving.values()]
         for one in stops:
             one.claims.extend(self._claim(one.stop))

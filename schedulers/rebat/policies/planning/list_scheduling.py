@@ -135,7 +135,7 @@ class ListScheduling:
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
         """Write down what really started; whether that is what was due."""
-        as_planned = self._queue.book(changes.started, changes.rejected)
+        as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
         for running in changes.started:
