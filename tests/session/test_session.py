@@ -11,7 +11,7 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Policy, Reject, Start, Stop, Wait
+from rebat.policies.base import Move, Policy, Reject, Start, Stop, Wait
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 
@@ -326,4 +326,21 @@ def test_which_nodes_are_held_is_an_option(lowest: bool, expected: str) -> None:
         (to_us(10), expected)
     ]
     assert kinds(say(session, 10)) == ["RegisterProfile", "RegisterJob"]
+    assert session.view.n_free == 3
+
+
+def test_a_move_whose_target_fails_after_the_kill_was_sent_goes_back_to_the_queue() -> None:
+    policy = Proposes(Start("w0!1", NodeSet.parse("0-1")))
+    session = begun(policy)
+    say(session, 0, submitted("1"))
+    policy.reactions = [Stop("w0!1", Cause.MOVED, then=Move(NodeSet.parse("2-3")))]
+    assert kinds(say(session, 5)) == ["KillJobs"]
+    acknowledged = completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1")
+    assert kinds(say(session, 5, failed(5, "3"), *acknowledged)) == [
+        "RegisterProfile", "RegisterJob",
+    ]  # fmt: skip
+    assert [*session.queue] == ["w0!1#1"]
+    assert session.ledger.refusals == [
+        (to_us(5), "w0!1", "cannot complete its move: node 3 is not up and free")
+    ]
     assert session.view.n_free == 3
