@@ -18,6 +18,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.proposals import (
     Drain,
     Move,
+    Reject,
     Release,
     Requeue,
     Start,
@@ -27,7 +28,7 @@ from rebat.core.proposals import (
     Wake,
     When,
 )
-from rebat.core.units import to_us
+from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
@@ -100,48 +101,111 @@ class Restless(Policy):
         return self._inner.plan(view, changes)
 
     def _something(self, view: View):
-        rng = self._rng
-        if not self._drained and rng.random() < 0.2:
-            self._drained = True
-            yield Wake(view.now_us + to_us(rng.randint(1, 9)), "undrain")
-            yield Drain(NodeSet.of(rng.sample(range(view.n_nodes), rng.randint(1, 2))))
-            return
+        """One of the things that can be asked for, as far as it is possible now."""
         calm = [
             running
             for name, running in view.running.items()
             if name not in view.stopping and name not in view.scheduled
         ]
-        if not calm:
+        self._rng.shuffle(calm)
+        asks = [self._stop, self._stop, self._stop, self._vacate, self._wait_on, self._queued,
+                self._release, self._drain]  # fmt: skip
+        yield from self._rng.choice(asks)(view, calm)
+
+    def _drain(self, view: View, calm):
+        rng = self._rng
+        if not self._drained:
+            self._drained = True
+            yield Wake(view.now_us + to_us(rng.randint(1, 9)), "undrain")
+            yield Drain(NodeSet.of(rng.sample(range(view.n_nodes), rng.randint(1, 2))))
+
+    def _queued(self, view: View, calm):
+        """Start something on nodes of our own choice, and perhaps stop it at once; or reject it."""
+        rng = self._rng
+        for attempt in rng.sample([*view.queue.values()], min(1, len(view.queue))):
+            if rng.random() < 0.2:
+                self.done.add("Reject")
+                yield Reject(attempt.id, "for fun")
+            elif attempt.n_nodes <= view.n_free:
+                free = np.flatnonzero(view.machine.free).tolist()
+                nodes = NodeSet.of(rng.sample(free, attempt.n_nodes))
+                self.done.add("Start")
+                yield Start(attempt.id, rng.choice([None, nodes]))
+                if rng.random() < 0.3:
+                    self.done.add("Start and Stop")
+                    yield from self._stop(view, [view.running[attempt.id]])
+
+    def _release(self, view: View, calm):
+        for job_id in self._rng.sample([*view.waiting], min(1, len(view.waiting))):
+            self.done.add("Release")
+            yield Release(job_id)
+
+    def _stop(self, view: View, calm):
+        for running in calm[:1]:
+            rng, when = self._rng, self._rng.choice([*When])
+            then = rng.choice(
+                [Requeue(rng.randint(1, 3)), self._wait(view), self._move(view, running)]
+            )
+            cause = Cause.MOVED if isinstance(then, Move) else Cause.PREEMPTED
+            if isinstance(then, Move) and when != When.NOW and rng.random() < 0.5:
+                when = When.NOW
+            self.done.add(type(then).__name__ + ("" if when == When.NOW else " later"))
+            yield Stop(running.attempt.id, cause, when, then)
+
+    def _wait_on(self, view: View, calm):
+        """Stop one when another has been, at its checkpoint."""
+        if len(calm) < 2:
             return
-        running = rng.choice(calm)
-        when = rng.choice([*When])
-        then = rng.choice([Requeue(rng.randint(1, 3)), self._wait(view), self._move(view, running)])
-        cause = Cause.MOVED if isinstance(then, Move) else Cause.PREEMPTED
-        if isinstance(then, Move) and when != When.NOW and self._rng.random() < 0.5:
-            when = When.NOW
-        self.done.add(type(then).__name__ + ("" if when == When.NOW else " later"))
-        yield Stop(running.attempt.id, cause, when, then)
+        (one, other), when = calm[:2], self._rng.choice([When.CHECKPOINT, When.NEXT_CHECKPOINT])
+        yield Stop(other.attempt.id, Cause.STOLEN, when, Requeue(2))
+        if other.attempt.id in view.scheduled:
+            self.done.add("Wait on")
+            until_us = self._rng.choice([FOREVER_US, self._wait(view).until_us])
+            yield Stop(one.attempt.id, Cause.PREEMPTED, then=Wait(other.attempt.id, until_us))
+
+    def _vacate(self, view: View, calm):
+        """Stop one, or move it elsewhere, and move another to the nodes that it leaves."""
+        if len(calm) < 2:
+            return
+        (one, other), rng = calm[:2], self._rng
+        then = rng.choice([Requeue(2), self._move(view, other)])
+        yield Stop(other.attempt.id, Cause.PREEMPTED, then=then)
+        taken = set(then.nodes) if isinstance(then, Move) else set()
+        move = self._move(view, one, [node for node in other.nodes if node not in taken])
+        if isinstance(move, Move):
+            self.done.add("Move to vacated")
+            yield Stop(one.attempt.id, Cause.MOVED, rng.choice([*When]), move)
 
     def _wait(self, view: View) -> Wait:
         return Wait(until_us=view.now_us + to_us(self._rng.randint(1, 5)))
 
-    def _move(self, view: View, running):
-        """A target among its own usable nodes and the free ones, of a size that it can have."""
-        usable = ~(view.machine.down | view.machine.drained)
-        own = [node for node in running.nodes if usable[node]]
-        free = np.flatnonzero(view.machine.free).tolist()
-        shape, asked = view.job(running.attempt.job_id).shape, running.attempt.n_nodes
-        sizes = [n for n in range(1, len(own + free) + 1) if shape.allows(n, asked) or n == asked]
+    def _move(self, view: View, running, vacated=()):
+        """A target among these, its own usable nodes and the free ones, of a size that it can have.
+
+        Composed profiles cannot be scaled.
+        """
+        usable, job = ~(view.machine.down | view.machine.drained), view.job(running.attempt.job_id)
+        for move in (*view.scheduled.values(), *view.stopping.values()):
+            if isinstance(move.stop.then, Move):
+                move.stop.then.nodes.put(usable, False)  # somebody else goes there
+        nodes = [node for node in (*running.nodes, *vacated) if usable[node]]
+        nodes += np.flatnonzero(view.machine.free).tolist()
+        scalable, asked = job.fields["profile"][0] != "c", running.attempt.n_nodes
+        sizes = [
+            n
+            for n in range(1, len(nodes) + 1)
+            if n == asked or (scalable and job.shape.allows(n, job.n_nodes))
+        ]
         if not sizes:
             return Requeue()
-        return Move(NodeSet.of(self._rng.sample(own + free, self._rng.choice(sizes))))
+        return Move(NodeSet.of(self._rng.sample(nodes, self._rng.choice(sizes))))
 
     def _nonsense(self, view: View):
         names = [*view.queue, *view.running, *view.waiting, "w0!no"]
         name, nodes = self._rng.choice(names), NodeSet.of([self._rng.randrange(view.n_nodes + 3)])
         return self._rng.choice(
             [
-                Start(name, nodes), Start(name), Release(name), Undrain(nodes),
+                Start(name, nodes), Start(name), Release(name), Undrain(nodes), Reject(name, "no"),
                 Wake(view.now_us), Stop(name, Cause.PREEMPTED, then=Wait(on="w0!no")),
                 Stop(name, Cause.MOVED, then=Move(nodes)),
             ]
@@ -175,13 +239,15 @@ def check_session(session: Session) -> None:
 
 
 def workload(rng: random.Random, n_nodes: int) -> Workload:
-    """Some rigid, some malleable jobs; some end with an error."""
-    profiles = {}
-    jobs = []
+    """Some rigid, some malleable jobs; some end with an error, or are composed of two delays."""
+    composed, profiles, jobs = rng.random() < 0.3, {}, []
     for number in range(rng.randint(1, 10)):
         length, name = rng.randint(1, 20), f"p{number}"
         profiles[name] = {"type": "delay", "delay": length}
-        if rng.random() < 0.1:
+        if composed and rng.random() < 0.5:
+            profiles |= {f"c{number}": {"type": "composed", "seq": [name, name]}}
+            length, name = 2 * length, f"c{number}"
+        elif rng.random() < 0.1:
             profiles[name] |= {"ret": 1, "silent_errors": 1}
         size = rng.randint(1, n_nodes)
         malleable = {"shape": {"kind": "malleable", "min": 1, "max": n_nodes}}
@@ -193,7 +259,7 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
             )
         )  # fmt: skip
     made = Workload("restless", n_nodes, tuple(jobs), profiles)
-    if rng.random() < 0.5:
+    if composed or rng.random() < 0.5:
         return made
     return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
 
@@ -229,7 +295,8 @@ def play(seed: int) -> set[str]:
     check_ends(session.ledger)
     check_sizes(session.ledger, slack_us=3 * latency_us)
     assert {row.job_id for row in rows} == {job.id for job in jobs.jobs}
-    assert all(row.flow is None or row.flow >= 0 for row in rows)
+    assert all(row.flow >= 0 for row in rows if row.final_state != "REJECTED")
+    assert all(row.flow is None for row in rows if row.final_state == "REJECTED")
     assert summary.jobs == len(jobs.jobs)
     return policy.done
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import open_campaign
+from rebat.campaign.reading import LARGEST_SEED
 from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
 from rebat.campaign.silent import GridIn
@@ -20,7 +21,7 @@ from rebat.models.silent_errors import (
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.day_sets import day_sets, read_day_sets
 from rebat.workloads.generate import synthetic
-from tests.campaign.silent_builders import CAMPAIGNS, MIRA, SMALL, small, untraced
+from tests.campaign.silent_builders import CAMPAIGNS, MIRA, SMALL, rows, small, untraced
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,7 @@ from tests.campaign.silent_builders import CAMPAIGNS, MIRA, SMALL, small, untrac
     [
         ("sets = 2", "sets = 0", "synthetic.drawn.sets"),
         ("seed = 3", "sed = 3", "unknown key 'sed'"),
+        ("seed = 3", f"seed = {2**63}", f"seed: is {2**63}"),
         ("[0, 0.5]", "[0, 1.0]", "grid[0].failure_probability[1]"),
         ("[0, 0.5]", "[]", "is empty"),
         ("[0, 0.5]", "[0.5, 0.5]", "twice"),
@@ -47,6 +49,12 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, old, new, said) ->
         open_campaign(small(tmp_path, SMALL.replace(old, new, 1)))
     assert "small.toml" in str(error.value)
     assert said in str(error.value)
+
+
+def test_the_largest_seed_is_that_of_other_campaigns(tmp_path: Path) -> None:
+    file = small(tmp_path, SMALL.replace("seed = 3", f"seed = {LARGEST_SEED}", 1))
+    assert run_campaign(open_campaign(file), tmp_path / "r", executor="inline").ok == 8
+    assert {row["seed"] for row in rows(tmp_path / "r")} == {LARGEST_SEED}
 
 
 def test_the_command_says_it_in_one_line_and_exits_with_2(tmp_path: Path, capsys) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.restless import play
 
-EACH = 60
+EACH = 150
 
 
 @pytest.mark.parametrize("first", range(8))
@@ -14,4 +14,5 @@ def test_no_invariant_breaks_nothing_aborts_and_no_job_is_lost(first: int) -> No
     done = set()
     for seed in range(first * EACH, (first + 1) * EACH):
         done |= play(seed)
-    assert {"Move", "Wait", "Requeue", "Move later"} <= done
+    assert {"Move", "Wait", "Requeue", "Move later", "Move to vacated", "Wait on"} <= done
+    assert {"Start", "Start and Stop", "Reject", "Release"} <= done

@@ -14,10 +14,11 @@ from rebat.models.checkpoint import (
     after_next_checkpoint,
     after_proactive_checkpoint,
     checkpointing_of,
-    checkpoints_in,
     resumed,
     resumed_length_us,
     since_last_checkpoint,
+    with_checkpoints_us,
+    work_in_us,
     young_daly_period_s,
 )
 from tests.scenarios import machine
@@ -149,8 +150,28 @@ def test_the_recorded_workload_has_these_lengths(shared) -> None:
         assert checkpointing_of(a) == checkpointing_of(b)
 
 
-def test_checkpoints_are_counted() -> None:
-    assert [checkpoints_in(RESUMED, w) for w in (0, 49, 50, 159, 160)] == [0, 0, 1, 1, 2]
+@pytest.mark.parametrize(
+    ("work", "length"),
+    # RESUMED checkpoints after 40 of work, and then after each 100; last of all in any case.
+    [(1, 11), (40, 50), (41, 61), (140, 160), (141, 171), (340, 380)],
+)
+def test_work_is_lengthened_by_a_checkpoint_for_each_period_begun(work, length) -> None:
+    assert with_checkpoints_us(RESUMED, work) == length
+    assert work_in_us(RESUMED, length) == work
+
+
+def test_lengths_of_equation_1_hold_the_work_that_they_were_made_of() -> None:
+    """Also what is left of them after any number of regular checkpoints."""
+    for work in (1, 99, 100, 101, 250, 300):
+        length = work + -(-work // 100) * 10
+        assert [work_in_us(ORIGINAL, length), with_checkpoints_us(ORIGINAL, work)] == [work, length]
+        if work > 100:
+            assert work_in_us(ORIGINAL, length - 110) == work - 100
+
+
+def test_a_length_that_ends_in_a_checkpoint_holds_no_more_work() -> None:
+    assert [work_in_us(RESUMED, n) for n in (9, 49, 50, 55, 60, 61)] == [0, 39, 40, 40, 40, 41]
+    assert (work_in_us(None, 55), with_checkpoints_us(None, 55)) == (55, 55)
 
 
 @pytest.mark.parametrize(

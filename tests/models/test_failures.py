@@ -21,7 +21,7 @@ from rebat.models.failures.events import (
     write_events,
 )
 from rebat.models.failures.law import Outage, events_of, generate_events
-from rebat.models.failures.laws import LAWS, law_named
+from rebat.models.failures.laws import LAWS, law_named, parse_law
 from rebat.models.failures.poisson import Poisson
 
 US = 1_000_000
@@ -33,7 +33,7 @@ GOLDEN_EVENTS = GOLDEN / "failures-mtbf1h-downtime1h-seed0.events.gz"
 
 
 def authors(seed):
-    return generate_events(Authors(HOUR, HOUR), MIRA, seed=seed)
+    return generate_events(LAWS["authors"](HOUR, HOUR), MIRA, seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_authors_scenarios_have_their_numbers(seed, n_all, n_window):
 
 
 def test_the_authors_first_failures():
-    outages = Authors(HOUR, HOUR).outages(MIRA, 0)
+    outages = parse_law("authors:mtbf=1h,downtime=1h").outages(MIRA, 0)
     found = [(down_us / US, str(nodes)) for down_us, _, nodes in itertools.islice(outages, 3)]
     assert found == [(6698.19, "27562"), (6846.97, "33506"), (9242.38, "19877")]
 
@@ -94,7 +94,7 @@ def test_every_model_has_the_mtbf_asked_for(model):
 
 def test_poisson_nodes_that_are_down_do_not_fail():
     """Half of the machine is down in the long run when a node's MTBF equals its downtime."""
-    events = generate_events(Poisson(1, 50), 50, horizon_s=20_000)
+    events = generate_events(LAWS["poisson"](1, 50), 50, horizon_s=20_000)
     assert describe_events(events, 50, (1000, 20_000))["downtime_share"] == pytest.approx(
         0.5, abs=0.02
     )

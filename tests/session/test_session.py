@@ -11,7 +11,7 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Policy, Reject, Start, Stop, Wait
+from rebat.policies.base import Move, Policy, Reject, Start, Stop, Wait
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 
@@ -214,29 +214,64 @@ def test_the_program_plans_while_what_is_killed_still_holds_its_nodes(passes, de
 COMPOSED = {"w0": {"d": {"type": "composed", "seq": ["p"]}, "p": {"type": "delay", "delay": 20}}}
 
 
-def begun_composed(**config: bool) -> Session:
-    session = Session(preset("baseline").make())
+def begun_composed(policy=None, strict: bool = True, **config: bool) -> Session:
+    session = Session(policy or preset("baseline").make(), SessionOptions(strict=strict))
     config = {"dynamic-jobs-enabled": True} | config
     say(session, 0, e.SimulationBegan(
         at_us=0, n_nodes=4, config=config, profiles=COMPOSED, workloads={},
     ))  # fmt: skip
     say(session, 0, submitted("1"))
-    say(session, 5, failed(5, "1"))
     return session
 
 
 def test_a_composed_profile_is_resubmitted_under_the_name_that_batsim_loaded() -> None:
     """Batsim 4.2.1 takes the registration of a composed profile, and dies when a job runs it."""
     session = begun_composed(**{"profile-reuse-enabled": True})
+    say(session, 5, failed(5, "1"))
     again = say(session, 5, completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1"))
     assert kinds(again) == ["RegisterJob", "ExecuteJob"]
     assert again[0].job["profile"] == "d"
 
 
-def test_a_composed_profile_that_batsim_forgets_is_an_error_that_names_the_option() -> None:
+def test_a_composed_profile_that_batsim_forgets_is_an_error_before_its_job_is_killed() -> None:
     session = begun_composed()
-    with pytest.raises(InputError, match=r"w0!1: .*--enable-profile-reuse"):
-        say(session, 5, completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1"))
+    with pytest.raises(InputError, match=r"w0!1: .*composed profile d .*--enable-profile-reuse"):
+        say(session, 5, failed(5, "1"))
+
+
+def test_of_several_that_were_hit_each_must_be_able_to_run_again() -> None:
+    session = begun_composed()
+    say(session, 1, submitted("2", at=to_us(1), profile="p"))
+    with pytest.raises(InputError, match=r"job w0!1: must run again"):
+        say(session, 5, failed(5, "2"), failed(5, "1"))
+
+
+def test_a_policys_own_stop_of_what_batsim_forgets_is_refused() -> None:
+    """It runs on; stopped, it would be lost."""
+    policy = Proposes(Start("w0!1"))
+    session = begun_composed(policy, strict=False)
+    policy.reactions = [Stop("w0!1", Cause.PREEMPTED)]
+    assert say(session, 5) == ()
+    reason = "cannot be stopped: Batsim forgets its composed profile d, so it could not go on"
+    assert session.ledger.refusals == [(to_us(5), "w0!1", reason)]
+
+
+def test_what_runs_again_must_have_a_known_profile() -> None:
+    session = begun(preset("baseline").make())
+    say(session, 0, submitted("1", profile="nobody's"))
+    with pytest.raises(InputError, match=r"w0!1: has the unknown profile \"nobody's\""):
+        say(session, 5, failed(5, "1"))
+
+
+def test_what_is_stopped_in_the_message_of_its_start_is_killed_after_it() -> None:
+    """Batsim aborts on the kill of a job that was not started."""
+    policy = Proposes()
+    session = begun(policy)
+    policy.reactions = [Start("w0!1"), Stop("w0!1", Cause.PREEMPTED)]
+    assert kinds(say(session, 0, submitted("1"))) == ["ExecuteJob", "KillJobs"]
+    again = say(session, 0, completed("1", 0, "0-1", "COMPLETED_KILLED"), killed(0, "1"))
+    assert kinds(again) == ["RegisterProfile", "RegisterJob"]
+    assert [*session.queue] == ["w0!1#1"]
 
 
 @pytest.mark.parametrize("policy", ["baseline", "easy", "greedy", "r-list-1", "r-list-q"])
@@ -291,4 +326,21 @@ def test_which_nodes_are_held_is_an_option(lowest: bool, expected: str) -> None:
         (to_us(10), expected)
     ]
     assert kinds(say(session, 10)) == ["RegisterProfile", "RegisterJob"]
+    assert session.view.n_free == 3
+
+
+def test_a_move_whose_target_fails_after_the_kill_was_sent_goes_back_to_the_queue() -> None:
+    policy = Proposes(Start("w0!1", NodeSet.parse("0-1")))
+    session = begun(policy)
+    say(session, 0, submitted("1"))
+    policy.reactions = [Stop("w0!1", Cause.MOVED, then=Move(NodeSet.parse("2-3")))]
+    assert kinds(say(session, 5)) == ["KillJobs"]
+    acknowledged = completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1")
+    assert kinds(say(session, 5, failed(5, "3"), *acknowledged)) == [
+        "RegisterProfile", "RegisterJob",
+    ]  # fmt: skip
+    assert [*session.queue] == ["w0!1#1"]
+    assert session.ledger.refusals == [
+        (to_us(5), "w0!1", "cannot complete its move: node 3 is not up and free")
+    ]
     assert session.view.n_free == 3

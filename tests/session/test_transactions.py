@@ -8,12 +8,24 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import PolicyError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Reject, Release, Requeue, Stop, Undrain, Wait, Wake
+from rebat.core.proposals import (
+    Drain,
+    Move,
+    Reject,
+    Release,
+    Requeue,
+    Stop,
+    Undrain,
+    Wait,
+    Wake,
+    When,
+)
 from rebat.core.units import to_us
 from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.planning.list_scheduling import ListScheduling
+from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
 from tests.scenarios import Custom, check_run, fails, machine
 from tests.scenarios import simulate as simulate_custom
@@ -149,3 +161,119 @@ def test_a_guarded_policy_is_told_what_is_wrong_with_what_comes_then(then) -> No
 
     with pytest.raises(PolicyError, match=r"Wrong\.react at 0 s: proposed a "):
         list(Guarded(Wrong(), "Wrong", []).react(type("V", (), {"now_us": 0}), None))
+
+
+@pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
+def test_a_moved_attempt_is_planned_with_the_margin_as_one_that_was_started(placement) -> None:
+    """Job 1 starts over at 3, to end at 13, and is planned until 18: so is job 2. Job 3 lasts 8 s,
+    13 with the margin: from 4 on it fits before 18, not before 13."""
+    workload = machine(4, (2, 10), (4, 10, 1), (2, 8, 4))
+    reaction = At(_3=[stop("1", Move(NodeSet.parse("2-3")))])
+    planning = ListScheduling(placement=placement, margin_us=to_us(5))
+    result = simulate_custom(workload, Custom(Scheduler(planning, [reaction])))
+    check_run(result)
+    starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
+    assert (starts["w0!1#1"], starts["w0!3"]) == (3, 4)
+
+
+def resized(delay_s: float, walltime_s: float, nodes: str, at_s: int, **profile) -> list[tuple]:
+    """(attempt, length, walltime, why it ended) of one malleable job on 4 nodes."""
+    shape = {"shape": {"kind": "malleable", "min": 1, "max": 8}}
+    content = {"type": "delay", "delay": delay_s, **profile}
+    workload = Workload("m", 8, (Job("1", 4, 0, to_us(walltime_s), "p", shape),), {"p": content})
+    policy = Scheduler(
+        ListScheduling(), [At(**{f"_{at_s}": [stop("1", Move(NodeSet.parse(nodes)))]})]
+    )
+    result = simulate_custom(workload, Custom(policy))
+    return [
+        (r.attempt.n_nodes, (r.end_us - r.start_us) / 1e6, r.attempt.walltime_us / 1e6, r.cause)
+        for r in result.ledger.attempts
+    ]
+
+
+CHECKPOINTS = {"checkpoint_period": 10, "checkpoint_cost": 1, "recovery_cost": 2}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "length", "walltime"),
+    [
+        # 25 s of work make 25 + 3 x 1 (equation 1). After 12 s the first 10 are kept: 15 s are
+        # left, and 30 of 40 - 10. On 2 nodes twice that: 2 + 30 + 3 x 1, and 2 + 60 + 6 x 1.
+        ("0-1", 35, 68),
+        # On 8 nodes half of it: 2 + 7.5 + 1, and 2 + 15 + 2 x 1.
+        ("0-7", 10.5, 19),
+    ],
+)
+def test_only_work_is_scaled_when_a_job_is_resized(nodes, length, walltime) -> None:
+    first, second = resized(28, 44, nodes, 12, **CHECKPOINTS)
+    assert first == (4, 12, 44, Cause.PREEMPTED)
+    assert second == (len(NodeSet.parse(nodes)), length, walltime, Cause.COMPLETED)
+
+
+def test_a_resized_job_whose_walltime_was_long_enough_is_not_cut() -> None:
+    """Length and walltime end within one checkpoint: both hold 10 s of work."""
+    _, second = resized(11.2, 11.7, "0-7", 5, **CHECKPOINTS)
+    assert second == (8, 8, 8.000001, Cause.COMPLETED)
+
+
+def test_nodes_drained_before_a_stop_count_as_lost_as_those_that_failed() -> None:
+    seen = []
+
+    class Watching(At):
+        def react(self, view, news):
+            seen.extend((job.n_held, job.n_lost) for job in view.waiting.values())
+            yield from super().react(view, news)
+
+    script = Watching(_2=[Drain(NodeSet.of([0]))], _3=[stop("1", Wait(until_us=to_us(9)))], _6=[])
+    policy = Scheduler(ListScheduling(), [script])
+    result = simulate_custom(machine(4, (3, 5)), Custom(policy), machine_events=fails(1, 5, 7))
+    check_run(result)
+    assert [*dict.fromkeys(seen)] == [(2, 1), (1, 2)]
+
+
+@pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
+def test_what_a_reaction_starts_on_nodes_just_freed_is_not_planned_over(placement) -> None:
+    """When job 1 ends, long before its walltime, job 3 is started before job 2, which is next."""
+
+    class Jumps(At):
+        def react(self, view, news):
+            return (
+                [Start("w0!3", NodeSet.parse("0-1"))] if news.ended and "w0!3" in view.queue else []
+            )
+
+    policy = Scheduler(ListScheduling(placement=placement), [Jumps()])
+    result = simulate_custom(machine(3, (2, 10, 0, 99), (2, 5), (2, 5, 1)), Custom(policy))
+    check_run(result)
+    ran = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
+    assert ran == {"w0!1": 0, "w0!3": 10, "w0!2": 15}
+
+
+def test_nodes_claimed_for_the_move_of_what_has_ended_since_are_free_for_others() -> None:
+    """Job 1 was to checkpoint and to move to 2-3, but ends first; then job 2 moves there."""
+    checkpoints = {"checkpoint_period": 8, "checkpoint_cost": 5, "recovery_cost": 0}
+    workload = machine(4, (1, 10), (2, 30), profiles={})
+    workload.profiles["10s"].update(checkpoints)
+
+    class Follows(At):
+        def react(self, view, news):
+            yield from super().react(view, news)
+            if news.ended and "w0!2" in view.running:
+                assert not view.scheduled
+                yield stop("2", Move(NodeSet.parse("0 3")))
+
+    later = Stop("w0!1", Cause.MOVED, When.CHECKPOINT, Move(NodeSet.parse("3")))
+    policy = Scheduler(ListScheduling(), [Follows(_7=[later])])
+    result = simulate_custom(workload, Custom(policy))
+    check_run(result)
+    ran = {r.attempt.id: (r.start_us / 1e6, str(r.nodes)) for r in result.ledger.attempts}
+    assert ran == {"w0!1": (0, "0"), "w0!2": (0, "1-2"), "w0!2#1": (10, "0 3")}
+
+
+def test_a_job_rejected_after_having_run_has_no_flow() -> None:
+    script = At(_3=[stop("1", Requeue(1)), Drain(NodeSet.of([0]))], _4=[Reject("w0!1#1", "enough")])
+    policy = Scheduler(ListScheduling(), [script])
+    result = simulate_custom(machine(1, (1, 10)), Custom(policy))
+    (row,) = result.rows
+    assert (row.final_state, row.attempts, row.first_start) == ("REJECTED", 1, 0)
+    assert (row.finish_time, row.waiting_time, row.flow) == (None, None, None)
+    assert result.summary.finished == 0

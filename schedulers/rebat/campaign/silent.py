@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from rebat.campaign.makespan import PAPER_RULES
-from rebat.campaign.reading import convert, some
+from rebat.campaign.reading import LARGEST_SEED, convert, some
 from rebat.campaign.silent_sets import JobSet, Name, Positive, Probability, job_sets
 from rebat.campaign.unit import Document, Expansion, Kind, Unit, key_of
 from rebat.core.errors import InputError, unknown_name
@@ -43,7 +43,6 @@ RESULTS_FORMAT = 1
 RULES = (*PAPER_RULES, "RANDOM")
 """The seven rules of Section 5.1."""
 
-_LARGEST_SEED = 1 << 62
 _LISTS = ("sets", "failure_probability", "heuristics", "rules", "reservations")
 
 COLUMNS: dict[str, type] = {
@@ -93,8 +92,8 @@ def _expand(document: Document) -> Expansion:
 
 
 def _seed(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST_SEED:
-        raise InputError(f"is {value!r}", "seed", f"a whole number from 0 to {_LARGEST_SEED}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_SEED:
+        raise InputError(f"is {value!r}", "seed", f"a whole number from 0 to {LARGEST_SEED}")
     return value
 
 

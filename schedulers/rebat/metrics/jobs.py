@@ -52,7 +52,7 @@ def job_rows(ledger: Ledger) -> list[JobRow]:
 def _add(row: JobRow, record: AttemptRecord) -> None:
     row.final_state = record.state
     if record.cause == Cause.REJECTED:
-        row.waiting_time = None
+        row.waiting_time = row.finish_time = row.flow = None  # also if it had run before
         return
     assert row.waiting_time is not None
     row.attempts += 1

@@ -148,10 +148,31 @@ def resumed_length_us(length_us: int, c: Checkpointing | None, remaining: Remain
     return remaining.first_recovery_us + (length_us - recovered) - remaining.useful_us
 
 
-def checkpoints_in(c: Checkpointing, worked_us: int) -> int:
-    """How many checkpoints are complete after ``worked_us`` of progress (recovery apart)."""
-    first = c.first_period_us + c.cost_us
-    return 0 if worked_us < first else 1 + (worked_us - first) // c.cycle_us
+def work_in_us(c: Checkpointing | None, length_us: int) -> int:
+    """The work in a length, its recovery apart: all but a checkpoint for each period begun (eq. 1).
+
+    A length that was not made by equation 1 may end with less than that checkpoint: that, too, is
+    taken for checkpointing.
+    """
+    if c is None:
+        return length_us
+    beyond_us = length_us - c.first_period_us - c.cost_us
+    if beyond_us <= 0:
+        return max(0, length_us - c.cost_us)
+    cycles, into = divmod(beyond_us, c.cycle_us)
+    return c.first_period_us + cycles * c.period_us + max(0, into - c.cost_us)
+
+
+def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
+    """The length of so much work, recovery apart: with a checkpoint for each period begun (eq. 1).
+
+    >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40), 41)
+    61
+    """
+    if c is None:
+        return work_us
+    periods = 1 + max(0, -((c.first_period_us - work_us) // c.period_us))
+    return work_us + periods * c.cost_us
 
 
 def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s: float) -> float:

@@ -83,7 +83,8 @@ class WaitingJob(Protocol):
 
     @property
     def n_lost(self) -> int:
-        """How many of its nodes have failed, those that made it stop included."""
+        """How many of its nodes must be replaced: those that could not be used any more when it was
+        stopped (failed, or drained), and those that have failed since."""
 
 
 class View(Protocol):
@@ -173,16 +174,16 @@ class News(msgspec.Struct):
 class Changes(msgspec.Struct):
     """What happened since the policy was last asked to plan.
 
-    ``started`` were queued when it was last asked and run now: what it had proposed itself and was
-    accepted (what was not is ``refused``, and in the queue still), or what a reaction started.
-    ``stopped`` gave their nodes back before their end; ``moved`` run somewhere without ever having
-    been planned. ``held`` are nodes kept free for a job, as if an attempt ran there;
-    when they are given back they are among the ``ended``. ``failed_nodes`` cannot be used any more
-    (they failed, or were drained) and could when it was last asked, ``rejuvenated_nodes`` the other
-    way round; ``failures`` and ``repairs`` count the events, also those that took each other back.
-    ``failed_under`` names, for each failed node that an attempt still holds, that attempt, and
-    ``rejuvenated_under`` for each rejuvenated one. ``rejected`` by a reaction are attempts that
-    were queued; ``woken`` the tags of wakes that are due.
+    ``started`` is what it had proposed itself and was accepted (what was not is ``refused``, and in
+    the queue still). ``withdrawn`` names what was queued when it was last asked, and was rejected
+    or started by a reaction. ``stopped`` gave their nodes back before their end; ``moved`` run
+    somewhere without ever having been planned: a stop or a reaction put them there. ``held`` are
+    nodes kept free for a job, as if an attempt ran there; when they are given back they are among
+    the ``ended``. ``failed_nodes`` cannot be used any more (they failed, or were drained) and could
+    when it was last asked, ``rejuvenated_nodes`` the other way round; ``failures`` and ``repairs``
+    count the events, also those that took each other back. ``failed_under`` names, for each failed
+    node that an attempt still holds, that attempt, and ``rejuvenated_under`` for each rejuvenated
+    one. ``woken`` are the tags of wakes that are due.
     """
 
     arrived: list[Attempt] = []
@@ -199,25 +200,16 @@ class Changes(msgspec.Struct):
     failures: int = 0
     repairs: int = 0
     refused: list[tuple[str, str]] = []
-    rejected: list[str] = []
+    withdrawn: list[str] = []
     woken: list[str] = []
 
-    def forget(self, attempt: Attempt) -> None:
-        """A queued attempt was rejected by a reaction; plans never told of it need not know."""
+    def withdraw(self, attempt: Attempt) -> None:
+        """A reaction took an attempt out of the queue; plans never told of it need not know."""
         for unheard in (self.arrived, self.resubmitted):
             if attempt in unheard:
                 unheard.remove(attempt)
                 return
-        self.rejected.append(attempt.id)
-
-    def enter(self, running: Running) -> None:
-        """An attempt was started; plans that were never told of it see that it runs unplanned."""
-        for unheard in (self.arrived, self.resubmitted):
-            if running.attempt in unheard:
-                unheard.remove(running.attempt)
-                self.moved.append(running)
-                return
-        self.started.append(running)
+        self.withdrawn.append(attempt.id)
 
     def leave(self, running: Running, how: list[Running]) -> None:
         """Something gave its nodes back; plans that were never told of it need not know."""
@@ -231,7 +223,7 @@ class Changes(msgspec.Struct):
     def __bool__(self) -> bool:
         return bool(
             self.arrived or self.resubmitted or self.ended or self.stopped or self.moved
-            or self.held or self.failures or self.repairs or self.refused or self.rejected
+            or self.held or self.failures or self.repairs or self.refused or self.withdrawn
             or self.woken
         )  # fmt: skip
 

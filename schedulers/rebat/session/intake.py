@@ -76,7 +76,7 @@ class Intake:
         if running is None:
             raise InputError("ends without having been started", f"job {event.job_id}")
         self._claims.release(running.nodes)
-        self._transactions.claim_vacated()
+        self._transactions.vacated(event.job_id)
         del self._board.by_tag[running.attempt.serial]
         stopping = self._jobs.stopping.get(event.job_id)
         if stopping and event.state == "COMPLETED_KILLED":

@@ -79,7 +79,7 @@ class Waiting(msgspec.Struct):
 
     @property
     def n_lost(self) -> int:
-        """How many of the job's nodes have failed since it was stopped, that one included."""
+        """How many of the job's nodes are not held, as they failed or had been drained."""
         return self.stopping.running.attempt.n_nodes - self.n_held
 
 

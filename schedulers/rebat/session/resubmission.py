@@ -27,6 +27,8 @@ from rebat.models.checkpoint import (
     remaining_after,
     resumed,
     resumed_length_us,
+    with_checkpoints_us,
+    work_in_us,
 )
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import run_us, speedup_of
@@ -126,15 +128,29 @@ class Registry:
         return self._content(self.work[attempt_id]).get("type") == "delay"
 
     def _content(self, work: Work) -> dict[str, Any]:
-        return self._profiles[work.workload][work.profile]
+        profile = self._profiles.get(work.workload, {}).get(work.profile)
+        if profile is None:
+            raise InputError(f"has the unknown profile {work.profile!r}", f"job {work.attempt.id}")
+        return profile
 
     # ---- as resubmitted
 
-    def need_registration(self, attempt_id: str) -> None:
-        """A resubmission is coming; InputError when Batsim does not take any."""
+    def why_not_again(self, attempt_id: str) -> str:
+        """Why Batsim could not run what remains of an attempt; an empty text if it can."""
+        work, began = self.work[attempt_id], self._board.began
         if not self._board.registering:
+            return "Batsim takes no new jobs"
+        reusing = began is not None and began.config.get("profile-reuse-enabled")
+        if self._content(work).get("type") == "composed" and not reusing:
+            return f"Batsim forgets its composed profile {work.profile}"
+        return ""
+
+    def need_registration(self, attempt_id: str) -> None:
+        """A resubmission is coming; InputError when Batsim does not take it."""
+        reason = self.why_not_again(attempt_id)
+        if reason:
             raise InputError(
-                "must be resubmitted after a failure, but Batsim takes no new jobs",
+                f"must run again, but {reason}",
                 f"job {attempt_id}",
                 "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
             )
@@ -145,11 +161,9 @@ class Registry:
         """Register what remains of a stopped attempt, on demand on another number of nodes."""
         old = self.work[attempt_id]
         size = n_nodes or old.attempt.n_nodes
-        walltime_us = FOREVER_US
-        if old.attempt.has_walltime:
-            walltime_us = max(1, self._left_us(old, old.attempt.walltime_us, remaining, size))
-        attempt = self._next(old.attempt, walltime_us, priority, size)
         profile = self._profile_after(old, remaining, size)
+        walltime_us = self._walltime_us(old, remaining, size, profile)
+        attempt = self._next(old.attempt, walltime_us, priority, size)
         self._register(attempt, old, profile, resumed(old.checkpointing, remaining))
         return attempt
 
@@ -166,11 +180,33 @@ class Registry:
         return attempt
 
     def _left_us(self, old: Work, length_us: int, remaining: Remaining, size: int) -> int:
-        """What remains of a length or walltime, with its recovery (eq. 4), on ``size`` nodes."""
-        recovery = remaining.first_recovery_us
-        rest = resumed_length_us(length_us, old.checkpointing, remaining) - recovery
-        speedup = self.submissions[old.attempt.job_id].speedup
-        return recovery + run_us(speedup, rest, old.attempt.n_nodes, size)
+        """What remains of a length or walltime, with its recovery (eq. 4), on ``size`` nodes.
+
+        Only the work is scaled: periods, checkpoints and the recovery last as long on any number.
+        """
+        left_us, before = resumed_length_us(length_us, old.checkpointing, remaining), old.attempt
+        if size == before.n_nodes:
+            return left_us
+        checkpointing, recovery = resumed(old.checkpointing, remaining), remaining.first_recovery_us
+        speedup = self.submissions[before.job_id].speedup
+        work_us = work_in_us(checkpointing, left_us - recovery)
+        scaled_us = run_us(speedup, work_us, before.n_nodes, size)
+        return recovery + with_checkpoints_us(checkpointing, scaled_us)
+
+    def _walltime_us(
+        self, old: Work, remaining: Remaining, size: int, profile: dict[str, Any]
+    ) -> int:
+        """The walltime of what remains; one that was long enough for a resized job still is.
+
+        Walltime and length may end within one checkpoint, and then hold the same work.
+        """
+        walltime_us = old.attempt.walltime_us
+        if not old.attempt.has_walltime:
+            return FOREVER_US
+        left_us = max(1, self._left_us(old, walltime_us, remaining, size))
+        if size != old.attempt.n_nodes and walltime_us > to_us(self._content(old)["delay"]):
+            return max(left_us, to_us(profile["delay"]) + 1)
+        return left_us
 
     def _profile_after(self, old: Work, remaining: Remaining, size: int) -> dict[str, Any]:
         """What remains to be run; only delays can be shortened, other profiles start over."""
@@ -232,15 +268,9 @@ class Registry:
 
         A composed profile that is registered kills Batsim when a job of it starts.
         """
-        where, began = f"job {old.attempt.id}", self._board.began
         if profile != self._content(old):
             raise InputError(
-                "cannot run again in another form: Batsim takes no new composed profiles", where,
-                "a delay profile",
-            )  # fmt: skip
-        if began is None or not began.config.get("profile-reuse-enabled"):
-            raise InputError(
-                f"cannot run again: Batsim forgets its composed profile {old.profile}", where,
-                "Batsim started with --enable-profile-reuse",
+                "cannot run again in another form: Batsim takes no new composed profiles",
+                f"job {old.attempt.id}", "a delay profile",
             )  # fmt: skip
         return old.profile

@@ -56,8 +56,12 @@ class Transactions:
             self._board.refuse(start.attempt_id, reason)
             return
         nodes = start.nodes or self._claims.lowest(attempt.n_nodes)
-        running = self._execute(attempt, nodes)
-        self._board.changes.enter(running)
+        running, changes = self._execute(attempt, nodes), self._board.changes
+        if self._board.planning:
+            changes.started.append(running)
+        else:
+            changes.withdraw(attempt)
+            changes.moved.append(running)
         self._board.news.started.append(running)
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
@@ -75,7 +79,7 @@ class Transactions:
             return
         attempt = self._jobs.reject(proposal.attempt_id)
         if not board.planning:
-            board.changes.forget(attempt)
+            board.changes.withdraw(attempt)
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         board.ledger.attempts.append(
             AttemptRecord(
@@ -89,8 +93,9 @@ class Transactions:
     def _stop(self, stop: Stop, forced: bool = False) -> None:
         board, jobs = self._board, self._jobs
         reason = checks.why_not_stop(stop, jobs)
-        if not (forced or board.registering):
-            reason = "cannot be stopped: Batsim takes no new jobs, so it could not go on"
+        if not reason and not forced:
+            reason = self._registry.why_not_again(stop.attempt_id)
+            reason = reason and f"cannot be stopped: {reason}, so it could not go on"
         if not reason and isinstance(stop.then, Move):
             reason = self._why_not_move(stop.attempt_id, stop.then)
         if reason:
@@ -122,24 +127,24 @@ class Transactions:
         if not isinstance(stop.then, Move):
             return []
         free = self._claims.usable_and_free(stop.then.nodes)
-        attempt = self._jobs.running[stop.attempt_id].attempt
+        attempt = self._registry.work[stop.attempt_id].attempt
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
-    def claim_vacated(self) -> None:
-        """Nodes were given back: those that a move waits for are held for it from now on."""
+    def vacated(self, attempt_id: str) -> None:
+        """An attempt gave its nodes back: those that a move waits for are held for it from now on.
+
+        A move of its own that was to come does not.
+        """
         jobs = self._jobs
         if not (jobs.scheduled or jobs.stopping or jobs.moving):
             return
-        for moves in (jobs.scheduled, jobs.stopping, jobs.moving):
-            for stop in moves.values():
-                then, running = stop.stop.then, jobs.running.get(stop.stop.attempt_id)
-                attempt = stop.running.attempt if isinstance(stop, Stopping) else None
-                attempt = attempt or (running.attempt if running else None)
-                if attempt is None or not isinstance(then, Move):
-                    continue
-                free = self._claims.usable_and_free(then.nodes)
-                if free.size:
-                    stop.claims.append(self._holds.hold(attempt, free, attempt.walltime_us))
+        own = jobs.scheduled.get(attempt_id)
+        if own and isinstance(own.stop.then, Move):
+            self.call_off(attempt_id)
+        stops: list[Scheduled | Stopping] = [*jobs.scheduled.values()]
+        stops += [*jobs.stopping.values(), *jobs.moving.values()]
+        for one in stops:
+            one.claims.extend(self._claim(one.stop))
 
     def stop_hit(self, running: Running) -> None:
         """Stop what runs on a failed node, unless somebody has already, and queue it first."""
@@ -152,7 +157,8 @@ class Transactions:
         """One message for all that is to be killed now."""
         board = self._board
         if board.kills:
-            self._registry.need_registration(board.kills[0])
+            for attempt_id in board.kills:
+                self._registry.need_registration(attempt_id)
             board.out.append(KillJobs(at_us=board.now_us, job_ids=tuple(board.kills)))
             board.kills.clear()
 

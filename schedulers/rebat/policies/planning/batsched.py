@@ -49,7 +49,7 @@ class Fcfs:
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the queue's head while it fits; jobs larger than the machine are rejected."""
-        self._queue.book(changes.started, changes.rejected)
+        self._queue.book(changes.started, changes.withdrawn)
         rejected = []
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > view.n_nodes:

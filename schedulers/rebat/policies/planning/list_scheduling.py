@@ -135,13 +135,16 @@ class ListScheduling:
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
         """Write down what really started; whether that is what was due."""
-        as_planned = self._queue.book(changes.started, changes.rejected)
+        as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
         for running in changes.started:
-            end_us = running.start_us + self._queue.duration_of(running.attempt)
-            (plan.started if as_planned else plan.held)(running, end_us)
+            (plan.started if as_planned else plan.held)(running, self._end_us(running))
         return as_planned
+
+    def _end_us(self, running: Running) -> int:
+        """When an attempt that runs ends at the latest, as it is planned: with the margin."""
+        return running.start_us + self._queue.duration_of(running.attempt)
 
     def _take_in(self, plan: AvailabilityPlan, view: View, changes: Changes) -> tuple[Upkeep, int]:
         """Bring queue and plan up to date; gives the upkeep due and the first new position."""
@@ -149,8 +152,10 @@ class ListScheduling:
         for running in (*changes.ended, *changes.stopped):
             plan.ended(running)
             kinds.add("end")
-        for running in (*changes.moved, *changes.held):
-            plan.held(running, running.planned_end_us)
+        ends = [(running, self._end_us(running)) for running in changes.moved]
+        ends += [(running, running.planned_end_us) for running in changes.held]  # a span of its own
+        for running, end_us in ends:
+            plan.held(running, end_us)
             kinds.add("priority")
         if changes.failures:
             plan.failed(changes.failed_nodes, changes.failed_under)

@@ -75,16 +75,15 @@ class SortedQueue:
         self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed
 
-    def book(self, started: Sequence[Running], rejected: Sequence[str] = ()) -> bool:
+    def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:
         """Take out what really started; whether that is just what was due.
 
-        What was due and did not start is in the queue still; what was not due, somebody else has
-        started, or ``rejected``.
+        What was due and did not start is in the queue still, but for what was ``withdrawn``.
         """
         proposed, self._proposed = self._proposed, []
-        if not (proposed or started or rejected):
+        if not (proposed or started or withdrawn):
             return True
-        names = [*(running.attempt.id for running in started), *rejected]
+        names = [*(running.attempt.id for running in started), *withdrawn]
         as_due = names == [attempt.id for _, attempt in proposed]
         if as_due:
             positions = [at for at, _ in proposed]

@@ -39,7 +39,7 @@ class Shelves:
         if not self._began:
             self._queue.on_machine(view.n_nodes)
             self._began = True
-        self._queue.book(changes.started, changes.rejected)
+        self._queue.book(changes.started, changes.withdrawn)
         decisions: list[Proposal] = []
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > view.n_nodes:
