@@ -151,12 +151,12 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
 
 @kernel
 def first_fit(
-    slots: Any, catalogue: Any, v: int, length: int, until: int, rule: int, seed: int, serial: int,
-    out: Any,
+    slots: Any, catalogue: Any, v: int, length: int, until: int, opened: int, freed: Any,
+    rule: int, seed: int, serial: int, out: Any,
 ) -> int:  # fmt: skip
     """The first date before ``until`` from which something stays free so long; NEVER: none.
 
-    What is taken is written.
+    What is taken is written. Nothing fits before ``opened`` but with some of the units ``freed``.
     """
     i, n, volume, words = 0, slots.n[0], catalogue.volume[v], catalogue.words
     most, n_words = catalogue.busy.shape[0] - volume, words.shape[0]
@@ -172,6 +172,9 @@ def first_fit(
                 break
             for w in range(n_words):
                 words[w] |= slots.busy[j, w]
+            if slots.t[i] < opened and not any_left(freed, words):
+                last = i
+                break
             if n_words <= FEW_WORDS and n_set(words) > most:
                 last = i
                 break
@@ -182,6 +185,24 @@ def first_fit(
             return slots.t[i]
         i += 1
     return NEVER
+
+
+@kernel
+def same(one: Any, other: Any) -> bool:
+    """Whether two sets are the same."""
+    for w in range(one.shape[0]):
+        if one[w] != other[w]:
+            return False
+    return True
+
+
+@kernel
+def any_left(some: Any, taken: Any) -> bool:
+    """Whether some units are not all taken."""
+    for w in range(some.shape[0]):
+        if some[w] & ~taken[w]:
+            return True
+    return False
 
 
 @kernel
@@ -218,8 +239,8 @@ def place(
         row = own[i]
         until = NEVER if (i if by_rank else reserved) < depth else now + 1
         start = first_fit(
-            slots, catalogue, volumes[i], durations[i], until, rule, seed, serials[i],
-            rows.mask[row],
+            slots, catalogue, volumes[i], durations[i], until, 0, catalogue.words, rule, seed,
+            serials[i], rows.mask[row],
         )  # fmt: skip
         starts[i] = start
         if start == NEVER:
@@ -236,15 +257,17 @@ def place(
 @kernel
 def compress(
     slots: Any, rows: Any, catalogue: Any, volumes: Any, durations: Any, serials: Any, own: Any,
-    starts: Any, first: int, last: int, opened: int, again: int, now: int, rule: int, seed: int,
-    pick: bool,
+    starts: Any, first: int, last: int, opened: int, freed: Any, again: int, freed_again: Any,
+    now: int, rule: int, seed: int, pick: bool,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Take each position's place out and find it anew, in turn, the others standing.
 
-    Nothing was freed since the last time but before ``opened``: dates from then on, where nothing
-    fitted, need not be tried, and a place that begins there stays. Gives the position after the
-    last one looked at (see ``place``), ``opened`` for the ones after it, and for the next time.
+    Nothing was freed since the last time but units ``freed`` before ``opened``: dates from then on,
+    where nothing fitted, need not be tried, and a place that begins there stays. Gives the position
+    after the last one looked at (see ``place``), ``opened`` for the ones after it, and for the next
+    time; what was ``freed`` likewise.
     """
+    old_mask = np.empty_like(freed)
     for i in range(first, last):
         row, old, v = own[i], starts[i], volumes[i]
         moves = old < opened or (pick and old == now)
@@ -254,16 +277,23 @@ def compress(
         if old < NEVER:
             enter(slots, rows, row, old, old_end, False)
         until = old + 1 if moves else opened
+        old_mask[:] = rows.mask[row]
         start = first_fit(
-            slots, catalogue, v, durations[i], until, rule, seed, serials[i], rows.mask[row]
-        )
+            slots, catalogue, v, durations[i], until, min(old, opened), freed, rule, seed,
+            serials[i], rows.mask[row],
+        )  # fmt: skip
         if start == NEVER:
             if old < NEVER:
                 enter(slots, rows, row, old, old_end, True)
             continue
         starts[i] = start
         enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
-        opened, again = max(opened, old_end), max(again, old_end)
-        if start == now and pick:
+        chosen_again = start == now and pick  # who knows what for
+        if old < NEVER and (start != old or chosen_again or not same(old_mask, rows.mask[row])):
+            opened, again = max(opened, old_end), max(again, old_end)
+            for w in range(old_mask.shape[0]):
+                freed[w] |= old_mask[w]
+                freed_again[w] |= old_mask[w]
+        if chosen_again:
             return i + 1, opened, again
     return last, opened, again

@@ -73,7 +73,7 @@ def copy(slots: Any, one: int, other: int) -> None:
 
 @kernel
 def split(slots: Any, date: int) -> int:
-    """The slot that begins at a date, which is not before the first one's; made if there is none."""
+    """The slot that begins at a date, not before the first one's; made if there is none."""
     n, t = slots.n[0], slots.t
     at = int(np.searchsorted(t[:n], date))
     if at < n and t[at] == date:

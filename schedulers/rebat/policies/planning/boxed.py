@@ -42,6 +42,7 @@ class BoxPlan:
         self._timeline = Timeline(self._n_units)
         self._unusable = np.zeros(self._n_units, dtype=np.int32)
         self._now_us = self._opened_us = 0
+        self._freed: Words = self._timeline.packed(np.zeros(self._n_units, dtype=np.uint8))
         self._holds: dict[str, int] = {}
         self._loose: set[str] = set()
         self._given: dict[NodeSet, tuple[int, Words]] = {}
@@ -92,6 +93,7 @@ class BoxPlan:
         """An attempt freed its nodes."""
         row = self._holds.pop(running.attempt.id)
         self._opened_us = max(self._opened_us, int(self._timeline.rows.end[row]))
+        self._freed |= self._timeline.rows.mask[row]
         if self._loose:  # some units may be taken by another as well
             self._timeline.stale = True
             self._loose.discard(running.attempt.id)
@@ -108,6 +110,7 @@ class BoxPlan:
         np.subtract.at(self._unusable, self._division.units.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._opened_us = FOREVER_US
+        self._freed[:] = ~np.uint64(0)
 
     # ---- plans
 
@@ -159,21 +162,24 @@ class BoxPlan:
         self.clear()
         self.append(queue, 0, len(queue))
         self._opened_us = self._now_us
+        self._freed[:] = 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
         """Each of the first ``last`` attempts in turn out and back in, the others standing."""
         self._settle()
         position, placed, again_us, choose = 0, len(self._rows), 0, self._choose
+        freed_again = np.zeros_like(self._freed)
         volumes, serials = self._volumes.of(queue.size[:placed]), self._serials(queue, placed)
         while position < placed:
             slots = self._timeline.ready(self._now_us, placed - position)
             position, self._opened_us, again_us = box_plan.compress(
                 slots, self._timeline.rows, self._volumes.catalogue, volumes, queue.duration,
-                serials, self._rows, self._starts, position, placed, self._opened_us, again_us,
-                self._now_us, choose.rule, choose.seed, choose.pick is not None,
+                serials, self._rows, self._starts, position, placed, self._opened_us, self._freed,
+                again_us, freed_again, self._now_us, choose.rule, choose.seed,
+                choose.pick is not None,
             )  # fmt: skip
             self._pick(queue, position - 1)
-        self._opened_us = again_us
+        self._opened_us, self._freed = again_us, freed_again
         self._fill(queue, last, FOREVER_US)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
