@@ -18,8 +18,8 @@ from rebat.kernels.jit import kernel
 LINEAR, LOWEST, RANDOM = 0, 1, 2
 """What is taken of what is free: the first units in a line, the first box in their order, any."""
 
-FEW_WORDS = 4
-"""Sets of so many words are counted as often as they change."""
+COUNT_EVERY = 8
+"""After so many slots it is looked whether what has been taken is too much already."""
 
 Rows = namedtuple("Rows", ("start", "end", "mask"))
 """What is in use or reserved: over [start, end), sets of units (see ``box_slots``); a row of end 0
@@ -98,9 +98,10 @@ def put_box(catalogue: Any, box: int, out: Any) -> None:
     for unit in range(out.shape[0]):
         inside = True
         for axis in range(catalogue.sizes.shape[0]):
-            size = catalogue.sizes[axis]
             offset = catalogue.coordinates[unit, axis] - catalogue.origins[box, axis]
-            if (offset + size) % size >= catalogue.extents[box, axis]:
+            if offset < 0:
+                offset += catalogue.sizes[axis]
+            if offset >= catalogue.extents[box, axis]:
                 inside = False
                 break
         out[unit] = inside
@@ -152,48 +153,52 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
 @kernel
 def first_fit(
     slots: Any, catalogue: Any, v: int, length: int, until: int, opened: int, freed: Any,
-    rule: int, seed: int, serial: int, out: Any,
+    reach: Any, own: Any, own_start: int, own_end: int, rule: int, seed: int, serial: int, out: Any,
 ) -> int:  # fmt: skip
     """The first date before ``until`` from which something stays free so long; NEVER: none.
 
-    What is taken is written. Nothing fits before ``opened`` but with some of the units ``freed``.
+    What is taken is written. Nothing fits before ``opened`` but with some of the units ``freed``,
+    of which one at least stays free from each slot to the date ``reach`` of that slot. The units
+    ``own`` count as free over [own_start, own_end).
     """
     i, n, volume, words = 0, slots.n[0], catalogue.volume[v], catalogue.words
-    most, n_words = catalogue.busy.shape[0] - volume, words.shape[0]
+    most, n_words, n_own = catalogue.busy.shape[0] - volume, words.shape[0], n_set(own)
+    meets = any_left(own, ~freed)  # some of them are its own
     while i < n and slots.t[i] < until:
-        end, last = slots.t[i] + length, -1
+        end, needs_freed = min(slots.t[i] + length, NEVER), slots.t[i] < opened
+        if needs_freed and not meets and reach[i] < end:
+            i += 1
+            continue
+        j = i
+        while j < n and slots.t[j] < end:
+            is_own = own_start <= slots.t[j] < own_end
+            if slots.free[j] + is_own * n_own < volume:
+                break
+            j += 1
+        if j < n and slots.t[j] < end:
+            i = j + 1  # nothing that begins up to that slot stays free
+            continue
         for w in range(n_words):
             words[w] = 0
-        for j in range(i, n):
-            if slots.t[j] >= end:
+        for k in range(i, j):
+            if own_start <= slots.t[k] < own_end:
+                for w in range(n_words):
+                    words[w] |= slots.busy[k, w] & ~own[w]
+            else:
+                for w in range(n_words):
+                    words[w] |= slots.busy[k, w]
+            if (k - i) % COUNT_EVERY == COUNT_EVERY - 1 and (
+                n_set(words) > most or (needs_freed and not any_left(freed, words))
+            ):
                 break
-            if slots.free[j] < volume:
-                last = j  # nothing that begins up to that slot stays free
-                break
-            for w in range(n_words):
-                words[w] |= slots.busy[j, w]
-            if slots.t[i] < opened and not any_left(freed, words):
-                last = i
-                break
-            if n_words <= FEW_WORDS and n_set(words) > most:
-                last = i
-                break
-        if last >= 0:
-            i = last + 1
-            continue
-        if n_set(words) <= most and fit(catalogue, v, words, rule, seed, serial, out):
+        if (
+            n_set(words) <= most
+            and (any_left(freed, words) or not needs_freed)
+            and fit(catalogue, v, words, rule, seed, serial, out)
+        ):
             return slots.t[i]
         i += 1
     return NEVER
-
-
-@kernel
-def same(one: Any, other: Any) -> bool:
-    """Whether two sets are the same."""
-    for w in range(one.shape[0]):
-        if one[w] != other[w]:
-            return False
-    return True
 
 
 @kernel
@@ -206,14 +211,19 @@ def any_left(some: Any, taken: Any) -> bool:
 
 
 @kernel
-def any_room(slots: Any, volume: int, until: int) -> bool:
-    """Whether so much is free at some date before ``until``."""
-    for i in range(slots.n[0]):
-        if slots.t[i] >= until:
-            return False
-        if slots.free[i] >= volume:
-            return True
-    return False
+def reaches(slots: Any, some: Any, words: Any, out: Any) -> None:
+    """Of each slot the date to which one of some units at least stays free from there."""
+    n = slots.n[0]
+    for i in range(n):
+        out[i] = NEVER
+        for w in range(words.shape[0]):
+            words[w] = 0
+        for j in range(i, n):
+            for w in range(words.shape[0]):
+                words[w] |= slots.busy[j, w]
+            if not any_left(some, words):
+                out[i] = slots.t[j]
+                break
 
 
 @kernel
@@ -235,12 +245,13 @@ def place(
     stops after one that starts now, for somebody else to choose its units. Gives the position after
     the last one placed, and how many wait.
     """
+    nothing = np.zeros_like(catalogue.words)
     for i in range(first, last):
         row = own[i]
         until = NEVER if (i if by_rank else reserved) < depth else now + 1
         start = first_fit(
-            slots, catalogue, volumes[i], durations[i], until, 0, catalogue.words, rule, seed,
-            serials[i], rows.mask[row],
+            slots, catalogue, volumes[i], durations[i], until, 0, nothing, slots.t, nothing, 0, 0,
+            rule, seed, serials[i], rows.mask[row],
         )  # fmt: skip
         starts[i] = start
         if start == NEVER:
@@ -260,40 +271,36 @@ def compress(
     starts: Any, first: int, last: int, opened: int, freed: Any, again: int, freed_again: Any,
     now: int, rule: int, seed: int, pick: bool,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Take each position's place out and find it anew, in turn, the others standing.
+    """Move each position's place to an earlier date where one is free, in turn.
 
-    Nothing was freed since the last time but units ``freed`` before ``opened``: dates from then on,
-    where nothing fitted, need not be tried, and a place that begins there stays. Gives the position
-    after the last one looked at (see ``place``), ``opened`` for the ones after it, and for the next
-    time; what was ``freed`` likewise.
+    A place that begins now is chosen anew as well.
+    Since the last time only units ``freed`` were given back, and before ``opened``: nothing fits
+    earlier but with some of them. Gives the position after the last one looked at (see
+    ``place``), ``opened`` for the ones after it, and ``again`` for the next time; what is given
+    back on the way is ``freed`` likewise.
     """
-    old_mask = np.empty_like(freed)
+    found, reach = np.empty_like(freed), np.empty_like(slots.t)
+    reaches(slots, freed, catalogue.words, reach)
     for i in range(first, last):
         row, old, v = own[i], starts[i], volumes[i]
-        moves = old < opened or (pick and old == now)
-        if not moves and not any_room(slots, catalogue.volume[v], opened):
-            continue
-        old_end = rows.end[row]
-        if old < NEVER:
-            enter(slots, rows, row, old, old_end, False)
-        until = old + 1 if moves else opened
-        old_mask[:] = rows.mask[row]
+        old_end, again_now = rows.end[row], old == now
+        found[:] = rows.mask[row]
         start = first_fit(
-            slots, catalogue, v, durations[i], until, min(old, opened), freed, rule, seed,
-            serials[i], rows.mask[row],
+            slots, catalogue, v, durations[i], old + 1 if again_now else min(old, opened),
+            old if again_now else NEVER, freed, reach, rows.mask[row], old, old_end, rule, seed,
+            serials[i], found,
         )  # fmt: skip
         if start == NEVER:
-            if old < NEVER:
-                enter(slots, rows, row, old, old_end, True)
             continue
-        starts[i] = start
-        enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
-        chosen_again = start == now and pick  # who knows what for
-        if old < NEVER and (start != old or chosen_again or not same(old_mask, rows.mask[row])):
+        if old < NEVER:
+            for w in range(found.shape[0]):
+                freed[w] |= rows.mask[row, w]
+                freed_again[w] |= rows.mask[row, w]
             opened, again = max(opened, old_end), max(again, old_end)
-            for w in range(old_mask.shape[0]):
-                freed[w] |= old_mask[w]
-                freed_again[w] |= old_mask[w]
-        if chosen_again:
+            enter(slots, rows, row, old, old_end, False)
+        rows.mask[row], starts[i] = found, start
+        enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
+        reaches(slots, freed, catalogue.words, reach)
+        if start == now and pick:
             return i + 1, opened, again
     return last, opened, again

@@ -36,10 +36,13 @@ class ChosenPlan:
     machine : Machine
         All nodes up and free.
     choose : Chooser
+    sticky : bool
+        Compression leaves a reservation where it is that cannot begin earlier, unless it begins
+        now; otherwise its nodes are chosen anew.
     """
 
-    def __init__(self, machine: Machine, choose: Chooser) -> None:
-        self._machine, self._choose = machine, choose
+    def __init__(self, machine: Machine, choose: Chooser, sticky: bool = False) -> None:
+        self._machine, self._choose, self._sticky = machine, choose, sticky
         self._now_us = 0
         self._usable: Mask = np.ones(machine.n_nodes, dtype=np.bool_)
         self._holds: dict[str, Use] = {}
@@ -109,8 +112,11 @@ class ChosenPlan:
         """Each of the first ``last`` attempts in turn out and back in, the others standing."""
         self._settle()
         for position in range(len(self._places)):
-            self._places[position] = None
-            self._places[position] = self._first_fit(queue, position)
+            before, self._places[position] = self._places[position], None
+            place = self._first_fit(queue, position)
+            stays = self._sticky and before and place and place.start_us == before.start_us
+            stays = stays and before.start_us > self._now_us
+            self._places[position] = before if stays else place
         self._fill(queue, last)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:

@@ -23,6 +23,9 @@ from rebat.policies.planning.queue import SortedQueue
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
+MOST_KNOWN = 4096
+"""Sets of nodes that are kept."""
+
 
 class BoxPlan:
     """See ``CountedPlan`` for the facts, `kernels.box_slots` for the timeline.
@@ -44,11 +47,22 @@ class BoxPlan:
         self._now_us = self._opened_us = 0
         self._freed: Words = self._timeline.packed(np.zeros(self._n_units, dtype=np.uint8))
         self._holds: dict[str, int] = {}
+        self._known: dict[bytes, NodeSet] = {}
         self._loose: set[str] = set()
         self._given: dict[NodeSet, tuple[int, Words]] = {}
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         self._starts: Ints = np.zeros(0, dtype=np.int64)
         self._sizes: Ints = np.zeros(0, dtype=np.int64)
+
+    def _nodes_of(self, taken: bytes) -> NodeSet:
+        """The nodes of a set of units; the same boxes come again and again."""
+        nodes = self._known.get(taken)
+        if nodes is None:
+            units = self._timeline.unpacked(np.frombuffer(taken, dtype=np.uint64))
+            nodes = self._known[taken] = self._division.nodes(units)
+            if len(self._known) > MOST_KNOWN:
+                self._known.pop(next(iter(self._known)))
+        return nodes
 
     # ---- facts
 
@@ -109,8 +123,7 @@ class BoxPlan:
         """Nodes can be used again; those that an attempt still holds are free when it ends."""
         np.subtract.at(self._unusable, self._division.units.of_node[nodes], 1)
         self._timeline.die(self._unusable)
-        self._opened_us = FOREVER_US
-        self._freed[:] = ~np.uint64(0)
+        self._opened_us, self._freed[:] = FOREVER_US, ~np.uint64(0)
 
     # ---- plans
 
@@ -161,11 +174,10 @@ class BoxPlan:
         """Clear all reservations and place the whole queue anew, in order."""
         self.clear()
         self.append(queue, 0, len(queue))
-        self._opened_us = self._now_us
-        self._freed[:] = 0
+        self._opened_us, self._freed[:] = self._now_us, 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Each of the first ``last`` attempts in turn out and back in, the others standing."""
+        """Each of the first ``last`` attempts in turn to an earlier date, the others standing."""
         self._settle()
         position, placed, again_us, choose = 0, len(self._rows), 0, self._choose
         freed_again = np.zeros_like(self._freed)
@@ -209,7 +221,6 @@ class BoxPlan:
             return None
         row = int(self._rows[position])
         taken = self._timeline.rows.mask[row].copy()
-        nodes = self._division.nodes(self._timeline.unpacked(taken))
-        nodes = nodes.first(int(self._sizes[position]))
+        nodes = self._nodes_of(taken.tobytes()).first(int(self._sizes[position]))
         self._given[nodes] = row, taken
         return nodes
