@@ -19,7 +19,7 @@ from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.axes import effective
 from rebat.policies.base import Policy
-from rebat.policies.presets import preset
+from rebat.policies.presets import Preset, preset
 from rebat.session.ledger import Ledger
 
 
@@ -53,13 +53,16 @@ def fails(node: int, at: float, back: float) -> list[MachineEvent]:
 
 
 def run(policy: str, workload: Workload, events: Sequence[MachineEvent] = ()) -> RunResult:
-    """Simulate a preset by name; those for a torus on a ring, without a law."""
-    chosen, known = preset(policy), ("torus", "foresight")
-    ring = {"torus": str(workload.n_nodes), "foresight": "oldest"}
-    own = [f"{axis}={ring[axis]}" for axis in known if axis in effective(chosen.axes)]
-    if own:
-        chosen = preset(policy + (":" if ":" not in policy else ",") + ",".join(own))
-    return simulate(workload, chosen, machine_events=events)
+    """Simulate a preset by name (see ``on_ring``)."""
+    return simulate(workload, on_ring(policy, workload.n_nodes), machine_events=events)
+
+
+def on_ring(policy: str, n_nodes: int) -> Preset:
+    """A preset by name; one for a torus on a ring of any size, without a law."""
+    chosen = preset(policy)
+    ring = {"torus": str(n_nodes), "foresight": "oldest"}
+    own = [f"{axis}={value}" for axis, value in ring.items() if axis in effective(chosen.axes)]
+    return preset(policy + (":" if ":" not in policy else ",") + ",".join(own)) if own else chosen
 
 
 def flows(result: RunResult) -> dict[str, float]:

@@ -290,7 +290,7 @@ def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placeme
 @pytest.mark.parametrize("policy", sorted(PRESETS))
 def test_a_node_repaired_and_failed_again_at_one_date_is_down(policy) -> None:
     """Batsim tells the repair first; a job must not be started on the node."""
-    session = begun(preset(policy).make(), n_nodes=2)
+    session = begun(on_ring(policy, 2).make(), n_nodes=2)
     say(session, 0, submitted("1"))
     say(session, 1, failed(1, "0"))
     say(session, 1, completed("1", 1, "0-1", "COMPLETED_KILLED"), killed(1, "1"))

@@ -13,18 +13,26 @@ from rebat.engine.engine import OnProgress
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
+from rebat.policies.presets import Preset
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """All that policies meet: they see the same, one after the other."""
+    """All that policies meet: they see the same, one after the other.
+
+    ``failures`` is what the events come from; policies that foresee failures are told of it.
+    """
 
     workload: Workload
     n_nodes: int
     events: Iterable[MachineEvent]
     measures: Measures
+    failures: FailureScenario | None = None
 
     def run(self, policy: Runnable, on_progress: OnProgress | None = None) -> RunResult:
         """Run one policy; see `single.simulate`."""
+        if isinstance(policy, Preset) and policy.foresees and self.failures:
+            failures = self.failures
+            policy = policy.knowing(failures.law.nodes(self.n_nodes, failures.seed))
         return simulate(
             self.workload,
             policy,
@@ -45,7 +53,8 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     """
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(parse_window(scenario.window), parse_selection(scenario.select))
-    return Stage(workload, n_nodes, machine_events(scenario.failures, n_nodes), measures)
+    events = machine_events(scenario.failures, n_nodes)
+    return Stage(workload, n_nodes, events, measures, scenario.failures)
 
 
 def prepared(workload: Workload, scenario: Scenario) -> Workload:

@@ -47,6 +47,11 @@ class Preset(msgspec.Struct, frozen=True):
         """A fresh policy."""
         return policy_of(self.axes, self.told)
 
+    @property
+    def foresees(self) -> bool:
+        """Whether it goes by how nodes fail."""
+        return "foresight" in effective(self.axes)
+
     def knowing(self, told: Hazards | None) -> Preset:
         """The same, told how nodes fail."""
         return msgspec.structs.replace(self, told=told)

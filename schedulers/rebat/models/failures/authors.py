@@ -10,6 +10,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.failures.law import Law, Outage
+from rebat.models.failures.per_node import NodeLaws, alike
 
 
 class Authors(Law, frozen=True):
@@ -66,6 +67,10 @@ class Authors(Law, frozen=True):
             yield outage
             if outage.down_us >= to_us(horizon_s):
                 return
+
+    def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
+        """Memoryless, and all alike."""
+        return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Memoryless: each failure takes any of the nodes that are up."""

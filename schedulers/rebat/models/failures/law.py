@@ -14,6 +14,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_us
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.per_node import NodeLaws
 
 
 class Outage(NamedTuple):
@@ -46,6 +47,10 @@ class Law(msgspec.Struct, frozen=True):
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """The probability that one node, up for ``uptime_s``, stays up for ``duration_s`` more."""
         raise NotImplementedError
+
+    def nodes(self, n_nodes: int, seed: int) -> NodeLaws | None:
+        """How each node fails, for who wants to foresee it; None: there is nothing to know."""
+        return None
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
         """The outages that count when failures stop at a date: those before it."""

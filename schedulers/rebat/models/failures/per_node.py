@@ -228,3 +228,8 @@ def _log_upper_gamma(shape: Floats, x: Floats) -> Floats:
         fraction = term * (shape - term) / (x + 2 * term + 1 - shape + fraction)
     found: Floats = shape * np.log(x) - x - gammaln(shape) - np.log(x + 1 - shape + fraction)
     return found
+
+
+def alike(n_nodes: int, mean_s: float) -> ExponentialNodes:
+    """Nodes without memory that all live as long on average."""
+    return ExponentialNodes(np.full(n_nodes, mean_s), np.ones(n_nodes))

@@ -10,6 +10,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.streams import stream
 from rebat.core.units import to_us
 from rebat.models.failures.law import Law, Outage
+from rebat.models.failures.per_node import NodeLaws, alike
 
 
 class Poisson(Law, frozen=True):
@@ -44,6 +45,10 @@ class Poisson(Law, frozen=True):
             # one unit more, so that a repair and the next failure never share an instant
             next_us = at_us + downtime_us + 1 + round(rng.exponential(mean_us))
             heapq.heapreplace(pending, (next_us, node))
+
+    def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
+        """Memoryless, and all alike."""
+        return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Memoryless, by the law itself."""

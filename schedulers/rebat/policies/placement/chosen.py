@@ -114,10 +114,13 @@ class ChosenPlan:
         for position in range(len(self._places)):
             before, self._places[position] = self._places[position], None
             place = self._first_fit(queue, position)
-            stays = self._sticky and before and place and place.start_us == before.start_us
-            stays = stays and before.start_us > self._now_us
-            self._places[position] = before if stays else place
+            self._places[position] = before if self._stays(before, place) else place
         self._fill(queue, last)
+
+    def _stays(self, before: Use | None, place: Use | None) -> bool:
+        if not self._sticky or before is None or place is None:
+            return False
+        return place.start_us == before.start_us > self._now_us
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
