@@ -32,9 +32,11 @@ from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
+from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_young_daly
 from rebat.policies.axes import COMMON, PLANNINGS, changed, policy_of, session_options_of
 from rebat.policies.base import News, Policy, View
+from rebat.policies.placement.table import PICKS, PLACEMENTS
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
@@ -48,7 +50,10 @@ CHOICES = {
     "depth": ["greedy", "easy", "all", 2],
     "reserve": ["blocked", "first"],
     "maintenance": [*MAINTENANCE],
-    "placement": ["any", "named"],
+    "placement": [*PLACEMENTS],
+    "boxes": [*LISTS],
+    "pack": [*PICKS],
+    "foresight": ["youngest", "oldest"],
     "margin": [0.0, 5.0],
     "recovery": ["requeue", "stealing"],
     "victim": [*VICTIMS],
@@ -63,10 +68,14 @@ CHOICES = {
 """A choice of each axis is drawn where the planning or reaction has it."""
 
 
-def random_axes(rng: random.Random) -> Axes:
+TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}
+"""Tori of so many nodes."""
+
+
+def random_axes(rng: random.Random, n_nodes: int) -> Axes:
     """Any point of the product."""
     axes = Axes(planning=rng.choice([*PLANNINGS]), recovery=rng.choice(CHOICES["recovery"]))
-    for axis, choices in CHOICES.items():
+    for axis, choices in {**CHOICES, "torus": TORI[n_nodes]}.items():
         try:
             axes = changed(axes, {axis: rng.choice(choices)})
         except RebatError:
@@ -268,7 +277,7 @@ def play(seed: int) -> set[str]:
     """One random run; gives what the restless policy did in it."""
     rng = random.Random(seed)
     n_nodes = rng.choice([2, 4, 10])
-    axes = random_axes(rng)
+    axes = random_axes(rng, n_nodes)
     jobs, careless = workload(rng, n_nodes), rng.random() < 0.5
     policy = Restless(policy_of(axes), rng, careless)
     settings = session_options_of(axes)

@@ -14,6 +14,7 @@ from rebat.core.units import to_us
 from rebat.policies.base import Move, Policy, Reject, Start, Stop, Wait
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
+from tests.scenarios import on_ring
 
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
 

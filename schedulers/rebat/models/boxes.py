@@ -93,8 +93,8 @@ def surface(shape: Extents) -> int:
 
 
 class Boxes:
-    """The boxes of one size on a torus, in a fixed order: by their origins' node numbers, then by
-    shape.
+    """The boxes of one size on a torus, in a fixed order: by their origins' node numbers, then the
+    most cubic shape first.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Boxes:
         if which not in LISTS:
             raise unknown_name("list of boxes", which, LISTS)
         self.torus, self.volume = torus, volume
-        self.shapes = shapes_of(torus.sizes, volume)
+        self.shapes = sorted(shapes_of(torus.sizes, volume), key=lambda x: (surface(x), x))
         if not self.shapes:
             raise InputError(
                 f"no box of {volume} nodes on {torus}", expected="a product of extents"

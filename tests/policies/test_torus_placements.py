@@ -1,0 +1,241 @@
+"""Placements on a torus: the fast plan is the plain one, and each takes the boxes that it says."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rebat.campaign.single import simulate
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
+from rebat.core.units import to_us
+from rebat.kernels.box_plan import LINEAR, LOWEST, RANDOM
+from rebat.models.failures.per_node import WeibullNodes
+from rebat.models.failures.poisson import Poisson
+from rebat.models.topology import parse_torus
+from rebat.policies.composition import Scheduler
+from rebat.policies.placement.boxes import (
+    Ageing,
+    BoxChooser,
+    LeastHazard,
+    Site,
+    most_contact,
+)
+from rebat.policies.placement.choosers import Request
+from rebat.policies.placement.chosen import ChosenPlan
+from rebat.policies.planning.boxed import BoxPlan
+from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
+from rebat.policies.presets import preset
+from tests.oracles.boxes import all_boxes
+from tests.scenarios import Custom, check_run, machine
+
+relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SITES = [
+    ("4x4", "1x1"), ("2x3x4", "auto"), ("4x4x2", "2x2x1"), ("5x3", "auto"), ("8", "2"),
+    ("3x2x2x2", "auto"),
+]  # fmt: skip
+
+
+def some_laws(n_nodes: int) -> WeibullNodes:
+    rng = np.random.default_rng(3)
+    return WeibullNodes(rng.uniform(50, 500, n_nodes), rng.uniform(0.7, 3, n_nodes))
+
+
+def choosers(site: Site, n_nodes: int, seed: int) -> dict[str, BoxChooser]:
+    """Every placement on a torus."""
+    return {
+        "slurm-linear": BoxChooser(site, LINEAR),
+        "torus-first": BoxChooser(site),
+        "packed": BoxChooser(site, LOWEST, most_contact),
+        "rps": BoxChooser(site, RANDOM, seed=seed),
+        "faps": BoxChooser(site, LOWEST, LeastHazard(some_laws(n_nodes))),
+        "packed faps": BoxChooser(site, LOWEST, LeastHazard(Ageing(-1), by_contact=True)),
+    }
+
+
+@st.composite
+def loads(draw, n_nodes: int) -> Workload:
+    """Jobs of all sizes, some of which outrun their walltime or end early."""
+    jobs = draw(
+        st.lists(
+            st.tuples(
+                st.integers(1, n_nodes) | st.integers(1, max(1, n_nodes // 4)),
+                st.integers(1, 60), st.integers(0, 120), st.integers(1, 80),
+            ),
+            min_size=1, max_size=25,
+        )
+    )  # fmt: skip
+    return machine(n_nodes, *jobs)
+
+
+@relaxed
+@given(st.data())
+def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> None:
+    """Under failures too, whatever the torus, the boxes, the planning and the rule."""
+    torus, unit = data.draw(st.sampled_from(SITES))
+    n_nodes, seed = parse_torus(torus).n_nodes, data.draw(st.integers(0, 99))
+    site = Site(torus, unit, data.draw(st.sampled_from(["all", "aligned", "16"])))
+    rule = data.draw(st.sampled_from([*choosers(site, n_nodes, seed)]))
+    workload = data.draw(loads(n_nodes))
+    mtbf_s = data.draw(st.sampled_from([None, 20, 100]))
+    events = list(Poisson(mtbf_s, 10).events(n_nodes, seed, 300)) if mtbf_s else []
+    planning = {
+        "depth": data.draw(st.sampled_from([0, 1, 2, ALL, ALL])),
+        "maintenance": data.draw(st.sampled_from([*MAINTENANCE])),
+        "first": data.draw(st.booleans()),
+        "margin_us": data.draw(st.sampled_from([0, to_us(3)])),
+    }
+
+    def ran(plan, **options) -> list[tuple[str, int, str, int]]:
+        choose = choosers(site, n_nodes, seed)[rule]
+        placed = ListScheduling(placement=lambda m: plan(m, choose, **options), **planning)
+        result = simulate(workload, Custom(Scheduler(placed)), machine_events=events)
+        check_run(result)
+        return [(job.id, job.start_us, str(job.nodes), job.end_us) for job in result.jobs]
+
+    assert ran(BoxPlan) == ran(ChosenPlan, sticky=True)
+
+
+class Uptimes:
+    """A machine of which only this is asked."""
+
+    def __init__(self, uptime_s: np.ndarray) -> None:
+        self.n_nodes, self.uptime_us = len(uptime_s), to_us(1) * uptime_s.astype(np.int64)
+
+
+@relaxed
+@given(st.data())
+def test_no_free_box_is_less_likely_to_fail_than_that_of_faps(data: st.DataObject) -> None:
+    sizes = data.draw(st.sampled_from([(3, 3), (4, 2), (2, 2, 3), (6,)]))
+    n_nodes = int(np.prod(sizes))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    free, uptime_s = rng.random(n_nodes) < data.draw(st.sampled_from([0.6, 1.0])), None
+    uptime_s = rng.integers(0, 300, n_nodes)
+    laws, wanted = some_laws(n_nodes), data.draw(st.integers(1, n_nodes))
+    choose = BoxChooser(Site("x".join(map(str, sizes))), LOWEST, LeastHazard(laws))
+    request = Request(wanted, length_us=to_us(50))
+    found = choose(free, request, Uptimes(uptime_s))
+    hazard = laws.hazard(uptime_s.astype(float), 50.0)
+    volume = next(v for v in itertools.count(wanted) if all_boxes(sizes, v))
+    boxes = [box for box in all_boxes(sizes, volume) if all(free[node] for node in box)]
+    if found is None:
+        assert not boxes
+        return
+    assert frozenset(found) in boxes
+    least = min(hazard[sorted(box)].sum() for box in boxes)
+    assert hazard[list(found)].sum() <= least * (1 + 1e-9)
+
+
+def starts(workload: Workload, policy: str) -> dict[str, tuple[float, str]]:
+    result = simulate(workload, preset(policy))
+    check_run(result)
+    return {j.id.partition("!")[2]: (j.start_us / 1e6, str(j.nodes)) for j in result.jobs}
+
+
+def test_first_takes_the_lowest_corner_and_waits_for_a_box() -> None:
+    """4x4 nodes: columns are 0-3, 4-7 ...; after a box of 8 and one of 4, 4 nodes are left."""
+    workload = machine(16, (8, 10), (4, 20), (2, 30), (2, 30), (6, 5))
+    found = starts(workload, "torus-first:torus=4x4")
+    assert found["1"] == (0, "0-1 4-5 8-9 12-13")
+    assert found["2"] == (0, "2-3 6-7")
+    assert found["5"][0] == 10  # 6 nodes are a box of 2x3, which is free only then
+
+
+def test_a_box_that_is_larger_than_its_job_is_held_whole() -> None:
+    """Of a box of 2x4 a job of 7 uses 7 nodes; the eighth stays empty."""
+    workload = machine(8, (7, 10), (1, 5))
+    assert starts(workload, "torus-first:torus=2x4") == {"1": (0, "0-6"), "2": (10, "0")}
+    assert starts(workload, "baseline")["2"] == (0, "7")
+
+
+def test_units_are_handed_out_whole() -> None:
+    workload = machine(16, (1, 10), (1, 10), (12, 10))
+    found = starts(workload, "torus-first:torus=4x4,unit=2x2")
+    assert found["1"] == (0, "0") and found["2"] == (0, "2")
+    assert found["3"][0] == 10
+
+
+def test_slurm_linear_takes_the_first_run_of_free_nodes() -> None:
+    workload = machine(8, (2, 10), (2, 30), (2, 10), (2, 30), (4, 5, 12), (3, 5, 32))
+    found = starts(workload, "slurm-linear:torus=8")
+    assert [found[job][1] for job in "1234"] == ["0-1", "2-3", "4-5", "6-7"]
+    assert found["5"] == (12, "0-1 4-5")  # no run of four: the lowest
+    assert found["6"] == (32, "0-2")
+
+
+def test_rps_draws_each_box_as_often() -> None:
+    """One job at a time on 2x2: each of its four boxes of two nodes comes up."""
+    workload = machine(4, *[(2, 1, at) for at in range(0, 800, 2)])
+    drawn = [nodes for _, nodes in starts(workload, "rps:torus=2x2").values()]
+    counts = [drawn.count(nodes) for nodes in ("0-1", "2-3", "0 2", "1 3")]
+    assert sum(counts) == 400
+    assert all(abs(count - 100) < 5 * (400 * 3 / 16) ** 0.5 for count in counts)  # five sigmas
+    other = starts(workload, "rps:torus=2x2,seed=1")
+    assert [nodes for _, nodes in other.values()] != drawn
+
+
+def test_surface_packs_against_what_is_busy() -> None:
+    """On a ring of 8 with 0-1 and 4 taken, one node more goes where it has two neighbours."""
+    workload = machine(8, (2, 50), (2, 10), (1, 50), (2, 10), (1, 5, 20))
+    corner = starts(workload, "torus-first:torus=8")
+    assert corner["5"] == (20, "2")
+    workload = machine(8, (2, 50), (1, 10), (1, 50), (4, 10), (1, 5, 20))
+    assert starts(workload, "torus-first:torus=8,pack=surface")["5"] == (20, "2")
+    assert starts(workload, "torus-first:torus=8")["5"] == (20, "2")
+
+
+class Promises(ListScheduling):
+    """A planning that sees to it that no reservation ever moves to a later date."""
+
+    def plan(self, view, changes):
+        proposals = super().plan(view, changes)
+        self.promised = getattr(self, "promised", {})
+        for attempt, start_us in zip(
+            self._queue.attempts, self._queue.start.tolist(), strict=False
+        ):
+            assert start_us <= self.promised.get(attempt.id, start_us)
+            self.promised[attempt.id] = start_us
+        return proposals
+
+
+@relaxed
+@given(loads(16), st.sampled_from(["slurm-linear", "torus-first", "packed", "rps", "faps"]))
+def test_a_conservative_plan_keeps_its_promises_when_nothing_fails(workload, rule) -> None:
+    choose = choosers(Site("4x4"), 16, 0)[rule]
+    planning = Promises(placement=lambda machine: BoxPlan(machine, choose))
+    result = simulate(workload, Custom(Scheduler(planning)))
+    assert all(job.start_us <= planning.promised[job.id] for job in result.jobs)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        ("torus-first", "no torus is known for 8 nodes"),
+        ("torus-first:torus=4x4", "4x4 has 16 nodes"),
+        ("faps:torus=8", "the law that nodes fail by is not known"),
+    ],
+)
+def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        starts(machine(8, (1, 1)), policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        ("torus-first:torus=4x0", "no torus"),
+        ("torus-first:torus=4x4,unit=3x1", "do not divide"),
+        ("torus-first:boxes=some", "boxes"),
+        ("rps:pack=corner", "axis pack means nothing here"),
+        ("baseline:torus=4x4", "axis torus means nothing here"),
+        ("faps:foresight=stars", "foresight"),
+        ("faps:foresight=nowhere.csv", "nowhere.csv"),
+    ],
+)
+def test_choices_that_are_none(policy: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        preset(policy).make()
