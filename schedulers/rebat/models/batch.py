@@ -24,7 +24,6 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.streams import stream
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 from rebat.kernels.batch import catch_up, first_hit
-from rebat.kernels.box_sums import least_box
 from rebat.models.boxes import LISTS, Boxes, Ints, volume_for
 from rebat.models.failures.law import check_span
 from rebat.models.failures.per_node import NodeLaws
@@ -37,8 +36,6 @@ PAPER_JOBS = 1000
 
 MAX_ABORTS = 1_000_000
 """A batch with more is given up: its jobs are too long to end between two failures."""
-
-_TIE = 1e-12  # relative: equal sums are added up in different orders
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -183,8 +180,8 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
     boxes = _boxes(batch)
 
     def choose(uptime_us: Ints) -> Ints:
-        sums = boxes.raw_sums(laws.hazard(uptime_us / 1e6, batch.duration_s))
-        return boxes.box(least_box(sums, boxes.chosen, _TIE)).nodes(batch.torus)
+        hazard = laws.hazard(uptime_us / 1e6, batch.duration_s)
+        return boxes.box(boxes.least(hazard)).nodes(batch.torus)
 
     return choose
 
