@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.units import FOREVER_US
+from rebat.core.errors import InputError
+from rebat.core.units import FOREVER_US, to_us
 from rebat.models.failures.per_node_laws import PerNodeLaw
 
 
@@ -62,3 +63,19 @@ _Failures = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
 def series_of(law: PerNodeLaw, n_nodes: int, seed: int) -> FailureSeries:
     """The series of a law and seed, shared by all who ask for the last ones again."""
     return FailureSeries(law, n_nodes, seed)
+
+
+def system_mttf_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) -> float:
+    """Mean time between failures of the machine: a horizon over the failures before it (Table 1).
+
+    Raises
+    ------
+    InputError
+        When nothing fails before it.
+    """
+    series = series_of(law, n_nodes, seed)
+    series.reach(to_us(horizon_s))
+    count = int(np.searchsorted(series.at_us, to_us(horizon_s)))
+    if not count:
+        raise InputError(f"no failure in {horizon_s:g} s", "horizon", "a later one")
+    return horizon_s / count
