@@ -33,7 +33,6 @@ def _table_1(evidence: Evidence) -> Iterator[Judgement]:
         printed = TABLE_1.get(law) if law else None
         if printed is None:
             continue
-        remark = f"; {printed.remark}" if printed.remark else ""
         for metric, words, paper in (
             ("node_mttf_s", "a node", printed.node_mttf_h),
             ("system_mttf_s", "the system", printed.system_mttf_h),
@@ -43,7 +42,7 @@ def _table_1(evidence: Evidence) -> Iterator[Judgement]:
             yield Judgement(
                 trace, f"the mean time to failure of {words} is {paper:g} h",
                 "mean over seeds / printed value - 1, within 0.01", off, abs(off) <= 0.01,
-                f"Table 1, trace {printed.number}{remark}",
+                f"Table 1, trace {printed.number}",
             )  # fmt: skip
 
 
