@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.campaign import silent, simulations
+from rebat.campaign import batch, silent, simulations
 from rebat.campaign.unit import Kind
 from rebat.core.errors import InputError, unknown_name
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (simulations.KIND, silent.KIND)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (simulations.KIND, silent.KIND, batch.KIND)}
 
 FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
 """What units of any kind can leave in a folder."""

@@ -31,6 +31,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check any Batsim output for impossible schedules.",
     ),
     "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
+    "partitions": (
+        "rebat.cli.partitions:partitions",
+        "Partitions of a torus, and the one least likely to fail.",
+    ),
+    "batch": (
+        "rebat.cli.batch:batch",
+        "Equal jobs one after another on a torus that fails.",
+    ),
     "pybatsim-path": (
         "rebat.cli.pybatsim_path:pybatsim_path",
         "Print the file that pybatsim loads.",

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.kernels.box_sums import COPY, run_sums
+from rebat.kernels.box_sums import COPY, least_box, run_sums
 from rebat.models.topology import Torus
 
 Ints = npt.NDArray[np.int64]
@@ -29,6 +29,8 @@ LISTS = ("16", "aligned", "all")
 """Which boxes of a size there are to choose from: ``all``; ``aligned``, whose origins are multiples
 of the extents; ``16``, the aligned ones of the most cubic shapes (on 8x8x8x8 the 16 of 4x4x4x4 for
 256 nodes)."""
+
+_TIE = 1e-12  # relative: equal sums are added up in different orders
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -151,6 +153,10 @@ class Boxes:
     def sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """The sum of a value of every node over each box: shape (n,)."""
         return self.raw_sums(values)[self.chosen]
+
+    def least(self, values: Floats) -> int:
+        """The first box over which a value of every node adds up to the least; -1: to infinity."""
+        return int(least_box(self.raw_sums(values), self.chosen, _TIE))
 
     @cached_property
     def per_shape(self) -> list[int]:

@@ -17,6 +17,7 @@ from rebat.core.streams import stream
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 from rebat.models.failures.law import Law, Outage
 from rebat.models.failures.per_node import (
+    FAMILIES,
     ExponentialNodes,
     Floats,
     GammaNodes,
@@ -126,6 +127,20 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         means = [np.array([getattr(self, mean)]) for mean, _ in self.normals]
         scale_s, shape = means if len(means) == 2 else (means[0], np.ones(1))
         return math.exp(-self.kind(scale_s, shape).hazard(uptime_s, duration_s)[0])
+
+
+def per_node(law: Law, where: str) -> PerNodeLaw:
+    """The law, if its nodes have parameters of their own.
+
+    Raises
+    ------
+    InputError
+        With its place, if they have not.
+    """
+    if isinstance(law, PerNodeLaw):
+        return law
+    expected = " or ".join(FAMILIES)
+    raise InputError("its nodes have no parameters of their own", where, expected)
 
 
 def _drawn(

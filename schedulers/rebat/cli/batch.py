@@ -1,0 +1,200 @@
+"""``rebat batch``: equal jobs one after another on a torus whose nodes fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from rebat.cli.effects import given_by
+from rebat.cli.output import say, tell
+from rebat.cli.progress import EVERY_S, compiling_notice
+from rebat.cli.scenario_options import LawType
+from rebat.cli.types import DURATION, FOLDER, NODES, SEED
+from rebat.core.errors import InputError
+from rebat.core.units import format_duration
+
+if TYPE_CHECKING:
+    from rebat.models.batch import Batch, BatchResult
+    from rebat.models.failures.law import Law
+
+POLICIES = ("slurm-linear", "rps", "faps", "ceiling")
+LISTS = ("16", "aligned", "all")
+COLUMNS = ("policy", "list", "duration_s", "seed", "completion_s", "aborts")
+
+Results = Mapping["Batch", "BatchResult"]
+
+
+class Case(NamedTuple):
+    """A line of the table: what ran, under whatever seeds."""
+
+    policy: str
+    which: str
+    duration_s: float
+
+
+@click.command()
+@click.option("--torus", required=True, help="Extents, like 8x8x8x8, or mira, intrepid.")
+@click.option("--size", type=NODES, required=True, help="Nodes of every job.")
+@click.option("--jobs", type=NODES, default=1000, show_default=True, help="Jobs of the batch.")
+@click.option("--duration", "durations", type=DURATION, multiple=True, required=True, help="Of every job; may be repeated.")  # fmt: skip
+@click.option("--law", type=LawType(), required=True, help="How nodes fail: weibull:scale=5800h,shape=8, or gamma, lognormal, exponential (see 'rebat failures generate --help').")  # fmt: skip
+@click.option("-p", "--policy", "policies", type=click.Choice(POLICIES), multiple=True, required=True, help="slurm-linear: always the first nodes; rps: boxes at random; faps: the box least likely to fail; ceiling: the nodes least likely to fail, wherever they are. May be repeated.")  # fmt: skip
+@click.option("--list", "lists", type=click.Choice(LISTS), multiple=True, help="Boxes that rps and faps choose from, see 'rebat partitions --help'; may be repeated (default: all).")  # fmt: skip
+@click.option("--seeds", type=NODES, help="So many seeds, from 0 on (default: 5).")
+@click.option("--seed", type=SEED, help="This seed alone.")
+@click.option("--repair", type=DURATION, help="How long an aborted job waits (default: the law's downtime, 9 min unless given).")  # fmt: skip
+@click.option("--out", type=FOLDER, required=True, help="Folder for batch.csv.")
+@click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
+def batch(
+    torus: str, size: int, jobs: int, durations: tuple[float, ...], law: Law,
+    policies: tuple[str, ...], lists: tuple[str, ...], seeds: int | None, seed: int | None,
+    repair: float | None, out: Path, force: bool,
+) -> None:  # fmt: skip
+    """Run a batch of equal jobs, each alone on the machine, until all have ended.
+
+    A failure of a node aborts the job on it, which waits for the repair and starts from scratch;
+    the policy then chooses nodes anew (Vardas et al. 2022). All policies meet the same failures
+    under a seed. DIR/batch.csv has a line per policy, list of boxes, duration and seed.
+
+    \b
+    Example, a bar of the paper's Figure 4a:
+      rebat batch --torus 8x8x8x8 --size 256 --duration 48h --law weibull:scale=5800h,shape=8 \\
+          -p slurm-linear -p rps -p faps --out out/batch
+    """
+    import msgspec
+
+    from rebat.core.files import atomic_folder, write_text
+    from rebat.models.batch import OF_BOXES, Batch, with_lists
+    from rebat.models.failures.per_node_laws import per_node
+    from rebat.models.topology import parse_torus
+
+    if lists and not set(policies) & set(OF_BOXES):
+        raise InputError("has no effect", "--list", f"-p {' or -p '.join(OF_BOXES)} beside it")
+    if seeds is not None and seed is not None:
+        raise InputError("contradicts --seeds", "--seed", "one of them")
+    with given_by("--torus"):
+        machine = parse_torus(torus)
+    drawn = per_node(law, "--law")
+    if repair is not None:
+        drawn = msgspec.structs.replace(drawn, downtime_s=repair)
+    cases = [
+        Case(policy, which, duration_s)
+        for policy, which in with_lists(dict.fromkeys(policies), dict.fromkeys(lists or ("all",)))
+        for duration_s in dict.fromkeys(durations)
+    ]
+    numbers = range(5 if seeds is None else seeds) if seed is None else (seed,)
+    todo = [  # seed by seed: the failures of a law are drawn once and shared
+        Batch(machine, size, jobs, case.duration_s, drawn, case.policy, case.which, number)
+        for number in numbers
+        for case in cases
+    ]
+    with atomic_folder(out, force) as folder, compiling_notice():
+        results = _run(todo)
+        write_text(folder / "batch.csv", _csv(cases, results))
+    say(f"{_table(cases, results)}results in {out}", kept=f"the results are in {out}")
+
+
+def _run(todo: Sequence[Batch]) -> Results:
+    from rebat.models.batch import run_batch
+
+    results = {}
+    with _progress(len(todo)) as told:
+        for number, one in enumerate(todo):
+            label = f"{one.policy} {one.which}".strip()
+            what = f"{label}, {format_duration(one.duration_s)}, seed {one.seed}"
+            results[one] = run_batch(one, told(number, what, one.n_jobs))
+    return results
+
+
+def _csv(cases: Sequence[Case], results: Results) -> str:
+    rows = {
+        (Case(one.policy, one.which, one.duration_s), one.seed): (
+            result.completion_s,
+            result.aborts,
+        )
+        for one, result in results.items()
+    }
+    lines = [",".join(COLUMNS)]
+    for case in cases:
+        for (other, seed), (completion_s, aborts) in rows.items():
+            if other == case:
+                cells = (*case[:2], repr(case.duration_s), seed, repr(completion_s), aborts)
+                lines.append(",".join(map(str, cells)))
+    return "\n".join(lines) + "\n"
+
+
+# ---- for people
+
+
+def _table(cases: Sequence[Case], results: Results) -> str:
+    """Means over the seeds, and what faps and the ceiling gain over the others."""
+    mean_s = {case: _mean(results, case, "completion_s") for case in cases}
+    titles = ("duration", "policy", "list", "mean h", "aborts", "less than linear", "than rps")
+    lines = [_row(titles)]
+    for case in sorted(cases, key=lambda case: case.duration_s):
+        linear = mean_s.get(Case("slurm-linear", "", case.duration_s))
+        rps = mean_s.get(Case("rps", case.which, case.duration_s))
+        gains = [
+            f"{1 - mean_s[case] / base:.1%}" if base and case.policy in ("faps", "ceiling") else "-"
+            for base in (linear, rps)
+        ]
+        hours, aborts = f"{mean_s[case] / 3600:.1f}", f"{_mean(results, case, 'aborts'):.1f}"
+        named = (format_duration(case.duration_s), case.policy, case.which or "-")
+        lines.append(_row((*named, hours, aborts, *gains)))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    widths = (10, 14, 9, 12, 10, 18, 10)
+    left, right = zip(cells[:3], widths[:3], strict=True), zip(cells[3:], widths[3:], strict=True)
+    return "".join([text.ljust(w) for text, w in left] + [text.rjust(w) for text, w in right])
+
+
+def _mean(results: Results, case: Case, metric: str) -> float:
+    return fmean(
+        getattr(result, metric)
+        for one, result in results.items()
+        if Case(one.policy, one.which, one.duration_s) == case
+    )
+
+
+Told = Callable[[int, str, int], Callable[[int, float], None]]
+"""From the number of batches done, what runs and its jobs: who is told how far that is."""
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Told]:
+    """A bar on a terminal; elsewhere a line after two seconds, and every ten after."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("batches, {task.description}"))
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task, shown = bar.add_task("", total=total), time.monotonic() - EVERY_S + 2.0
+
+        def told(done: int, what: str, jobs: int) -> Callable[[int, float], None]:
+            def on_progress(ended: int, at_s: float) -> None:
+                nonlocal shown
+                if bar.disable:
+                    if time.monotonic() - shown >= EVERY_S:
+                        shown = time.monotonic()
+                        date = format_duration(at_s)
+                        tell(
+                            f"rebat: {done} of {total} batches; {what}: {ended} of {jobs} jobs "
+                            f"ended, simulated {date}"
+                        )
+                elif ended % 50 == 0:
+                    bar.update(task, completed=done, description=f"{what}: {ended} of {jobs} jobs")
+
+            return on_progress
+
+        yield told

@@ -1,0 +1,1 @@
+"""Vardas, Ploumidis, Marazakis 2022: claims, tables, figures and printed values."""

@@ -1,0 +1,143 @@
+"""Completion times of a campaign, asked the questions that a report asks."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.reports.results import read_results
+from rebat.reports.torus.published import Trace
+
+HOUR_S = 3600.0
+LISTS = ("16", "aligned", "all")
+CASES = (
+    ("slurm-linear", None), *(("rps", which) for which in LISTS),
+    *(("faps", which) for which in LISTS), ("ceiling", None),
+)  # fmt: skip
+
+
+class Setting(NamedTuple):
+    """What is compared: batches of so many jobs of a size, on a torus with a trace."""
+
+    trace: str
+    torus: str
+    jobs: int
+    size: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.trace}, {self.jobs} jobs of {self.size} nodes on {self.torus}"
+
+
+class Case(NamedTuple):
+    """One of them: how long the jobs are, and who chose where."""
+
+    duration_s: float
+    policy: str
+    which: str | None
+
+
+class Mean(NamedTuple):
+    """A mean over n seeds with half its 95 % confidence interval (None: of one seed)."""
+
+    value: float
+    half: float | None
+    n: int
+
+    def holds(self, value: float) -> bool:
+        """Whether the interval does."""
+        return self.half is not None and abs(value - self.value) <= self.half
+
+
+BySeed = Mapping[int, float]
+_COLUMNS = (
+    "trace", "torus", "size", "jobs", "duration_s", "policy", "list", "seed", "metric", "value",
+)  # fmt: skip
+
+
+class Evidence:
+    """Completion times and aborts by setting, case and seed; MTTFs by trace and seed.
+
+    Parameters
+    ----------
+    path : Path
+        A campaign's ``results.parquet``.
+    laws : mapping
+        Of every trace its mean scale (h) and shape, if it could be one of the paper's.
+    """
+
+    def __init__(self, path: Path, laws: Mapping[str, Trace | None]) -> None:
+        self.laws = laws
+        self.batches: dict[Setting, dict[Case, dict[str, dict[int, float]]]] = {}
+        self.mttf_s: dict[str, dict[str, dict[int, float]]] = {}
+        for row in read_results(path, "batch", _COLUMNS):
+            trace, torus, size, jobs, duration_s, policy, which, seed, metric, value = row
+            if policy is None:
+                found = self.mttf_s.setdefault(trace, {})
+            else:
+                cases = self.batches.setdefault(Setting(trace, torus, int(jobs), int(size)), {})
+                found = cases.setdefault(Case(duration_s, policy, which), {})
+            found.setdefault(metric, {})[int(seed)] = value
+
+    def settings(self, scale_h: float, size: int) -> list[Setting]:
+        """Those with a trace of a scale, by shape."""
+        found = [s for s in self.batches if s.size == size and self._law(s)[0] == scale_h]
+        return sorted(found, key=self._law)
+
+    def setting(self, trace: Trace, size: int) -> Setting | None:
+        """The first one with a trace of the paper's."""
+        return next((s for s in self.settings(trace[0], size) if self._law(s) == trace), None)
+
+    def _law(self, setting: Setting) -> Trace:
+        return self.laws.get(setting.trace) or (0.0, 0.0)
+
+    def durations_s(self, setting: Setting) -> list[float]:
+        return sorted({case.duration_s for case in self.batches[setting]})
+
+    def lists(self, setting: Setting) -> list[str]:
+        """Those that FAPS chose from."""
+        cases = self.batches[setting]
+        return [w for w in LISTS if any(c.policy == "faps" and c.which == w for c in cases)]
+
+    def cases(self, setting: Setting) -> list[tuple[str, str | None]]:
+        """Policies with their lists, those that were played."""
+        played = {(case.policy, case.which) for case in self.batches[setting]}
+        return [case for case in CASES if case in played]
+
+    def of(self, setting: Setting, case: Case, metric: str = "completion_s") -> Mean | None:
+        """The mean of a metric over the seeds."""
+        values = self.batches[setting].get(case, {}).get(metric)
+        return mean_of(list(values.values())) if values else None
+
+    def gain(self, setting: Setting, case: Case, over: str) -> Mean | None:
+        """By how much a batch ends sooner than under another policy with the same list.
+
+        It is the share of the other's time, paired by seed: both met the same failures.
+        """
+        base = case._replace(policy=over, which=case.which if over == "rps" else None)
+        mine, theirs = (
+            self.batches[setting].get(c, {}).get("completion_s", {}) for c in (case, base)
+        )
+        gains = [1 - mine[seed] / theirs[seed] for seed in mine if seed in theirs]
+        return mean_of(gains) if gains else None
+
+    def faps_gain(self, trace: Trace, size: int, hours: float, which: str, over: str) -> float:
+        """The mean gain of FAPS; not a number where it did not run."""
+        setting = self.setting(trace, size)
+        case = Case(hours * HOUR_S, "faps", which)
+        found = self.gain(setting, case, over) if setting else None
+        return found.value if found else math.nan
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """With Student's interval."""
+    from scipy.stats import t
+
+    mean, n = statistics.fmean(values), len(values)
+    if n < 2:
+        return Mean(mean, None, n)
+    half = float(t.ppf(0.975, n - 1)) * statistics.stdev(values) / math.sqrt(n)
+    return Mean(mean, half, n)

@@ -1,0 +1,137 @@
+"""The batch of Vardas et al. 2022 is what the torus schedulers do on the engine, start for start.
+
+Where both apply: one job at a time, the others being too large to run beside it. Two things the
+paper's batch does not know. On the engine a failed job starts again at once where other nodes are
+up, while the paper waits for the repair; and a node is not available until its own repair, also
+when it failed beside the job, while the paper takes no notice. So either the engine's scheduler is
+made to wait and repairs are over at once, or the job needs all nodes and no failure falls into the
+repair of another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from rebat.campaign.single import simulate
+from rebat.core.jobs import Job, Workload
+from rebat.core.options import SessionOptions
+from rebat.core.proposals import Proposal, Start
+from rebat.core.units import to_us
+from rebat.models.batch import Attempt, Batch, attempts
+from rebat.models.failures.per_node_laws import Weibull
+from rebat.models.topology import Torus
+from rebat.policies.base import Changes, News, Policy, View
+from rebat.policies.presets import Preset, preset
+
+HOUR = 3600.0
+JOBS = 200
+
+
+class StartsOnceAllIsRepaired(Policy):
+    """A policy whose starts are held back while a node is down."""
+
+    def __init__(self, inner: Policy) -> None:
+        self._inner = inner
+
+    def react(self, view: View, news: News) -> Iterable[Proposal]:
+        return self._inner.react(view, news)
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
+        wait = bool(view.machine.down.any())
+        proposals = self._inner.plan(view, changes)
+        return [p for p in proposals if not (wait and isinstance(p, Start))]
+
+
+class Waiting(msgspec.Struct):
+    """A scheduler made to wait."""
+
+    inner: Preset
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def session(self) -> SessionOptions:
+        return self.inner.session
+
+    def make(self) -> Policy:
+        return StartsOnceAllIsRepaired(self.inner.make())
+
+
+def on_the_engine(batch: Batch, scheduler: Preset | Waiting) -> list[tuple[int, int, list[int]]]:
+    """(start, end, nodes) of every attempt, by start. Walltimes leave room for the job to end."""
+    walltime_us = to_us(batch.duration_s) + 1
+    jobs = [Job(str(i), batch.size, 0, walltime_us, "d") for i in range(batch.n_jobs)]
+    workload = Workload(
+        "batch", batch.torus.n_nodes, tuple(jobs),
+        {"d": {"type": "delay", "delay": batch.duration_s}},
+    )  # fmt: skip
+    events = batch.law.events(batch.torus.n_nodes, batch.seed)
+    ledger = simulate(workload, scheduler, machine_events=events).ledger
+    records = sorted(ledger.attempts, key=lambda record: record.start_us)
+    return [(r.start_us, r.end_us, list(r.nodes)) for r in records]
+
+
+def in_the_batch(found: Iterable[Attempt]) -> list[tuple[int, int, list[int]]]:
+    return [(a.start_us, a.end_us, a.nodes.tolist()) for a in found]
+
+
+def spec(batch: Batch, depth: str) -> Preset:
+    """The scheduler of the batch's policy, told the law of the nodes."""
+    boxes = f",boxes={batch.which}" if batch.which else ""
+    found = preset(f"{batch.policy}:torus={batch.torus},depth={depth}{boxes}")
+    return found.knowing(batch.law.nodes(batch.torus.n_nodes, batch.seed))
+
+
+@pytest.mark.parametrize("depth", ["greedy", "easy", "conservative"])
+@pytest.mark.parametrize(
+    ("policy", "which"),
+    [("slurm-linear", ""), ("faps", "16"), ("faps", "aligned"), ("faps", "all")],
+)
+def test_with_repairs_that_are_over_at_once(policy: str, which: str, depth: str) -> None:
+    """More than half of the machine, on boxes to choose from; repairs last a microsecond."""
+    law = Weibull(300 * HOUR, 3.0, downtime_s=1e-6)
+    batch = Batch(Torus((6, 5)), 16, JOBS, 8 * HOUR, law, policy, which, 5)
+    found = list(attempts(batch))
+    assert sum(attempt.aborted for attempt in found) > 20
+    distinct = {tuple(attempt.nodes.tolist()) for attempt in found}
+    if which == "all":
+        assert len(distinct) > 5
+    assert on_the_engine(batch, Waiting(spec(batch, depth))) == in_the_batch(found)
+
+
+@pytest.mark.parametrize("policy", ["slurm-linear", "rps", "faps"])
+def test_with_the_whole_machine(policy: str) -> None:
+    """Repairs of 9 minutes; the schedulers as they are."""
+    which = "" if policy == "slurm-linear" else "all"
+    law = Weibull(400 * HOUR, 3.0)
+    batch = Batch(Torus((3, 3)), 9, JOBS, 8 * HOUR, law, policy, which, 2)
+    found = list(attempts(batch))
+    assert sum(attempt.aborted for attempt in found) > 20
+    _no_failure_falls_into_a_repair(batch, found[-1].end_us)
+    assert on_the_engine(batch, spec(batch, "conservative")) == in_the_batch(found)
+
+
+def _no_failure_falls_into_a_repair(batch: Batch, end_us: int) -> None:
+    last_us = -math.inf
+    for at_us, _ in batch.law.failures(batch.torus.n_nodes, batch.seed):
+        if at_us > end_us:
+            return
+        assert at_us - last_us > to_us(batch.law.downtime_s)
+        last_us = at_us
+
+
+def test_the_engine_does_not_wait_where_other_nodes_are_up() -> None:
+    """What differs with the schedulers left as they are: the next start after the first abort."""
+    batch = Batch(Torus((6, 5)), 16, JOBS, 8 * HOUR, Weibull(300 * HOUR, 3.0), "faps", "all", 5)
+    engine, found = on_the_engine(batch, spec(batch, "conservative")), list(attempts(batch))
+    first = next(i for i, attempt in enumerate(found) if attempt.aborted)
+    assert engine[: first + 1] == in_the_batch(found[: first + 1])
+    assert found[first + 1].start_us == found[first].end_us + 540_000_000
+    assert all(start_us == end_us for (_, end_us, _), (start_us, *_) in itertools.pairwise(engine))
