@@ -97,7 +97,7 @@ def _json(found: Partitions, best: Best | None) -> str:
         told["best"] = {
             "shape": best.shape,
             "origin": best.origin,
-            "nodes": str(best.nodes),
+            "nodes": list(best.nodes),
             "failure_probability": best.failure_probability,
         }
     return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
