@@ -169,6 +169,9 @@ def first_fit(
         if needs_freed and not meets and reach[i] < end:
             i += 1
             continue
+        if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
+            i += 1  # what begins a slot earlier is no worse off
+            continue
         j = i
         while j < n and slots.t[j] < end:
             is_own = own_start <= slots.t[j] < own_end
@@ -199,6 +202,19 @@ def first_fit(
             return slots.t[i]
         i += 1
     return NEVER
+
+
+@kernel
+def any_given_back(slots: Any, i: int, own: Any, own_start: int, own_end: int) -> bool:
+    """Whether units that are taken in the slot before are not in this one."""
+    was_own = own_start <= slots.t[i - 1] < own_end
+    is_own = own_start <= slots.t[i] < own_end
+    for w in range(own.shape[0]):
+        before = slots.busy[i - 1, w] & ~own[w] if was_own else slots.busy[i - 1, w]
+        after = slots.busy[i, w] & ~own[w] if is_own else slots.busy[i, w]
+        if before & ~after:
+            return True
+    return False
 
 
 @kernel
