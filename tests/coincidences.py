@@ -23,7 +23,7 @@ from rebat.report.batsim_csv import jobs_csv
 from rebat.wire.conversation import Conversation, replay, session_for
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
-from tests.scenarios import check_run
+from tests.scenarios import check_run, on_ring
 
 POLICIES = sorted(PRESETS)
 
@@ -33,8 +33,8 @@ class Case:
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
-        self.policy = rng.choice(POLICIES)
-        self.n_nodes = rng.choice([2, 4, 10])
+        policy, self.n_nodes = rng.choice(POLICIES), rng.choice([2, 4, 10])
+        self.policy = on_ring(policy, self.n_nodes).name
         self.workload = workload(rng, self.n_nodes)
         self.events = outages(rng, self.n_nodes)
 
