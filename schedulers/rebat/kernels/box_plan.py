@@ -18,6 +18,8 @@ from rebat.kernels.jit import kernel
 LINEAR, LOWEST, RANDOM = 0, 1, 2
 """What is taken of what is free: the first units in a line, the first box in their order, any."""
 
+UNKNOWN = -1
+
 COUNT_EVERY = 8
 """After so many slots it is looked whether what has been taken is too much already."""
 
@@ -28,11 +30,12 @@ stands for nothing."""
 Catalogue = namedtuple(
     "Catalogue",
     ("volume", "program_of", "program", "chosen_of", "chosen", "extents", "origins", "values_at",
-     "sizes", "coordinates", "work", "busy", "taken", "words", "seen", "seen_v"),
+     "sizes", "coordinates", "work", "busy", "taken", "words", "full", "next_full"),
 )  # fmt: skip
 """The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program``, and so on;
 ``extents`` and ``origins`` of every chosen box. ``work``, ``busy``, ``taken`` and ``words`` are
-scratch arrays. ``seen`` are sets of units beside which no box of the volume ``seen_v`` is free."""
+scratch arrays. ``full`` are sets of units beside which no box is free, some for each volume, the
+next in the place of ``next_full``."""
 
 
 @kernel
@@ -108,26 +111,32 @@ def put_box(catalogue: Any, box: int, out: Any) -> None:
 
 
 @kernel
-def known_full(catalogue: Any, v: int, words: Any) -> int:
-    """Where it is remembered whether a volume fits beside a set of units: -1, it does not."""
-    h = np.uint64(v + 1) * np.uint64(0x9E3779B97F4A7C15)
-    for word in words:
-        h = (h ^ word) * np.uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> np.uint64(29)
-    at = int(np.int64(h % np.uint64(catalogue.seen.shape[0])))
-    if catalogue.seen_v[at] != v:
-        return at
+def is_full(catalogue: Any, v: int, words: Any) -> bool:
+    """Whether all of a set is taken beside which, as is remembered, no box of a volume is free."""
+    for r in range(catalogue.full.shape[1]):
+        holds = True
+        for w in range(words.shape[0]):
+            if catalogue.full[v, r, w] & ~words[w]:
+                holds = False
+                break
+        if holds:
+            return True
+    return False
+
+
+@kernel
+def remember_full(catalogue: Any, v: int, words: Any) -> None:
+    """Remember a set of units beside which no box is free, in the place of the oldest."""
+    r = catalogue.next_full[v]
     for w in range(words.shape[0]):
-        if catalogue.seen[at, w] != words[w]:
-            return at
-    return -1
+        catalogue.full[v, r, w] = words[w]
+    catalogue.next_full[v] = (r + 1) % catalogue.full.shape[1]
 
 
 @kernel
 def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, out: Any) -> bool:
     """Choose among what is not taken, and write the units (a set); whether anything fits."""
-    at = known_full(catalogue, v, words)
-    if at < 0:
+    if is_full(catalogue, v, words):
         return False
     busy, taken, work = catalogue.busy, catalogue.taken, catalogue.work
     unpack(words, busy)
@@ -145,8 +154,7 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
     if found:
         pack(taken, out)
     else:
-        catalogue.seen[at] = words
-        catalogue.seen_v[at] = v
+        remember_full(catalogue, v, words)
     return found
 
 
@@ -158,20 +166,23 @@ def first_fit(
     """The first date before ``until`` from which something stays free so long; NEVER: none.
 
     What is taken is written. Nothing fits before ``opened`` but with some of the units ``freed``,
-    of which one at least stays free from each slot to the date ``reach`` of that slot. The units
-    ``own`` count as free over [own_start, own_end).
+    of which one at least stays free from each slot to the date ``reach`` of that slot (worked out
+    where it is UNKNOWN). The units ``own`` count as free over [own_start, own_end).
     """
     i, n, volume, words = 0, slots.n[0], catalogue.volume[v], catalogue.words
     most, n_words, n_own = catalogue.busy.shape[0] - volume, words.shape[0], n_set(own)
     meets = any_left(own, ~freed)  # some of them are its own
     while i < n and slots.t[i] < until:
         end, needs_freed = min(slots.t[i] + length, NEVER), slots.t[i] < opened
-        if needs_freed and not meets and reach[i] < end:
-            i += 1
-            continue
         if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
             i += 1  # what begins a slot earlier is no worse off
             continue
+        if needs_freed and not meets:
+            if reach[i] == UNKNOWN:
+                reach[i] = reach_of(slots, i, freed, words)
+            if reach[i] < end:
+                i += 1
+                continue
         j = i
         while j < n and slots.t[j] < end:
             is_own = own_start <= slots.t[j] < own_end
@@ -227,19 +238,16 @@ def any_left(some: Any, taken: Any) -> bool:
 
 
 @kernel
-def reaches(slots: Any, some: Any, words: Any, out: Any) -> None:
-    """Of each slot the date to which one of some units at least stays free from there."""
-    n = slots.n[0]
-    for i in range(n):
-        out[i] = NEVER
+def reach_of(slots: Any, i: int, some: Any, words: Any) -> int:
+    """The date to which one of some units at least stays free from a slot on."""
+    for w in range(words.shape[0]):
+        words[w] = 0
+    for j in range(i, slots.n[0]):
         for w in range(words.shape[0]):
-            words[w] = 0
-        for j in range(i, n):
-            for w in range(words.shape[0]):
-                words[w] |= slots.busy[j, w]
-            if not any_left(some, words):
-                out[i] = slots.t[j]
-                break
+            words[w] |= slots.busy[j, w]
+        if not any_left(some, words):
+            return slots.t[j]
+    return NEVER
 
 
 @kernel
@@ -296,7 +304,7 @@ def compress(
     back on the way is ``freed`` likewise.
     """
     found, reach = np.empty_like(freed), np.empty_like(slots.t)
-    reaches(slots, freed, catalogue.words, reach)
+    reach[:] = UNKNOWN
     for i in range(first, last):
         row, old, v = own[i], starts[i], volumes[i]
         old_end, again_now = rows.end[row], old == now
@@ -316,7 +324,7 @@ def compress(
             enter(slots, rows, row, old, old_end, False)
         rows.mask[row], starts[i] = found, start
         enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
-        reaches(slots, freed, catalogue.words, reach)
+        reach[:] = UNKNOWN
         if start == now and pick:
             return i + 1, opened, again
     return last, opened, again

@@ -10,8 +10,8 @@ from rebat.policies.placement.boxes import Division
 
 Ints = npt.NDArray[np.int64]
 
-MOST_REMEMBERED, MEMORY_WORDS = 1 << 14, 1 << 20
-"""How many sets of units are remembered beside which nothing fits, and in how many words."""
+REMEMBERED = 16
+"""How many sets of units are remembered for a volume, beside which nothing of it fits."""
 
 
 class Volumes:
@@ -44,7 +44,6 @@ class Volumes:
         torus = self._division.units.torus
         lists = [] if self._linear else [self._division.boxes(v) for v in self._known]
         words = -(-torus.n_nodes // 64)
-        remembered = min(MOST_REMEMBERED, MEMORY_WORDS // words)
         none = np.zeros((0, len(torus.sizes)), dtype=np.int64)
         return Catalogue(
             volume=np.array(self._known, dtype=np.int64),
@@ -61,8 +60,8 @@ class Volumes:
             busy=np.zeros(torus.n_nodes, dtype=np.uint8),
             taken=np.zeros(torus.n_nodes, dtype=np.uint8),
             words=np.zeros(words, dtype=np.uint64),
-            seen=np.zeros((remembered, words), dtype=np.uint64),
-            seen_v=np.full(remembered, -1, dtype=np.int64),
+            full=np.full((len(self._known), REMEMBERED, words), ~np.uint64(0)),
+            next_full=np.zeros(len(self._known), dtype=np.int64),
         )
 
 
