@@ -13,12 +13,10 @@ import numpy as np
 from benchmarks.__main__ import best_of, november
 from rebat.campaign.single import simulate
 from rebat.core.jobs import Workload
-from rebat.kernels.box_sums import least_box
 from rebat.models.boxes import LISTS, Boxes
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node import Floats, NodeLaws
 from rebat.models.topology import parse_torus
-from rebat.policies.placement.boxes import TIE
 from rebat.policies.presets import preset
 from rebat.workloads.generate import mira_like
 
@@ -45,8 +43,7 @@ def decisions() -> None:
 def decide(boxes: Boxes, laws: NodeLaws, uptime_s: Floats) -> None:
     """Some decisions for jobs of 48 h."""
     for _ in range(DECISIONS):
-        sums = boxes.raw_sums(laws.hazard(uptime_s, 48 * 3600.0))
-        least_box(sums, boxes.chosen, TIE)
+        boxes.least(laws.hazard(uptime_s, 48 * 3600.0))
 
 
 def months() -> None:

@@ -29,12 +29,12 @@ stands for nothing."""
 
 Catalogue = namedtuple(
     "Catalogue",
-    ("volume", "program_of", "program", "chosen_of", "chosen", "extents", "origins", "values_at",
-     "sizes", "coordinates", "work", "busy", "taken", "words", "full", "next_full"),
+    ("volume", "program_of", "program", "chosen_of", "chosen", "shapes_of", "shapes", "begins",
+     "values_at", "sizes", "coordinates", "work", "busy", "taken", "words", "full", "next_full"),
 )  # fmt: skip
 """The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program``, and so on;
-``extents`` and ``origins`` of every chosen box. ``work``, ``busy``, ``taken`` and ``words`` are
-scratch arrays. ``full`` are sets of units beside which no box is free, some for each volume, the
+the sums of each of the ``shapes`` begin where ``begins`` says. ``work``, ``busy``, ``taken`` and
+``words`` are scratch arrays. ``full`` are sets of units beside which no box is free, some for each volume, the
 next in the place of ``next_full``."""
 
 
@@ -96,18 +96,24 @@ def line(busy: Any, count: int, out: Any) -> bool:
 
 
 @kernel
-def put_box(catalogue: Any, box: int, out: Any) -> None:
-    """Write which units a box takes."""
-    for unit in range(out.shape[0]):
-        inside = True
-        for axis in range(catalogue.sizes.shape[0]):
-            offset = catalogue.coordinates[unit, axis] - catalogue.origins[box, axis]
+def put_box(catalogue: Any, v: int, place: int, out: Any) -> None:
+    """Write which units a box takes, whose sum stands at a place."""
+    shape = catalogue.shapes_of[v]
+    while shape + 1 < catalogue.shapes_of[v + 1] and catalogue.begins[shape + 1] <= place:
+        shape += 1
+    rest = place - catalogue.begins[shape]
+    out[:] = 1
+    for axis in range(catalogue.sizes.shape[0]):
+        size, extent = catalogue.sizes[axis], catalogue.shapes[shape, axis]
+        if extent == size:
+            continue
+        origin = rest % size
+        rest //= size
+        for unit in range(out.shape[0]):
+            offset = catalogue.coordinates[unit, axis] - origin
             if offset < 0:
-                offset += catalogue.sizes[axis]
-            if offset >= catalogue.extents[box, axis]:
-                inside = False
-                break
-        out[unit] = inside
+                offset += size
+            out[unit] &= offset < extent
 
 
 @kernel
@@ -150,7 +156,7 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
         box = random_box(work, chosen, seed, serial) if rule == RANDOM else first_box(work, chosen)
         found = box >= 0
         if found:
-            put_box(catalogue, first + box, taken)
+            put_box(catalogue, v, chosen[box], taken)
     if found:
         pack(taken, out)
     else:

@@ -30,7 +30,7 @@ LISTS = ("16", "aligned", "all")
 of the extents; ``16``, the aligned ones of the most cubic shapes (on 8x8x8x8 the 16 of 4x4x4x4 for
 256 nodes)."""
 
-_TIE = 1e-12  # relative: equal sums are added up in different orders
+TIE = 1e-12  # relative: equal sums are added up in different orders
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -125,26 +125,34 @@ class Boxes:
             least = min(map(surface, self.shapes))
             self.shapes = [shape for shape in self.shapes if surface(shape) == least]
         self.sums_of = BoxSums(torus.sizes, self.shapes)
-        shape_index, origins = self.sums_of.places()
-        if which != "all":
-            kept = _aligned(np.array(self.shapes)[shape_index], origins, torus.sizes)
-        else:
-            kept = np.ones(len(shape_index), dtype=np.bool_)
-        corner = origins @ np.array(torus.strides)
-        order = np.lexsort((shape_index, corner))
-        self.chosen: Ints = order[kept[order]]
+        parts = [self._of_shape(index, which != "all") for index in range(len(self.shapes))]
+        places, corners = (np.concatenate(column) for column in zip(*parts, strict=True))
+        self.chosen: Ints = places[np.argsort(corners, kind="stable")]
         """Where the sum of each box stands among all sums, shape (n,)."""
-        self.shape_index: Ints = shape_index[self.chosen]
-        self.origins: Ints = origins[self.chosen]
-        self.extents: Ints = np.array(self.shapes)[self.shape_index]
+
+    def _of_shape(self, index: int, aligned: bool) -> tuple[Ints, Ints]:
+        """Where the sums of a shape's boxes stand, and the node numbers of their corners."""
+        corners, kept = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
+        axes = zip(self.shapes[index], self.torus.sizes, self.torus.strides, strict=True)
+        for extent, size, stride in reversed([*axes]):
+            along = np.arange(_length(extent, size))
+            fits = (along % extent == 0) & (along + extent <= size) if aligned else along >= 0
+            corners = (corners[:, None] + along * stride).ravel()
+            kept = (kept[:, None] & fits).ravel()
+        return self.sums_of.first[index] + np.flatnonzero(kept), corners[kept]
 
     def __len__(self) -> int:
         return len(self.chosen)
 
     def box(self, index: int) -> Box:
         """One of them."""
-        shape = self.shapes[int(self.shape_index[index])]
-        return Box(shape, tuple(int(at) for at in self.origins[index]))
+        place = self.chosen[index]
+        which = int(np.searchsorted(self.sums_of.first, place, side="right")) - 1
+        shape, rest, origin = self.shapes[which], int(place - self.sums_of.first[which]), []
+        for length in map(_length, shape, self.torus.sizes):
+            origin.append(rest % length)
+            rest //= length
+        return Box(shape, tuple(origin))
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Sums in which box ``i`` stands at ``chosen[i]``; overwritten by the next call."""
@@ -156,20 +164,14 @@ class Boxes:
 
     def least(self, values: Floats) -> int:
         """The first box over which a value of every node adds up to the least; -1: to infinity."""
-        return int(least_box(self.raw_sums(values), self.chosen, _TIE))
+        return int(least_box(self.raw_sums(values), self.chosen, TIE))
 
     @cached_property
     def per_shape(self) -> list[int]:
         """How many there are of each shape."""
-        counts: list[int] = np.bincount(self.shape_index, minlength=len(self.shapes)).tolist()
+        which = np.searchsorted(self.sums_of.first, self.chosen, side="right") - 1
+        counts: list[int] = np.bincount(which, minlength=len(self.shapes)).tolist()
         return counts
-
-
-def _aligned(extents: Ints, origins: Ints, sizes: Extents) -> npt.NDArray[np.bool_]:
-    """Origins are multiples of the extents, and the box does not wrap around."""
-    fits = (origins % extents == 0) & (origins + extents <= np.array(sizes))
-    kept: npt.NDArray[np.bool_] = fits.all(axis=1)
-    return kept
 
 
 class BoxSums:
@@ -182,12 +184,11 @@ class BoxSums:
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
         self._sizes, self._shapes = sizes, shapes
-        self._lengths = [
-            tuple(_length(e, s) for e, s in zip(x, sizes, strict=True)) for x in shapes
-        ]
-        counts = [math.prod(lengths) for lengths in self._lengths]
-        self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.n = int(self._first[-1])
+        counts = [math.prod(map(_length, shape, sizes)) for shape in shapes]
+        self.first: Ints = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        """Where the sums of each shape begin; those of its boxes follow, the origin along the first
+        dimension varying fastest."""
+        self.n = int(self.first[-1])
         self._values_at = self.n
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
@@ -196,19 +197,8 @@ class BoxSums:
         self.work_size, self.values_at = self._end, self._values_at
         self._work: dict[np.dtype[np.generic], npt.NDArray[np.generic]] = {}
 
-    def places(self) -> tuple[Ints, Ints]:
-        """Of every sum the index of its shape (n,), and its box's origin (n, dimensions)."""
-        index = np.repeat(np.arange(len(self._shapes)), np.diff(self._first))
-        flat = np.arange(self.n) - self._first[index]
-        lengths = np.array(self._lengths, dtype=np.int64)[index]
-        origins = np.empty_like(lengths)
-        for axis in range(lengths.shape[1]):
-            origins[:, axis] = flat % lengths[:, axis]
-            flat = flat // lengths[:, axis]
-        return index, origins
-
     def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """All sums of a value of every node, in the order of ``places``."""
+        """All sums of a value of every node, in the order of ``first``."""
         work = self._work.get(values.dtype)
         if work is None:
             work = self._work[values.dtype] = np.zeros(self.work_size, values.dtype)
@@ -229,7 +219,7 @@ class BoxSums:
         for extent in wanted:
             here, target = (extent, *tail), None
             if axis == 0:
-                target = int(self._first[self._shapes.index(here)])
+                target = int(self.first[self._shapes.index(here)])
             place = self._window(windows, extent, (outer, size, inner), target)
             if axis > 0:
                 self._extend(here, place, outer * _length(extent, size) * inner)

@@ -20,16 +20,13 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.kernels.box_plan import LINEAR, LOWEST, first_box, line, random_box
-from rebat.models.boxes import Boxes
+from rebat.models.boxes import TIE, Boxes
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
 from rebat.models.units import MIDPLANES, Units
 from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Mask, Request
 
 Floats = npt.NDArray[np.float64]
-
-TIE = 1e-12
-"""Relative difference up to which two sums are one: they are added up in different orders."""
 
 KNOWN = {torus.n_nodes: torus for torus in (MIRA, INTREPID, Torus((8, 8, 8, 8)))}
 """The tori that a machine's size stands for."""
@@ -173,15 +170,13 @@ class LeastHazard(msgspec.Struct, frozen=True):
 
 
 def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
-    """The first box of the least cost; among equals of the least second cost."""
+    """The first box of the least cost; among equals the first of the least second cost."""
+    if second is None:
+        return boxes.least(cost)
     sums = boxes.sums(cost)
     least = sums.min()
-    if math.isinf(least):
-        return -1
     ties = np.flatnonzero(sums <= least + TIE * abs(least))
-    if second is None or len(ties) == 1:
-        return int(ties[0])
-    return int(ties[np.argmin(boxes.sums(second)[ties])])
+    return -1 if math.isinf(least) else int(ties[np.argmin(boxes.sums(second)[ties])])
 
 
 class BoxChooser:
