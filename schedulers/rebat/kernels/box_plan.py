@@ -34,8 +34,8 @@ Catalogue = namedtuple(
 )  # fmt: skip
 """The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program``, and so on;
 the sums of each of the ``shapes`` begin where ``begins`` says. ``work``, ``busy``, ``taken`` and
-``words`` are scratch arrays. ``full`` are sets of units beside which no box is free, some for each volume, the
-next in the place of ``next_full``."""
+``words`` are scratch arrays. ``full`` are sets of units beside which no box is free, some for each
+volume, the next in the place of ``next_full``."""
 
 
 @kernel
