@@ -27,9 +27,11 @@ class Volumes:
         """The place of each size's volume in the catalogue, which has all of them then."""
         found: Ints = self._index[sizes]
         if (found < 0).any():
+            known = len(self._known)
             for size in np.unique(sizes[found < 0]).tolist():
                 self._index[size] = self._place(size)
-            self.catalogue = self._made()
+            if len(self._known) > known:
+                self.catalogue = self._made()
             found = self._index[sizes]
         return found
 
