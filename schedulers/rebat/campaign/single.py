@@ -20,6 +20,7 @@ from rebat.metrics.jobs import JobRow
 from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.base import Policy
+from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
@@ -70,7 +71,9 @@ def simulate(
     engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=engine_options)
     session = Session(preset.make(), preset.session)
     engine.run(session.handle, on_progress)
-    summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures())
+    allotted = preset.allotted(engine.n_nodes) if isinstance(preset, Preset) else None
+    measures = measures or Measures()
+    summary, rows = summarise(session.ledger, engine.n_nodes, measures, allotted)
     return RunResult(preset.name, summary, rows, session.ledger, engine.ended)
 
 

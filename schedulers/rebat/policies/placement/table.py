@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rebat.core.errors import InputError
 from rebat.kernels.box_plan import LINEAR, LOWEST, RANDOM
+from rebat.models.units import Allotment
 from rebat.policies.placement.boxes import (
     Ageing,
     BoxChooser,
@@ -21,6 +22,14 @@ from rebat.policies.point import Axes, Kind
 
 def _site(axes: Axes) -> Site:
     return Site(axes.torus, axes.unit, axes.boxes)
+
+
+def allotment(axes: Axes, n_nodes: int) -> Allotment:
+    """What the placements on a torus take: whole units in a line, or a box of them."""
+    units = _site(axes).units(n_nodes)
+    if axes.placement == "slurm-linear":
+        return lambda asked: -(-asked // units.size) * units.size
+    return lambda asked: units.count_for(asked) * units.size
 
 
 def _faps(axes: Axes, told: Hazards | None) -> Placement:
