@@ -21,7 +21,7 @@ from rebat.models.failures.laws import name_of
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.policies.presets import identity as policy_identity
-from rebat.workloads.generate import GENERATORS
+from rebat.workloads.generate import generator
 
 RESULTS_FORMAT = 3
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
@@ -36,7 +36,7 @@ def content_hash(source: Source) -> str:
 
 def generated(source: Source) -> Workload:
     """The workload of a generator."""
-    return GENERATORS[source.generator or ""](source.seed)
+    return generator(source.generator or "")(source.seed)
 
 
 def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
