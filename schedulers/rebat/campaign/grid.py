@@ -38,6 +38,7 @@ from rebat.campaign.spec import (
 )
 from rebat.campaign.unit import Document
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.units import parse_duration
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.workloads.trace import TraceOptions, trace_options
@@ -196,7 +197,8 @@ def _failures(
     check_seeds(seeds, f"{where}.seeds")
     horizon = told.horizon
     horizon_s = None if horizon is None else seconds(horizon, f"{where}.horizon")
-    return [FailureScenario(law, seed, horizon_s) for law in laws for seed in seeds]
+    begin_s = parse_duration(told.begin)
+    return [FailureScenario(law, seed, horizon_s, begin_s) for law in laws for seed in seeds]
 
 
 def _law_name(told: FailuresIn, where: str) -> str:

@@ -71,6 +71,8 @@ def _failures(asked: FailureScenario | None) -> dict[str, Any] | None:
     if asked is None:
         return None
     drawn = {"seed": asked.seed, "horizon_s": asked.horizon_s}
+    if asked.begin_s:
+        drawn["begin_s"] = asked.begin_s
     return {"model": name_of(asked.law), **asked.law.identity(), **drawn}
 
 

@@ -27,6 +27,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     model: str = "authors"
     horizon: float | None = None
+    begin: float = 0.0
     checkpoint: str = "none"
     checkpoint_cost: float = 300.0
     recovery_cost: float = 300.0
@@ -64,12 +65,15 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
         law = self.failure_law()
         return Scenario(
             nodes=nodes,
-            failures=None if law is None else FailureScenario(law, self.seed, self.horizon),
+            failures=None if law is None else self._failures(law),
             checkpoint=self._checkpoint(),
             silent_errors=self._silent_errors(),
             window=window,
             select=select,
         )
+
+    def _failures(self, law: Law) -> FailureScenario:
+        return FailureScenario(law, self.seed, self.horizon, self.begin)
 
     def _checkpoint(self) -> CheckpointModel | None:
         if self.checkpoint == "none":

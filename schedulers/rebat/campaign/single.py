@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 import rebat
 from rebat.core.files import write_text
@@ -58,8 +60,11 @@ def simulate(
     measures: Measures | None = None,
     on_progress: OnProgress | None = None,
     engine_options: EngineOptions | None = None,
+    uptime_us: npt.NDArray[np.int64] | None = None,
 ) -> RunResult:
     """Run one policy to the end of the workload.
+
+    ``uptime_us`` is how long each node has been up when it begins (default: 0).
 
     Raises
     ------
@@ -69,7 +74,7 @@ def simulate(
         When jobs can never start (more nodes asked for than will ever be up).
     """
     engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=engine_options)
-    session = Session(preset.make(), preset.session)
+    session = Session(preset.make(), preset.session, uptime_us)
     engine.run(session.handle, on_progress)
     allotted = preset.allotted(engine.n_nodes) if isinstance(preset, Preset) else None
     measures = measures or Measures()

@@ -23,7 +23,7 @@ from rebat.policies.axes import (
 from rebat.policies.base import Policy
 from rebat.policies.own import OwnCode, OwnPolicy, is_own, own_policy
 from rebat.policies.placement.boxes import Hazards
-from rebat.policies.placement.table import allotment, is_file
+from rebat.policies.placement.table import allotment, believed, is_file
 from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
 
@@ -52,6 +52,11 @@ class Preset(msgspec.Struct, frozen=True):
     def foresees(self) -> bool:
         """Whether it goes by how nodes fail."""
         return "foresight" in effective(self.axes)
+
+    @property
+    def foresight(self) -> str:
+        """What it goes by, without how it is misjudged: 'law', 'fit', or something else."""
+        return believed(self.axes.foresight)[0]
 
     def knowing(self, told: Hazards | None) -> Preset:
         """The same, told how nodes fail."""
