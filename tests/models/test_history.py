@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent, check_alternation, down_intervals, in_order
-from rebat.models.failures.history import after, before
+from rebat.models.failures.history import Remembered, after, before
 from rebat.models.failures.laws import parse_law
 from tests.scenarios import failures
 
@@ -64,7 +64,7 @@ def test_the_rest_is_the_record_cut_off(events, begin_s) -> None:
 
 
 def test_a_law_goes_on_without_end_and_again() -> None:
-    events = parse_law("weibull:scale=100h,shape=2").events(8, 1)
+    events = Remembered(parse_law("weibull:scale=100h,shape=2").events(8, 1))
     rest = after(events, 10**12)
     first = list(itertools.islice(rest, 50))
     assert first == list(itertools.islice(rest, 50))
@@ -72,6 +72,12 @@ def test_a_law_goes_on_without_end_and_again() -> None:
     later = [e for e in whole if e.at_us > 10**12][:20]
     shifted = [MachineEvent(e.at_us + 10**12, e.available, e.nodes) for e in first if e.at_us][:20]
     assert shifted == later
+
+
+def test_what_is_remembered_ends_where_it_ends() -> None:
+    events = Remembered(iter(RECORD))
+    assert [*itertools.islice(events, 2)] == RECORD[:2]
+    assert [*events] == RECORD == [*events]
 
 
 def test_old_nodes_are_of_all_ages() -> None:

@@ -155,6 +155,8 @@ def test_a_torus_load_of_another_machine():
     workload = generator("torus-load:load=50,nodes=64,days=10")(0)
     assert workload.n_nodes == 64
     assert {job.n_nodes for job in workload.jobs} == {1, 2, 4, 8, 16, 32}
+    smaller = generator("torus-load:load=20,days=2,largest=128")(0)
+    assert {job.n_nodes for job in smaller.jobs} == {16, 32, 64, 128}
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,8 @@ def test_a_torus_load_of_another_machine():
         ("torus-load:load=nan", "nan"),
         ("torus-load:nodes=100", "nodes: is 100"),
         ("torus-load:days=x", "days"),
+        ("torus-load:largest=48", "largest: is 48"),
+        ("torus-load:largest=8192", "largest: is 8192"),
         ("torus-load:size=3", "option of torus-load"),
         ("torus-load:load=", "has not one value"),
         ("torus-load:load=1,load=2", "has not one value"),

@@ -27,7 +27,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     model: str = "authors"
     horizon: float | None = None
-    begin: float = 0.0
+    begin: float | None = None
     checkpoint: str = "none"
     checkpoint_cost: float = 300.0
     recovery_cost: float = 300.0
@@ -62,18 +62,16 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
         InputError
             For options that contradict each other.
         """
-        law = self.failure_law()
+        law, begin_s = self.failure_law(), self.begin or 0.0
+        failures = law if law is None else FailureScenario(law, self.seed, self.horizon, begin_s)
         return Scenario(
             nodes=nodes,
-            failures=None if law is None else self._failures(law),
+            failures=failures,
             checkpoint=self._checkpoint(),
             silent_errors=self._silent_errors(),
             window=window,
             select=select,
         )
-
-    def _failures(self, law: Law) -> FailureScenario:
-        return FailureScenario(law, self.seed, self.horizon, self.begin)
 
     def _checkpoint(self) -> CheckpointModel | None:
         if self.checkpoint == "none":

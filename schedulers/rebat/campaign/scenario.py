@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -16,7 +16,7 @@ from rebat.engine.engine import OnProgress
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.history import History, after, before
+from rebat.models.failures.history import History, Remembered, after, before
 from rebat.policies.placement.boxes import Hazards
 from rebat.policies.presets import Preset
 
@@ -92,10 +92,18 @@ def machine_events(failures: FailureScenario | None, n_nodes: int) -> Iterable[M
     """The failures that a scenario asks for, if any."""
     if failures is None:
         return ()
+    if failures.begin_s:
+        return after(_remembered(failures, n_nodes), to_us(failures.begin_s))
+    return failures.law.events(n_nodes, failures.seed, failures.horizon_s)
+
+
+@lru_cache(maxsize=1)
+def _remembered(failures: FailureScenario, n_nodes: int) -> Iterable[MachineEvent]:
+    """Of the law from its date 0 on: runs of one scenario, and their history, share it."""
     horizon_s, begin_s = failures.horizon_s, failures.begin_s
     last_s = None if horizon_s is None else horizon_s + begin_s
     events = failures.law.events(n_nodes, failures.seed, last_s)
-    return after(events, to_us(begin_s)) if begin_s else events
+    return events if isinstance(events, Sequence) else Remembered(events)
 
 
 @lru_cache(maxsize=4)
@@ -103,8 +111,7 @@ def history(failures: FailureScenario | None, n_nodes: int) -> History | None:
     """What failed before the run begins; None: it begins with the law."""
     if failures is None or not failures.begin_s:
         return None
-    events = failures.law.events(n_nodes, failures.seed)
-    return before(events, n_nodes, to_us(failures.begin_s))
+    return before(_remembered(failures, n_nodes), n_nodes, to_us(failures.begin_s))
 
 
 @lru_cache(maxsize=4)

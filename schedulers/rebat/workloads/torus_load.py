@@ -20,8 +20,8 @@ RUN_S = (600.0, 172_800.0)
 WALLTIME_FACTOR = (1.1, 2.0)
 """Walltime / run time is uniform between these."""
 
-LARGEST_FIRST = 8
-"""So many sizes: half the machine, a quarter, and so on (8x8x8x8: 2,048 down to 16 nodes)."""
+SMALLEST = 256
+"""The smallest jobs are of the nodes by this (8x8x8x8: 16)."""
 
 SIZE_EXPONENT = -0.5
 """The weight of a size is its power: each is 1.41 times as frequent as the next larger one, and
@@ -32,11 +32,15 @@ _STEPS = 200
 
 
 class TorusLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked for: the load in percent of a machine's nodes over some days."""
+    """What is asked for: the load in percent of a machine's nodes over some days.
+
+    ``largest`` is the size of the largest jobs (0: half of the nodes).
+    """
 
     load: float = 80.0
     nodes: int = 4096
     days: float = 30.0
+    largest: int = 0
 
     def __post_init__(self) -> None:
         for name, value, most in (("load", self.load, 1000), ("days", self.days, 36_500)):
@@ -44,6 +48,9 @@ class TorusLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise InputError(f"is {value:g}", name, f"above 0, up to {most}")
         if not 2 <= self.nodes <= 2**24 or self.nodes & (self.nodes - 1):
             raise InputError(f"is {self.nodes}", "nodes", "a power of two, 2 to 2**24")
+        if not 0 <= self.largest <= self.nodes or self.largest & (self.largest - 1):
+            expected = f"a power of two up to {self.nodes}, or 0: half the nodes"
+            raise InputError(f"is {self.largest}", "largest", expected)
 
 
 def torus_load(seed: int, asked: TorusLoad | None = None) -> Workload:
@@ -68,7 +75,7 @@ def torus_load(seed: int, asked: TorusLoad | None = None) -> Workload:
     asked = asked or TorusLoad()
     length_s = asked.days * 86_400
     target = asked.load / 100 * asked.nodes * length_s
-    sizes, weights = _sizes(asked.nodes)
+    sizes, weights = _sizes(asked)
     n_jobs = round(target / (float(sizes @ weights) * _mean_run_s()))
     if n_jobs < 20:
         raise InputError(f"{n_jobs} jobs make this load", expected="20 at least: more days")
@@ -96,10 +103,11 @@ def torus_load(seed: int, asked: TorusLoad | None = None) -> Workload:
     )
 
 
-def _sizes(n_nodes: int) -> tuple[npt.NDArray[np.int64], Floats]:
+def _sizes(asked: TorusLoad) -> tuple[npt.NDArray[np.int64], Floats]:
     """Sizes and their probabilities."""
-    halvings = min(LARGEST_FIRST, n_nodes.bit_length() - 1)
-    sizes = n_nodes >> np.arange(halvings, 0, -1)
+    largest = asked.largest or asked.nodes // 2
+    smallest = min(max(asked.nodes // SMALLEST, 1), largest)
+    sizes = 1 << np.arange(smallest.bit_length() - 1, largest.bit_length())
     weights = sizes**SIZE_EXPONENT
     return sizes, weights / weights.sum()
 

@@ -6,6 +6,7 @@ nodes their uptimes, and something to fit laws to.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -32,6 +33,22 @@ class History(msgspec.Struct, frozen=True, eq=False):
         for event in self.events:
             since[list(event.nodes)] = event.at_us if event.available else self.begin_us
         return self.begin_us - since
+
+
+class Remembered:
+    """Events that are drawn once, as they are looked at first, however often that is."""
+
+    def __init__(self, events: Iterable[MachineEvent]) -> None:
+        self._rest, self._seen = iter(events), list[MachineEvent]()
+
+    def __iter__(self) -> Iterator[MachineEvent]:
+        for place in itertools.count():
+            if place == len(self._seen):
+                event = next(self._rest, None)
+                if event is None:
+                    return
+                self._seen.append(event)
+            yield self._seen[place]
 
 
 def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> History:
