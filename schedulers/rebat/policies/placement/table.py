@@ -22,13 +22,14 @@ from rebat.policies.placement.plans import COUNTED, NAMED, Placement, boxed
 from rebat.policies.point import Axes, Kind
 
 
-def _site(axes: Axes) -> Site:
+def site(axes: Axes) -> Site:
+    """How the torus is divided."""
     return Site(axes.torus, axes.unit, axes.boxes)
 
 
 def allotment(axes: Axes, n_nodes: int) -> Allotment:
     """What the placements on a torus take: whole units in a line, or a box of them."""
-    units = _site(axes).units(n_nodes)
+    units = site(axes).units(n_nodes)
     if axes.placement == "slurm-linear":
         return lambda asked: -(-asked // units.size) * units.size
     return lambda asked: units.count_for(asked) * units.size
@@ -36,7 +37,7 @@ def allotment(axes: Axes, n_nodes: int) -> Allotment:
 
 def _faps(axes: Axes, told: Hazards | None) -> Placement:
     pick = LeastHazard(_hazards(axes, told), axes.pack == "surface")
-    return boxed(BoxChooser(_site(axes), LOWEST, pick))
+    return boxed(BoxChooser(site(axes), LOWEST, pick))
 
 
 def is_file(foresight: str) -> bool:
@@ -107,13 +108,13 @@ PLACEMENTS: dict[str, Kind] = {
     "any": Kind(lambda axes, told: COUNTED),
     "named": Kind(lambda axes, told: NAMED),
     "slurm-linear": Kind(
-        lambda axes, told: boxed(BoxChooser(_site(axes), LINEAR)), frozenset({"torus", "unit"})
+        lambda axes, told: boxed(BoxChooser(site(axes), LINEAR)), frozenset({"torus", "unit"})
     ),
     "torus-first": Kind(
-        lambda axes, told: boxed(BoxChooser(_site(axes), LOWEST, PICKS[axes.pack])),
+        lambda axes, told: boxed(BoxChooser(site(axes), LOWEST, PICKS[axes.pack])),
         _BOXES | {"pack"},
     ),
-    "rps": Kind(lambda axes, told: boxed(BoxChooser(_site(axes), RANDOM, seed=axes.seed)), _BOXES),
+    "rps": Kind(lambda axes, told: boxed(BoxChooser(site(axes), RANDOM, seed=axes.seed)), _BOXES),
     "faps": Kind(_faps, _BOXES | {"pack", "foresight"}),
 }
 """What a plan reserves: numbers of nodes, which get the lowest ids when they start; nodes by name,
