@@ -76,7 +76,7 @@ def _law_text(spec: RunSpec) -> str | None:
     if failures is None:
         return None
     text = (failures.law.label() or "").replace(f"{spec.folder}/", "")
-    begin = f"begin={exact(failures.begin_s)}" if failures.begin_s else ""
+    begin = f"begin={failures.begin_s / 3600:.12g}h" if failures.begin_s else ""
     return ",".join(filter(None, (text, begin))) or None
 
 
