@@ -1,13 +1,14 @@
 """Generated workloads have the published numbers; ``describe`` prints them back."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.workloads.describe import describe
-from rebat.workloads.generate import GENERATORS, mira_like, synthetic
+from rebat.workloads.generate import NAMES, generator, mira_like, synthetic
 from rebat.workloads.published import PUBLISHED_MONTHS
 
 US = 1_000_000
@@ -49,10 +50,10 @@ def test_walltimes_are_multiples_of_five_minutes_above_the_run_time(month):
     assert max(job.n_nodes for job in workload.jobs) == PUBLISHED_MONTHS[month].cap
 
 
-@pytest.mark.parametrize("name", sorted(GENERATORS))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_the_seed_decides(name):
-    assert GENERATORS[name](3) == GENERATORS[name](3)
-    assert GENERATORS[name](3) != GENERATORS[name](4)
+    assert generator(name)(3) == generator(name)(3)
+    assert generator(name)(3) != generator(name)(4)
 
 
 def test_an_unknown_month_lists_the_choices():
@@ -119,3 +120,62 @@ def test_describe_without_run_times():
     summary = describe(Workload("w", 4, (Job("a", 1, 0, None, "p"),), profiles))
     assert summary["run_time_s"] is summary["stress"] is summary["over_walltime"] is None
     assert summary["jobs"] == 1
+
+
+@pytest.mark.parametrize("load", [60, 80, 95])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_torus_load_offers_what_is_asked(load, seed):
+    workload = generator(f"torus-load:load={load}")(seed)
+    assert describe(workload, period_s=30 * 86_400)["stress"] == pytest.approx(load / 100, rel=1e-5)
+    assert workload.jobs[-1].submit_us < 30 * 86_400 * US
+    sizes = Counter(job.n_nodes for job in workload.jobs)
+    assert sorted(sizes) == [16, 32, 64, 128, 256, 512, 1024, 2048]
+    # weights 1 / sqrt(size): 31.2 % of 16 nodes (0.25 of 0.800), half as many of 64
+    assert sizes[16] / len(workload.jobs) == pytest.approx(0.3124, abs=0.05)
+    assert sizes[64] / sizes[16] == pytest.approx(0.5, abs=0.12)
+
+
+def test_a_torus_loads_times_are_as_documented():
+    workload = generator("torus-load")(0)
+    runs = [workload.profiles[job.profile]["delay"] for job in workload.jobs]
+    assert min(runs) >= 600
+    assert max(runs) <= 172_800
+    middle = sum(run < (600 * 172_800) ** 0.5 for run in runs) / len(runs)
+    assert middle == pytest.approx(0.5, abs=0.05)
+    ratios = [j.walltime_us / US / run for j, run in zip(workload.jobs, runs, strict=True)]
+    assert min(ratios) >= 1.1
+    assert max(ratios) <= 2.0 + 1 / 600
+    gaps = [b.submit_us - a.submit_us for a, b in pairwise(workload.jobs)]
+    mean = sum(gaps) / len(gaps)
+    # exponential gaps: the standard deviation is the mean
+    assert (sum((g - mean) ** 2 for g in gaps) / len(gaps)) ** 0.5 == pytest.approx(mean, rel=0.1)
+
+
+def test_a_torus_load_of_another_machine():
+    workload = generator("torus-load:load=50,nodes=64,days=10")(0)
+    assert workload.n_nodes == 64
+    assert {job.n_nodes for job in workload.jobs} == {1, 2, 4, 8, 16, 32}
+    smaller = generator("torus-load:load=20,days=2,largest=128")(0)
+    assert {job.n_nodes for job in smaller.jobs} == {16, 32, 64, 128}
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("torus-load:load=0", "load: is 0"),
+        ("torus-load:load=nan", "nan"),
+        ("torus-load:nodes=100", "nodes: is 100"),
+        ("torus-load:days=x", "days"),
+        ("torus-load:largest=48", "largest: is 48"),
+        ("torus-load:largest=8192", "largest: is 8192"),
+        ("torus-load:size=3", "option of torus-load"),
+        ("torus-load:load=", "has not one value"),
+        ("torus-load:load=1,load=2", "has not one value"),
+        ("synthetic:load=3", "option of synthetic"),
+        ("torus-load:load=0.01", "jobs make this load"),
+        ("nothing", "generator"),
+    ],
+)
+def test_a_generator_that_cannot_be(text, match):
+    with pytest.raises(InputError, match=match):
+        generator(text)(0)

@@ -38,6 +38,7 @@ from rebat.campaign.spec import (
 )
 from rebat.campaign.unit import Document
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.units import parse_duration
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.workloads.trace import TraceOptions, trace_options
@@ -196,7 +197,8 @@ def _failures(
     check_seeds(seeds, f"{where}.seeds")
     horizon = told.horizon
     horizon_s = None if horizon is None else seconds(horizon, f"{where}.horizon")
-    return [FailureScenario(law, seed, horizon_s) for law in laws for seed in seeds]
+    begin_s = parse_duration(told.begin)
+    return [FailureScenario(law, seed, horizon_s, begin_s) for law in laws for seed in seeds]
 
 
 def _law_name(told: FailuresIn, where: str) -> str:
@@ -249,17 +251,13 @@ def _check_names(spec: RunSpec) -> None:
     """Everything that is looked up by name or parsed later must be there now."""
     from rebat.metrics.summary import parse_selection, parse_window
     from rebat.policies.presets import scheduler
-    from rebat.workloads.generate import GENERATORS
 
     place = f"grid {spec.grid!r}"
-    generator = spec.source.generator
-    if generator is not None and generator not in GENERATORS:
-        raise unknown_name("generator", generator, GENERATORS).at(f"workloads.{spec.workload}")
     for where, check in (
         (f"{place}: policies", lambda: scheduler(spec.policy, Path(spec.folder))),
         (f"{place}: window", lambda: parse_window(spec.scenario.window)),
         (f"{place}: select", lambda: parse_selection(spec.scenario.select)),
-        (f"workloads.{spec.workload}", lambda: _check_import(spec.source)),
+        (f"workloads.{spec.workload}", lambda: _check_source(spec.source)),
     ):
         try:
             check()
@@ -267,11 +265,13 @@ def _check_names(spec: RunSpec) -> None:
             raise error.at(where) from None
 
 
-def _check_import(source: Source) -> None:
-    """A file's ending must be known, and its options fit it."""
+def _check_source(source: Source) -> None:
+    """A generator must be known; so must a file's ending, and its options fit it."""
+    from rebat.workloads.generate import generator
     from rebat.workloads.load import READERS
 
     if source.file is None:
+        generator(source.generator or "")
         return
     ending = Path(Path(source.file).name.removesuffix(".gz")).suffix.lower()
     if ending not in READERS:

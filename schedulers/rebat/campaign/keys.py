@@ -21,9 +21,9 @@ from rebat.models.failures.laws import name_of
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.policies.presets import identity as policy_identity
-from rebat.workloads.generate import GENERATORS
+from rebat.workloads.generate import generator
 
-RESULTS_FORMAT = 2
+RESULTS_FORMAT = 3
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
 
 
@@ -36,7 +36,7 @@ def content_hash(source: Source) -> str:
 
 def generated(source: Source) -> Workload:
     """The workload of a generator."""
-    return GENERATORS[source.generator or ""](source.seed)
+    return generator(source.generator or "")(source.seed)
 
 
 def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
@@ -71,6 +71,8 @@ def _failures(asked: FailureScenario | None) -> dict[str, Any] | None:
     if asked is None:
         return None
     drawn = {"seed": asked.seed, "horizon_s": asked.horizon_s}
+    if asked.begin_s:
+        drawn["begin_s"] = asked.begin_s
     return {"model": name_of(asked.law), **asked.law.identity(), **drawn}
 
 

@@ -71,10 +71,13 @@ def flat_metrics(metrics: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """The law's other parameters; files as the campaign names them."""
+    """The law's other parameters, files as the campaign names them, and when the run begins."""
     failures = spec.scenario.failures
-    text = failures.law.label() if failures else None
-    return text and text.replace(f"{spec.folder}/", "")
+    if failures is None:
+        return None
+    text = (failures.law.label() or "").replace(f"{spec.folder}/", "")
+    begin = f"begin={failures.begin_s / 3600:.12g}h" if failures.begin_s else ""
+    return ",".join(filter(None, (text, begin))) or None
 
 
 def _seed(asked: Asked) -> int | None:

@@ -27,6 +27,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     model: str = "authors"
     horizon: float | None = None
+    begin: float | None = None
     checkpoint: str = "none"
     checkpoint_cost: float = 300.0
     recovery_cost: float = 300.0
@@ -61,10 +62,11 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
         InputError
             For options that contradict each other.
         """
-        law = self.failure_law()
+        law, begin_s = self.failure_law(), self.begin or 0.0
+        failures = law if law is None else FailureScenario(law, self.seed, self.horizon, begin_s)
         return Scenario(
             nodes=nodes,
-            failures=None if law is None else FailureScenario(law, self.seed, self.horizon),
+            failures=failures,
             checkpoint=self._checkpoint(),
             silent_errors=self._silent_errors(),
             window=window,

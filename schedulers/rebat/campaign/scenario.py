@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from rebat.campaign.single import Runnable, RunResult, simulate
 from rebat.campaign.spec import CheckpointModel, FailureScenario, Scenario, SilentErrors
+from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.history import History, Remembered, after, before
+from rebat.policies.placement.boxes import Hazards
 from rebat.policies.presets import Preset
 
 
 class Stage(msgspec.Struct, frozen=True):
     """All that policies meet: they see the same, one after the other.
 
-    ``failures`` is what the events come from; policies that foresee failures are told of it.
+    ``failures`` is what the events come from, ``history`` what failed before; policies that foresee
+    failures are told of them.
     """
 
     workload: Workload
@@ -27,12 +33,12 @@ class Stage(msgspec.Struct, frozen=True):
     events: Iterable[MachineEvent]
     measures: Measures
     failures: FailureScenario | None = None
+    history: History | None = None
 
     def run(self, policy: Runnable, on_progress: OnProgress | None = None) -> RunResult:
         """Run one policy; see `single.simulate`."""
-        if isinstance(policy, Preset) and policy.foresees and self.failures:
-            failures = self.failures
-            policy = policy.knowing(failures.law.nodes(self.n_nodes, failures.seed))
+        if isinstance(policy, Preset) and policy.foresees:
+            policy = policy.knowing(self._told(policy.foresight))
         return simulate(
             self.workload,
             policy,
@@ -40,7 +46,15 @@ class Stage(msgspec.Struct, frozen=True):
             machine_events=self.events,
             measures=self.measures,
             on_progress=on_progress,
+            uptime_us=self.history.uptime_us if self.history else None,
         )
+
+    def _told(self, foresight: str) -> Hazards | None:
+        """What there is to know of how nodes fail: their law, or a fit to what failed before."""
+        failures = self.failures
+        if foresight == "fit":
+            return fitted(self.history) if self.history else None
+        return failures.law.nodes(self.n_nodes, failures.seed) if failures else None
 
 
 def staged(workload: Workload, scenario: Scenario) -> Stage:
@@ -54,7 +68,8 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(parse_window(scenario.window), parse_selection(scenario.select))
     events = machine_events(scenario.failures, n_nodes)
-    return Stage(workload, n_nodes, events, measures, scenario.failures)
+    past = history(scenario.failures, n_nodes)
+    return Stage(workload, n_nodes, events, measures, scenario.failures, past)
 
 
 def prepared(workload: Workload, scenario: Scenario) -> Workload:
@@ -77,7 +92,45 @@ def machine_events(failures: FailureScenario | None, n_nodes: int) -> Iterable[M
     """The failures that a scenario asks for, if any."""
     if failures is None:
         return ()
+    if failures.begin_s:
+        return after(_remembered(failures, n_nodes), to_us(failures.begin_s))
     return failures.law.events(n_nodes, failures.seed, failures.horizon_s)
+
+
+@lru_cache(maxsize=1)
+def _remembered(failures: FailureScenario, n_nodes: int) -> Iterable[MachineEvent]:
+    """Of the law from its date 0 on: runs of one scenario, and their history, share it."""
+    horizon_s, begin_s = failures.horizon_s, failures.begin_s
+    last_s = None if horizon_s is None else horizon_s + begin_s
+    events = failures.law.events(n_nodes, failures.seed, last_s)
+    return events if isinstance(events, Sequence) else Remembered(events)
+
+
+@lru_cache(maxsize=4)
+def history(failures: FailureScenario | None, n_nodes: int) -> History | None:
+    """What failed before the run begins; None: it begins with the law."""
+    if failures is None or not failures.begin_s:
+        return None
+    return before(_remembered(failures, n_nodes), n_nodes, to_us(failures.begin_s))
+
+
+@lru_cache(maxsize=4)
+def fitted(past: History) -> Hazards:
+    """A Weibull law for each node, fitted to what failed before the run.
+
+    Raises
+    ------
+    InputError
+        When that is too little.
+    """
+    from rebat.models.failures.fitting import fit_nodes  # scipy takes its time
+
+    try:
+        fit = fit_nodes(past.events, past.n_nodes, until_s=to_s(past.begin_us))
+    except InputError as error:
+        raise error.at("foresight=fit") from None
+    laws: Hazards = fit.table.laws
+    return laws
 
 
 def _with_checkpoints(

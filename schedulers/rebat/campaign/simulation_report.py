@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rebat.campaign.labels import scenario_of
+from rebat.campaign.partition_report import on_a_torus, torus_pictures
 from rebat.campaign.simulating import simulate_run, workload_of
 from rebat.campaign.spec import RunSpec
 from rebat.campaign.unit import Unit
@@ -13,12 +14,14 @@ from rebat.core.units import format_duration
 from rebat.figures.steal_hour import steal_hour
 from rebat.reports.node_stealing.evidence import ALIASES
 from rebat.reports.node_stealing.report import report as node_stealing
+from rebat.reports.partitions.report import report as partitions
 from rebat.reports.parts import Picture, Report, Table, percent
 from rebat.workloads.describe import describe
 
 
 def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Report:
-    """The report of the node-stealing paper, from these units and their results.
+    """The report of these units and their results: of boxes on a torus where every grid has some
+    policy for one, and of the node-stealing paper otherwise.
 
     Raises
     ------
@@ -26,6 +29,8 @@ def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Rep
         When there are no results to report.
     """
     lines = [*provenance, *_provenance(units)]
+    if on_a_torus(units):
+        return partitions(table, torus_pictures(units), lines)
     return node_stealing(table, _workload_tables(units), _an_hour(units), lines)
 
 

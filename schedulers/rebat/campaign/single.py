@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 import rebat
 from rebat.core.files import write_text
@@ -20,6 +22,7 @@ from rebat.metrics.jobs import JobRow
 from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.base import Policy
+from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
@@ -57,8 +60,11 @@ def simulate(
     measures: Measures | None = None,
     on_progress: OnProgress | None = None,
     engine_options: EngineOptions | None = None,
+    uptime_us: npt.NDArray[np.int64] | None = None,
 ) -> RunResult:
     """Run one policy to the end of the workload.
+
+    ``uptime_us`` is how long each node has been up when it begins (default: 0).
 
     Raises
     ------
@@ -68,9 +74,11 @@ def simulate(
         When jobs can never start (more nodes asked for than will ever be up).
     """
     engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=engine_options)
-    session = Session(preset.make(), preset.session)
+    session = Session(preset.make(), preset.session, uptime_us)
     engine.run(session.handle, on_progress)
-    summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures())
+    allotted = preset.allotted(engine.n_nodes) if isinstance(preset, Preset) else None
+    measures = measures or Measures()
+    summary, rows = summarise(session.ledger, engine.n_nodes, measures, allotted)
     return RunResult(preset.name, summary, rows, session.ledger, engine.ended)
 
 

@@ -25,11 +25,15 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class FailureScenario(msgspec.Struct, frozen=True):
-    """Failures by a law; ``horizon_s`` is when they stop, in seconds."""
+    """Failures by a law; ``horizon_s`` is when they stop, in seconds from the run's begin.
+
+    The run begins ``begin_s`` after the law's date 0: what failed before is history.
+    """
 
     law: Law
     seed: int = 0
     horizon_s: float | None = None
+    begin_s: float = 0.0
 
     @property
     def mtbf_s(self) -> float | None:
@@ -97,6 +101,7 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: str | None = None
     seeds: list[int] | None = None
     horizon: Duration | None = None
+    begin: Duration = 0
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

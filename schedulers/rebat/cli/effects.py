@@ -64,7 +64,9 @@ def check_options(options: ScenarioOptions) -> None:
         if seconds is not None and seconds < SHORTEST_S:
             raise InputError(f"is {seconds:g} s", _spelt(name), "a microsecond or longer")
     with given_by("--failure-model"):
-        options.failure_law()
+        law = options.failure_law()
+    if law is None:
+        _refuse(["begin"], "--law, --failures or --mtbf beside it")
 
 
 def _check_beside_law(options: ScenarioOptions, law: Law) -> None:

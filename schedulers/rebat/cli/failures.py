@@ -138,6 +138,33 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
         click.echo(line)
 
 
+@failures.command("import")
+@click.argument("trace", type=FILE)
+@click.option("--system", type=int, required=True, help="Which system of the record, by its number.")  # fmt: skip
+@click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the file that is there.")
+def import_(trace: Path, system: int, out: Path, force: bool) -> None:
+    """Turn one system of Los Alamos' failure records (LA-UR-05-7318, CSV) into an --events file.
+
+    \b
+    Example, a machine of 512 nodes, fitted on its first half:
+      rebat failures import LA-UR-05-7318.csv.xz --system 20 -o 20.events
+      rebat failures fit 20.events --nodes 512 --until 16000h -o nodes.csv
+    """
+    from rebat.models.failures.events import write_events
+    from rebat.models.failures.lanl import read_lanl
+
+    _check_absent(out, force)
+    record = read_lanl(trace, system)
+    write_events(record.events, out)
+    count = sum(not event.available for event in record.events)
+    length_s = record.events[-1].at_us / 1e6
+    click.echo(
+        f"{out}: {count} failures in {format_duration(length_s)} from {record.first} "
+        f"({record.n_lines} lines, outages that overlap joined)"
+    )
+
+
 def _check_absent(out: Path, force: bool) -> None:
     if out.is_file() and not force:
         raise InputError("exists", str(out), "a new file, or --force to replace it")

@@ -33,6 +33,7 @@ from rebat.policies.presets import schedulers
 @law_options
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
 @click.option("--horizon", type=DURATION, help="Draw no failure after this date (default: as far as the simulation goes).")  # fmt: skip
+@click.option("--begin", type=DURATION, help="Begin at this date of the law or the event file: what failed before is history, and gives the nodes their uptimes (default: at its date 0).")  # fmt: skip
 @preparation_options
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip

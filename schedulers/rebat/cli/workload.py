@@ -59,18 +59,17 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 def generate(name: str, seed: int, out: Path) -> None:
-    """Generate a workload: june-2017, march-2018, intrepid-june-2013 or synthetic.
+    """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic or torus-load.
 
     The months have every number that the node-stealing paper prints of the real ones (Tables 2 and
     3, section 5.2); 'synthetic' is its section 6.3. None of them is the real trace.
+    'torus-load' is a load for a machine that hands out boxes, torus-load:load=80,nodes=4096,days=30
+    where nothing else is said: sizes are powers of two, the load is in percent of the nodes.
     """
-    from rebat.core.errors import unknown_name
     from rebat.workloads.batsim_json import write_workload
-    from rebat.workloads.generate import GENERATORS
+    from rebat.workloads.generate import generator
 
-    if name not in GENERATORS:
-        raise unknown_name("workload", name, GENERATORS)
-    made = GENERATORS[name](seed)
+    made = generator(name)(seed)
     write_workload(made, out)
     click.echo(f"{out}: {len(made.jobs)} jobs, {made.n_nodes} nodes")
 

@@ -10,8 +10,10 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.units import parse_duration, to_us
 from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flows_by_class, select
+from rebat.metrics.fragmentation import Fragmentation, fragmentation
 from rebat.metrics.jobs import JobRow, job_rows
 from rebat.metrics.platform import DAY_US, PAPER_WINDOW, PlatformTime, Window, platform_time
+from rebat.models.units import Allotment
 from rebat.session.ledger import Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
@@ -54,6 +56,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     steals: int
     victims: int
     free_node_at_hit: int
+    fragmentation: Fragmentation
 
 
 def parse_window(text: str) -> Window | None:
@@ -89,8 +92,10 @@ def parse_selection(text: str) -> Selection | None:
     return Selection(first, last, by)
 
 
-def summarise(ledger: Ledger, n_nodes: int, measures: Measures) -> tuple[RunSummary, list[JobRow]]:
-    """The summary of a run and the rows of its jobs."""
+def summarise(
+    ledger: Ledger, n_nodes: int, measures: Measures, allotted: Allotment | None = None
+) -> tuple[RunSummary, list[JobRow]]:
+    """The summary of a run and the rows of its jobs; ``allotted``: see `fragmentation`."""
     rows = job_rows(ledger)
     makespan = max((r.end_us for r in ledger.attempts), default=0)
     submissions = [r.attempt.submit_us for r in ledger.attempts]
@@ -122,6 +127,7 @@ def summarise(ledger: Ledger, n_nodes: int, measures: Measures) -> tuple[RunSumm
         steals=within(ledger.steals),
         victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
+        fragmentation=fragmentation(ledger, n_nodes, window, allotted),
     )
     return summary, rows
 

@@ -7,6 +7,7 @@ torus whose nodes are the units.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,9 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.models.boxes import Box, Extents, Ints, volume_for
 from rebat.models.topology import INTREPID, MIRA, Torus
+
+Allotment = Callable[[int], int]
+"""Number of nodes asked for -> number of nodes that are taken for it."""
 
 
 class Units:

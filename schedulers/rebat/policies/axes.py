@@ -24,7 +24,7 @@ from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source
 from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.placement.boxes import Hazards, Site
 from rebat.policies.placement.plans import Placement
-from rebat.policies.placement.table import FORESIGHTS, PICKS, PLACEMENTS, is_file
+from rebat.policies.placement.table import PICKS, PLACEMENTS, believed, is_file
 from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
 from rebat.policies.planning.list_scheduling import (
     ALL,
@@ -181,8 +181,7 @@ def check(axes: Axes) -> Axes:
             own_rule(axis, choice)
         elif choice not in choices:
             raise unknown_name(axis, choice, choices)
-    if axes.foresight not in ("law", *FORESIGHTS) and not is_file(axes.foresight):
-        raise unknown_name("foresight", axes.foresight, ("law", *FORESIGHTS, "FILE.csv"))
+    believed(axes.foresight)
     Site(axes.torus, axes.unit).check()
     depth = str(axes.depth)
     if depth not in DEPTHS and not (depth.isdecimal() and int(depth) < 10**6):

@@ -36,7 +36,9 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     pack : str
         A key of PICKS.
     foresight : str
-        What 'faps' goes by: 'law', that of the run; a key of FORESIGHTS; or a file of nodes.
+        What 'faps' goes by: 'law', that of the run; 'fit', one fitted to what failed before the
+        run; either of them times a factor, like law*2: times to failure misjudged by so much; a key
+        of FORESIGHTS; or a file of nodes.
     margin : float
         Seconds added to every walltime in the plan; below 0: the slack that walltimes hold.
     walltimes : str

@@ -12,6 +12,7 @@ import msgspec
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
+from rebat.models.units import Allotment
 from rebat.policies.axes import (
     changed,
     effective,
@@ -22,7 +23,7 @@ from rebat.policies.axes import (
 from rebat.policies.base import Policy
 from rebat.policies.own import OwnCode, OwnPolicy, is_own, own_policy
 from rebat.policies.placement.boxes import Hazards
-from rebat.policies.placement.table import is_file
+from rebat.policies.placement.table import allotment, believed, is_file
 from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
 
@@ -52,9 +53,19 @@ class Preset(msgspec.Struct, frozen=True):
         """Whether it goes by how nodes fail."""
         return "foresight" in effective(self.axes)
 
+    @property
+    def foresight(self) -> str:
+        """What it goes by, without how it is misjudged: 'law', 'fit', or something else."""
+        return believed(self.axes.foresight)[0]
+
     def knowing(self, told: Hazards | None) -> Preset:
         """The same, told how nodes fail."""
         return msgspec.structs.replace(self, told=told)
+
+    def allotted(self, n_nodes: int) -> Allotment | None:
+        """How many nodes of a machine are taken for an attempt that asks for so many; None: as
+        many."""
+        return allotment(self.axes, n_nodes) if "torus" in effective(self.axes) else None
 
     @property
     def session(self) -> SessionOptions:

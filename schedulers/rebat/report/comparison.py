@@ -34,6 +34,11 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
             for use, field in USES.items()
         ),
         _line(summaries, "some node idle, share of time", "share", lambda s: s.platform.idle_share),
+        *(
+            _line(summaries, title, kind, lambda s, f=field: getattr(s.fragmentation, f))
+            for title, (field, kind) in _BLOCKED.items()
+        ),
+        _line(summaries, "box waste (within idle), share of all node time", "share", _spare),
         _line(summaries, "failures under a job", "count", lambda s: s.failures_hit),
         _line(summaries, "  a node was free", "count", lambda s: s.free_node_at_hit),
         _line(summaries, "  steals decided", "count", lambda s: s.steals),
@@ -69,6 +74,12 @@ USES = {
 _FLOWS = {"max flow": "max_s", "mean flow": "mean_s", "weighted mean flow": "weighted_mean_s"}
 
 
+_BLOCKED = {
+    "head of the queue blocked, share of time": ("blocked_share", "share"),
+    "  nodes free then, mean": ("blocked_free_nodes", "count"),
+}
+
+
 def _line(summaries: Mapping[str, RunSummary], metric: str, kind: str, of: Any) -> Line:
     return Line(metric, kind, {name: of(summary) for name, summary in summaries.items()})
 
@@ -77,6 +88,11 @@ def _share(summary: RunSummary, field: str) -> float:
     total = summary.platform.total
     value: float = getattr(summary.platform, field)
     return value / total if total else 0.0
+
+
+def _spare(summary: RunSummary) -> float:
+    total = summary.platform.total
+    return summary.fragmentation.box_waste / total if total else 0.0
 
 
 def _flow(summary: RunSummary, group: str, field: str) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import FREE, NodePool
 
@@ -21,7 +22,7 @@ class Claims:
     ----------
     down, drained : bool arrays, shape (n,)
     up_since_us : int64 array, shape (n,)
-        When each node came up last (0: it never failed).
+        When each node came up last; 0 or less: before the simulation.
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -33,6 +34,13 @@ class Claims:
         self.n_down = 0
         self._changed: dict[int, None] = {}
         self._told_unusable: set[int] = set()
+
+    def begin(self, uptime_us: npt.NDArray[np.int64]) -> None:
+        """For how long each node has been up at date 0."""
+        if len(uptime_us) != self.n_nodes:
+            expected = f"{self.n_nodes}, one a node"
+            raise InputError(f"{len(uptime_us)} uptimes", expected=expected)
+        self.up_since_us = -uptime_us
 
     @property
     def n_free(self) -> int:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from rebat.core.attempts import Attempt, Running
 from rebat.core.decisions import FinishRegistration, Reply
 from rebat.core.errors import InputError
@@ -36,9 +39,22 @@ class Session:
     ----------
     policy : Policy
     options : SessionOptions
+    uptime_us : int64 array, shape (n,), optional
+        How long each node has been up when the simulation begins (default: 0).
+
+    Raises
+    ------
+    InputError
+        When the simulation begins on another number of nodes than there are uptimes.
     """
 
-    def __init__(self, policy: Policy, options: SessionOptions | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        options: SessionOptions | None = None,
+        uptime_us: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        self._uptime_us = uptime_us
         self._policy = policy
         self._board = Board(options or SessionOptions(), Ledger())
         self._may_plan_while_killing = self._board.options.plan_while_killing
@@ -127,6 +143,8 @@ class Session:
         board.began = event
         board.registering = bool(event.config.get("dynamic-jobs-enabled"))
         self._furnish(event.n_nodes)
+        if self._uptime_us is not None:
+            self._claims.begin(self._uptime_us)
         self._registry.begin(event)
 
     def _react(self) -> None:

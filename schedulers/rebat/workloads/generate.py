@@ -1,10 +1,12 @@
-"""Generators of workloads after Du et al. 2024 (node stealing), where no trace is at hand."""
+"""Generators of workloads, where no trace is at hand: after Du et al. 2024 (node stealing), and a
+load for a torus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,7 @@ from rebat.core.units import US_PER_S
 from rebat.workloads import month_model, published
 from rebat.workloads.build import delay_workload
 from rebat.workloads.published import PUBLISHED_MONTHS
+from rebat.workloads.torus_load import TorusLoad, torus_load
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -116,7 +119,42 @@ GENERATORS: dict[str, Callable[[int], Workload]] = {
     "synthetic": synthetic,
     **{month: partial(mira_like, month) for month in PUBLISHED_MONTHS},
 }
-"""Every generated workload by name; each takes a seed."""
+"""Every generated workload without options, by name; each takes a seed."""
+
+OPTIONS = {"torus-load": TorusLoad}
+"""Generators with options: ``torus-load:load=95,nodes=4096,days=30``."""
+
+NAMES = (*GENERATORS, *OPTIONS)
+
+
+def generator(text: str) -> Callable[[int], Workload]:
+    """The generator of a name, with the options that follow it.
+
+    >>> generator("torus-load:load=60,days=2")(0).n_nodes
+    4096
+
+    Raises
+    ------
+    InputError
+        For an unknown name or option, and a value that cannot be.
+    """
+    name, _, rest = text.partition(":")
+    if name not in NAMES:
+        raise unknown_name("generator", name, NAMES)
+    pairs = [part.partition("=")[::2] for part in rest.split(",")] if rest else []
+    known = OPTIONS[name].__struct_fields__ if name in OPTIONS else ()
+    for key, value in pairs:
+        if key not in known:
+            raise unknown_name(f"option of {name}", key, known)
+        if not value or [k for k, _ in pairs].count(key) > 1:
+            raise InputError(f"{text!r} has not one value for {key}", expected=f"{name}:{key}=...")
+    if name in GENERATORS:
+        return GENERATORS[name]
+    try:
+        asked = msgspec.convert(dict(pairs), OPTIONS[name], strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{text!r}: {error}", expected="numbers") from None
+    return lambda seed: torus_load(seed, asked)
 
 
 def _assemble(

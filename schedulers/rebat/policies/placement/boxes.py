@@ -49,6 +49,17 @@ class Ageing(msgspec.Struct, frozen=True):
         return self.sign * uptime_s
 
 
+class Stretched(msgspec.Struct, frozen=True):
+    """A belief that is wrong: all times to failure are taken for ``factor`` times as long."""
+
+    hazards: Hazards
+    factor: float
+
+    def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
+        """That of times that all pass more slowly."""
+        return self.hazards.hazard(uptime_s / self.factor, duration_s / self.factor)
+
+
 class Site(msgspec.Struct, frozen=True):
     """How a torus is divided: its extents or name (auto: by the number of nodes), the allocation
     unit (auto: midplanes where the machine has them, else nodes), the list of boxes."""

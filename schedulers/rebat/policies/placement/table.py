@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, unknown_name
 from rebat.kernels.box_plan import LINEAR, LOWEST, RANDOM
+from rebat.models.units import Allotment
 from rebat.policies.placement.boxes import (
     Ageing,
     BoxChooser,
@@ -13,19 +15,29 @@ from rebat.policies.placement.boxes import (
     LeastHazard,
     Picker,
     Site,
+    Stretched,
     most_contact,
 )
 from rebat.policies.placement.plans import COUNTED, NAMED, Placement, boxed
 from rebat.policies.point import Axes, Kind
 
 
-def _site(axes: Axes) -> Site:
+def site(axes: Axes) -> Site:
+    """How the torus is divided."""
     return Site(axes.torus, axes.unit, axes.boxes)
+
+
+def allotment(axes: Axes, n_nodes: int) -> Allotment:
+    """What the placements on a torus take: whole units in a line, or a box of them."""
+    units = site(axes).units(n_nodes)
+    if axes.placement == "slurm-linear":
+        return lambda asked: -(-asked // units.size) * units.size
+    return lambda asked: units.count_for(asked) * units.size
 
 
 def _faps(axes: Axes, told: Hazards | None) -> Placement:
     pick = LeastHazard(_hazards(axes, told), axes.pack == "surface")
-    return boxed(BoxChooser(_site(axes), LOWEST, pick))
+    return boxed(BoxChooser(site(axes), LOWEST, pick))
 
 
 def is_file(foresight: str) -> bool:
@@ -42,13 +54,46 @@ def _hazards(axes: Axes, told: Hazards | None) -> Hazards:
 
         laws: Hazards = read_nodes(Path(axes.foresight)).laws
         return laws
+    name, factor = believed(axes.foresight)
     if told is None:
         raise InputError(
-            "is 'law', but the law that nodes fail by is not known here", "axis foresight",
+            f"is {name!r}, but {TOLD[name]} is not known here", "axis foresight",
             f"a file of nodes (rebat failures fit), {', '.join(FORESIGHTS)}; or a run with a law",
         )  # fmt: skip
-    return told
+    return told if factor == 1 else Stretched(told, factor)
 
+
+def believed(foresight: str) -> tuple[str, float]:
+    """What a foresight goes by, and the factor that times to failure are misjudged by.
+
+    >>> believed("law*0.5"), believed("youngest")
+    (('law', 0.5), ('youngest', 1.0))
+
+    Raises
+    ------
+    InputError
+        For something that is not known, or no factor.
+    """
+    if foresight in FORESIGHTS or is_file(foresight):
+        return foresight, 1.0
+    name, times, text = foresight.partition("*")
+    if name not in TOLD:
+        known = (*TOLD, *(f"{told}*FACTOR" for told in TOLD), *FORESIGHTS, "FILE.csv")
+        raise unknown_name("foresight", foresight, known)
+    try:
+        factor = float(text) if times else 1.0
+    except ValueError:
+        factor = math.nan
+    if not LEAST_FACTOR <= factor <= 1 / LEAST_FACTOR:
+        expected = f"{name}*FACTOR, from {LEAST_FACTOR:g} to {1 / LEAST_FACTOR:g}"
+        raise InputError(f"foresight {foresight!r}", expected=expected)
+    return name, factor
+
+
+TOLD = {"law": "the law that nodes fail by", "fit": "what failed before (--begin)"}
+"""What FAPS can be told: the law of the run, or one fitted to its history."""
+
+LEAST_FACTOR = 1e-3
 
 FORESIGHTS: dict[str, Hazards] = {"youngest": Ageing(1), "oldest": Ageing(-1)}
 """What FAPS can go by without a law: nodes up for the shortest time are the safest, or the longest.
@@ -63,13 +108,13 @@ PLACEMENTS: dict[str, Kind] = {
     "any": Kind(lambda axes, told: COUNTED),
     "named": Kind(lambda axes, told: NAMED),
     "slurm-linear": Kind(
-        lambda axes, told: boxed(BoxChooser(_site(axes), LINEAR)), frozenset({"torus", "unit"})
+        lambda axes, told: boxed(BoxChooser(site(axes), LINEAR)), frozenset({"torus", "unit"})
     ),
     "torus-first": Kind(
-        lambda axes, told: boxed(BoxChooser(_site(axes), LOWEST, PICKS[axes.pack])),
+        lambda axes, told: boxed(BoxChooser(site(axes), LOWEST, PICKS[axes.pack])),
         _BOXES | {"pack"},
     ),
-    "rps": Kind(lambda axes, told: boxed(BoxChooser(_site(axes), RANDOM, seed=axes.seed)), _BOXES),
+    "rps": Kind(lambda axes, told: boxed(BoxChooser(site(axes), RANDOM, seed=axes.seed)), _BOXES),
     "faps": Kind(_faps, _BOXES | {"pack", "foresight"}),
 }
 """What a plan reserves: numbers of nodes, which get the lowest ids when they start; nodes by name,

@@ -1,0 +1,88 @@
+"""A torus at an instant: which job holds which unit, and how likely each is to fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.figures.boxes import svg_of
+from rebat.figures.canvas import new_figure
+
+FREE, DOWN = -1, -2
+
+_HUES = 40
+_GOLDEN = 0.618034
+
+
+def torus_instant(
+    extents: Sequence[int],
+    owner: npt.NDArray[np.int64],
+    hazard: npt.NDArray[np.float64] | None,
+    hazard_title: str = "",
+) -> str:
+    """Cells are the units of a torus, the first half of its dimensions downwards.
+
+    Parameters
+    ----------
+    extents : sequence of int
+    owner : int64 array, shape (units,)
+        A number per job, `FREE` or `DOWN`: each job has a colour, what is free is white, what is
+        down black.
+    hazard : float64 array, shape (units,), optional
+        Drawn beside it, the darker the higher.
+    hazard_title : str
+        What it is.
+    """
+    rows = flat_shape(extents)
+    panels = 1 if hazard is None else 2
+    figure = new_figure(5.4 * panels, 5.0)
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    axes[0].imshow(_colours(owner).reshape(*rows, 3), interpolation="nearest")
+    axes[0].set_title("jobs (white: free, black: down)", fontsize=9)
+    if hazard is not None:
+        shade = axes[1].imshow(hazard.reshape(rows), cmap="YlOrBr", interpolation="nearest")
+        axes[1].set_title(hazard_title, fontsize=9)
+        figure.colorbar(shade, ax=axes[1], shrink=0.75)
+    for axis in axes:
+        _grid(axis, extents, rows)
+    return svg_of(figure)
+
+
+def flat_shape(extents: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of a torus on paper.
+
+    >>> flat_shape((8, 8, 8, 8)), flat_shape((2, 3, 4, 4, 1))
+    ((64, 64), (6, 16))
+    """
+    half = len(extents) // 2
+    return math.prod(extents[:half]), math.prod(extents[half:])
+
+
+def _colours(owner: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Neighbouring numbers far apart on the circle of hues."""
+    from matplotlib.colors import hsv_to_rgb
+
+    hue = (owner % _HUES) * _GOLDEN % 1.0
+    value = np.where(owner // _HUES % 2 == 0, 0.9, 0.6)
+    colours = hsv_to_rgb(np.stack([hue, np.full(len(owner), 0.55), value], axis=1))
+    colours[owner == FREE] = 1.0
+    colours[owner == DOWN] = 0.0
+    found: npt.NDArray[np.float64] = colours
+    return found
+
+
+def _grid(axis: Any, extents: Sequence[int], rows: tuple[int, int]) -> None:
+    """Lines between the slices of the outermost dimensions; no ticks."""
+    half = len(extents) // 2
+    inner = math.prod(extents[1:half]) or 1, math.prod(extents[half + 1 :]) or 1
+    lines = {"axhline": range(inner[0], rows[0], inner[0]),
+             "axvline": range(inner[1], rows[1], inner[1])}  # fmt: skip
+    for name, places in lines.items():
+        for place in places:
+            getattr(axis, name)(place - 0.5, color="#666666", linewidth=0.5)
+    axis.set_xticks([])
+    axis.set_yticks([])

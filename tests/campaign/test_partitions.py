@@ -1,0 +1,122 @@
+"""The report of boxes on a torus: which campaigns get it, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.partition_report import busiest, on_a_torus, owners
+from rebat.campaign.reporting import write_report
+from rebat.campaign.single import simulate
+from rebat.figures.torus import DOWN, FREE
+from rebat.metrics.platform import free_steps
+from rebat.models.topology import Torus
+from rebat.models.units import Units
+from rebat.policies.presets import preset
+from rebat.reports.node_stealing.evidence import Evidence
+from rebat.reports.partitions.claims import judge
+from rebat.reports.partitions.estimates import estimate, paired
+from tests.campaign.builders import run_here
+from tests.scenarios import fails, machine
+
+ROOT = Path(__file__).parents[2]
+
+FILE = """
+[workloads.load]
+generator = "torus-load:load=70,nodes=64,days=3"
+[[grid]]
+name = "boxes"
+workloads = ["load"]
+policies = ["baseline", "slurm-linear:torus=4x4x4", "rps:torus=4x4x4", "faps:torus=4x4x4"]
+[grid.failures]
+law = "weibull"
+scale = "300h"
+shape = 8
+begin = "3000h"
+seeds = [0, 1, 2]
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("partitions")
+    file = folder / "p.toml"
+    file.write_text(FILE)
+    status, _ = run_here(file, folder / "r")
+    assert status.failed == 0
+    return file, folder / "r"
+
+
+def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
+    campaign = open_campaign(ran[0])
+    for path in write_report(campaign, ran[1], tmp_path):
+        text = path.read_text()
+        assert "Boxes on a torus for many jobs at once" in text
+        assert "what each placement makes of it" in text
+        assert "begin=3000h" in text
+        assert ("probability to fail within 1 d" in text) == (path.suffix == ".html")
+
+
+def test_what_the_table_says_is_what_the_runs_say(ran) -> None:
+    """A mean and its interval, by the textbook: t(0.975; 2 degrees of freedom) = 4.303."""
+    evidence = Evidence(ran[1] / "results.parquet")
+    (scenario,) = evidence.families("load")[0]
+    values = evidence.values("load", "rps:torus=4x4x4", scenario, "useful_utilisation")
+    found = estimate(list(values.values()))
+    numbers = np.array(list(values.values()))
+    assert found.mean == pytest.approx(numbers.mean())
+    assert found.half == pytest.approx(4.303 * numbers.std(ddof=1) / 3**0.5, rel=1e-3)
+
+
+def test_differences_are_paired_by_seed() -> None:
+    found = paired({0: 5.0, 1: 7.0, 2: 0.0}, {0: 4.0, 1: 5.0, 3: 9.0})
+    assert found.mean == 1.5
+    assert found.half == pytest.approx(12.706 * 0.5, rel=1e-3)
+    assert not found.differs
+    assert estimate([]) is None
+    assert estimate([3.0]).half is None
+
+
+def test_claims_follow_from_their_numbers() -> None:
+    from rebat.reports.scenario import Scenario
+
+    scenario = Scenario("weibull", law="x")
+    cells = {"faps": {0: 3.0, 1: 5.0}, "rps": {0: 6.0, 1: 9.0}}
+    evidence = SimpleNamespace(
+        workloads=["w"],
+        families=lambda workload: [[scenario]],
+        values=lambda workload, policy, about, metric, size_class="": (
+            cells.get(policy, {}) if metric == "failures_hit" else {}
+        ),
+    )
+    (found,) = judge(evidence)
+    assert (found.number, found.holds) == (-3.5, True)
+    cells["faps"] = {0: 7.0, 1: 10.0}
+    (found,) = judge(evidence)
+    assert (found.number, found.holds) == (1.0, False)
+
+
+def test_owners_and_the_busiest_date_by_hand() -> None:
+    jobs = machine(8, (2, 10), (2, 30), (2, 10, 5))
+    result = simulate(jobs, preset("torus-first:torus=8"), machine_events=fails(7, 6, 8))
+    units = Units(Torus((8,)))
+    at_us = busiest(result)
+    dates, free = free_steps(result.ledger, 8)
+    assert free[dates == at_us] == free.min() == 1
+    assert at_us == 6_000_000
+    assert owners(result.ledger, units, at_us).tolist() == [1, 1, 2, 2, 3, 3, FREE, DOWN]
+    assert owners(result.ledger, units, 8_000_000)[7] == FREE
+
+
+@pytest.mark.parametrize("name", ["quick", "full"])
+def test_shipped_campaigns_are_of_boxes(name: str) -> None:
+    campaign = open_campaign(ROOT / f"campaigns/partitions/{name}.toml")
+    assert on_a_torus(campaign.units)
+
+
+def test_the_node_stealing_campaign_is_not() -> None:
+    assert not on_a_torus(open_campaign(ROOT / "campaigns/node-stealing/quick.toml").units)

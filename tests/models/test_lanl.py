@@ -1,0 +1,77 @@
+"""Los Alamos' failure records: joined outages, dates, what cannot be read; and the real file."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import main
+from rebat.core.errors import InputError
+from rebat.models.failures.events import check_alternation, down_intervals, read_events
+from rebat.models.failures.lanl import read_lanl
+
+HEADER = "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"
+LINES = """\
+20,512,3,1/1/2002 10:00,1/1/2002 11:00,60
+20,512,3,1/1/2002 10:30,1/1/2002 12:00,90
+20,512,5,1/1/2002 9:00,1/1/2002 9:00,0
+19,1024,7,1/1/1999 9:00,1/1/1999 9:30,30
+20,512,3,1/2/2002 9:00,1/2/2002 9:05,5
+"""
+ROOT = Path(__file__).parents[2]
+TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
+REAL = TRACES / "LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+
+
+def written(folder: Path, lines: str) -> Path:
+    path = folder / "lanl.csv"
+    path.write_text(HEADER + lines)
+    return path
+
+
+def test_by_hand(tmp_path) -> None:
+    record = read_lanl(written(tmp_path, LINES), 20)
+    hour = 3600 * 10**6
+    found = {(node, down / hour, up / hour) for node, down, up in down_intervals(record.events)}
+    assert found == {(5, 0, 1 / 60), (3, 1, 3), (3, 24, 24 + 1 / 12)}
+    assert (record.n_lines, record.first) == (4, datetime(2002, 1, 1, 9))
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ("20,512,x,1/1/2002 10:00,1/1/2002 11:00,60", "lanl.csv:2.*nodenumz is 'x'"),
+        ("20,512,1,soon,1/1/2002 11:00,60", "Prob Started is 'soon'"),
+        ("20,512,1,1/1/2002 10:00,1/1/2001 11:00,60", "fixed before"),
+        ("19,512,1,1/1/2002 10:00,1/1/2002 11:00,60", "system 20 has no failures"),
+    ],
+)
+def test_what_cannot_be(tmp_path, line, match) -> None:
+    with pytest.raises(InputError, match=match):
+        read_lanl(written(tmp_path, line + "\n"), 20)
+
+
+def test_a_file_without_the_columns(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="no column 'System'"):
+        read_lanl(path, 20)
+
+
+def test_the_command_writes_events(tmp_path, capsys) -> None:
+    trace, out = written(tmp_path, LINES), tmp_path / "20.events"
+    main(["failures", "import", str(trace), "--system", "20", "-o", str(out)])
+    assert "3 failures in 1 d from 2002-01-01 09:00:00" in capsys.readouterr().out
+    assert read_events(out) == read_lanl(trace, 20).events
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
+def test_the_real_record() -> None:
+    """2,478 lines of system 20, of 512 nodes; the last node that failed is 509."""
+    record = read_lanl(REAL, 20)
+    assert record.n_lines == 2478
+    check_alternation(record.events, 512)
+    assert max(node for node, _, _ in down_intervals(record.events)) == 509

@@ -1,0 +1,36 @@
+"""Slow, obvious fragmentation: the queue and the nodes looked at between every two dates."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rebat.metrics.platform import Window
+from rebat.session.ledger import Ledger
+
+
+def blocked(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, int]:
+    """Microseconds, and node-microseconds, that the head of the queue was blocked."""
+    first, last = window
+    dates = {first, last, *(at for at, _, _ in ledger.node_events)}
+    for record in ledger.attempts:
+        dates |= {record.attempt.queued_us, record.start_us, record.end_us}
+    time_us = node_us = 0
+    for date, following in pairwise(sorted(date for date in dates if first <= date <= last)):
+        waiting = [r.attempt for r in ledger.attempts if r.attempt.queued_us <= date < r.start_us]
+        free = free_at(ledger, n_nodes, date)
+        if waiting:
+            head = min(waiting, key=lambda a: (-a.priority, a.queued_us, a.serial))
+            if head.n_nodes <= free:
+                time_us += following - date
+                node_us += (following - date) * free
+    return time_us, node_us
+
+
+def free_at(ledger: Ledger, n_nodes: int, date: int) -> int:
+    """Nodes that are up and run nothing, counted one by one."""
+    busy: set[int] = set()
+    for at, up, nodes in ledger.node_events:
+        if at <= date:
+            busy = busy - set(nodes) if up else busy | set(nodes)
+    n_running = sum(r.attempt.n_nodes for r in ledger.attempts if r.start_us <= date < r.end_us)
+    return n_nodes - len(busy) - n_running
