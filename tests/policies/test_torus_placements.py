@@ -9,14 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rebat.campaign.scenario import staged
 from rebat.campaign.single import simulate
+from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_us
 from rebat.kernels.box_plan import LINEAR, LOWEST, RANDOM
+from rebat.models.failures.laws import make_law
 from rebat.models.failures.per_node import WeibullNodes
 from rebat.models.failures.poisson import Poisson
 from rebat.models.topology import parse_torus
+from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.boxes import (
     Ageing,
@@ -27,11 +31,12 @@ from rebat.policies.placement.boxes import (
 )
 from rebat.policies.placement.choosers import Request
 from rebat.policies.placement.chosen import ChosenPlan
+from rebat.policies.placement.table import FORESIGHTS
 from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.presets import preset
 from tests.oracles.boxes import all_boxes
-from tests.scenarios import Custom, check_run, machine
+from tests.scenarios import Custom, check_run, fails, machine
 
 relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SITES = [
@@ -103,8 +108,9 @@ def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> 
 class Uptimes:
     """A machine of which only this is asked."""
 
-    def __init__(self, uptime_s: np.ndarray) -> None:
+    def __init__(self, uptime_s: np.ndarray, ages_s: np.ndarray | None = None) -> None:
         self.n_nodes, self.uptime_us = len(uptime_s), to_us(1) * uptime_s.astype(np.int64)
+        self.age_us = self.uptime_us if ages_s is None else to_us(1) * ages_s
 
 
 @relaxed
@@ -178,14 +184,79 @@ def test_rps_draws_each_box_as_often() -> None:
     assert [nodes for _, nodes in other.values()] != drawn
 
 
+def chosen(choose: BoxChooser, busy: set[int], n_nodes: int, wanted: int = 1, uptimes=None):
+    """What a chooser takes of a ring, for a job that starts now."""
+    free = np.array([node not in busy for node in range(n_nodes)])
+    told = Uptimes(np.zeros(n_nodes) if uptimes is None else np.array(uptimes))
+    return str(choose(free, Request(wanted, to_us(50)), told))
+
+
 def test_surface_packs_against_what_is_busy() -> None:
-    """On a ring of 8 with 0-1 and 4 taken, one node more goes where it has two neighbours."""
-    workload = machine(8, (2, 50), (2, 10), (1, 50), (2, 10), (1, 5, 20))
-    corner = starts(workload, "torus-first:torus=8")
-    assert corner["5"] == (20, "2")
-    workload = machine(8, (2, 50), (1, 10), (1, 50), (4, 10), (1, 5, 20))
-    assert starts(workload, "torus-first:torus=8,pack=surface")["5"] == (20, "2")
-    assert starts(workload, "torus-first:torus=8")["5"] == (20, "2")
+    """On a ring of 8 with 3 and 5 taken, node 4 has two busy neighbours."""
+    assert chosen(BoxChooser(Site("8")), {3, 5}, 8) == "0"
+    assert chosen(BoxChooser(Site("8"), LOWEST, most_contact), {3, 5}, 8) == "4"
+    workload = machine(8, (3, 10), (1, 50), (1, 10), (1, 50), (1, 5, 20))
+    assert starts(workload, "torus-first:torus=8")["5"] == (20, "0")
+    assert starts(workload, "torus-first:torus=8,pack=surface")["5"] == (20, "4")
+
+
+def test_among_equals_faps_takes_the_corner_or_the_most_contact() -> None:
+    for by_contact, node in ((False, "0"), (True, "4")):
+        pick = LeastHazard(Ageing(1), by_contact)
+        assert chosen(BoxChooser(Site("8"), LOWEST, pick), {3, 5}, 8) == node
+
+
+def test_without_a_law_the_youngest_or_the_oldest_are_taken() -> None:
+    uptimes = [5, 5, 9, 9, 5, 1, 1, 5]
+    for foresight, nodes in (("youngest", "5-6"), ("oldest", "2-3")):
+        pick = LeastHazard(FORESIGHTS[foresight])
+        assert chosen(BoxChooser(Site("8"), LOWEST, pick), set(), 8, 2, uptimes) == nodes
+
+
+def test_a_law_that_counts_from_the_failure_is_asked_so() -> None:
+    """Node 0 failed before node 1 and was repaired after it: its next failure is nearer."""
+    told = Uptimes(np.array([10, 20]), ages_s=np.array([90, 30]))
+    laws = WeibullNodes(np.full(2, 100.0), np.full(2, 8.0))
+    free, request = np.ones(2, dtype=np.bool_), Request(1, to_us(20))
+    for from_failure, node in ((False, "0"), (True, "1")):
+        choose = BoxChooser(Site("2"), LOWEST, LeastHazard(laws, from_failure=from_failure))
+        assert str(choose(free, request, told)) == node
+
+
+def test_faps_is_told_how_long_ago_nodes_failed() -> None:
+    """Over a whole run: node 0 fails at 10 s and is down for 50 s; at 70 s it is 60 s old."""
+    seen = []
+
+    class Looks(Policy):
+        def plan(self, view, changes):
+            seen.append(
+                (view.now_us, view.machine.age_us.tolist(), view.machine.uptime_us.tolist())
+            )
+            return [Start(attempt) for attempt in view.queue]
+
+    simulate(machine(2, (1, 5, 70)), Custom(Looks()), machine_events=fails(0, 10, 60))
+    assert (to_us(70), [to_us(60), to_us(70)], [to_us(10), to_us(70)]) in seen
+
+
+def test_hazards_of_another_machine_are_an_error() -> None:
+    choose = BoxChooser(Site("4"), LOWEST, LeastHazard(some_laws(1)))
+    with pytest.raises(InputError, match="laws of 1 nodes"):
+        simulate(machine(4, (1, 1)), Custom(Scheduler(ListScheduling(
+            placement=lambda m: BoxPlan(m, choose)))))  # fmt: skip
+
+
+def test_rps_draws_other_boxes_for_each_seed_of_the_failures() -> None:
+    law, workload = make_law("poisson", {"mtbf": "1000h"}), machine(16, *[(4, 1)] * 8)
+    drawn = []
+    for seed in (0, 0, 1):
+        stage = staged(workload, Scenario(failures=FailureScenario(law, seed, 1.0)))
+        drawn.append([str(job.nodes) for job in stage.run(preset("rps:torus=4x4")).jobs])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_faps_packs_where_nothing_fails() -> None:
+    result = staged(machine(16, (4, 1)), Scenario()).run(preset("faps:torus=4x4"))
+    assert [str(job.nodes) for job in result.jobs] == ["0-1 4-5"]
 
 
 class Promises(ListScheduling):

@@ -17,7 +17,7 @@ from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
-from rebat.policies.placement.boxes import Hazards
+from rebat.policies.placement.boxes import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
 
 
@@ -37,8 +37,8 @@ class Stage(msgspec.Struct, frozen=True):
 
     def run(self, policy: Runnable, on_progress: OnProgress | None = None) -> RunResult:
         """Run one policy; see `single.simulate`."""
-        if isinstance(policy, Preset) and policy.foresees:
-            policy = policy.knowing(self._told(policy.foresight))
+        if isinstance(policy, Preset):
+            policy = self._prepared(policy)
         return simulate(
             self.workload,
             policy,
@@ -49,12 +49,20 @@ class Stage(msgspec.Struct, frozen=True):
             uptime_us=self.history.uptime_us if self.history else None,
         )
 
+    def _prepared(self, policy: Preset) -> Preset:
+        """Told of failures where it foresees them; what draws boxes draws others for each seed."""
+        if policy.foresees:
+            policy = policy.knowing(self._told(policy.foresight))
+        if policy.axes.placement == "rps" and self.failures:
+            policy = policy.reseeded(self.failures.seed)
+        return policy
+
     def _told(self, foresight: str) -> Hazards | None:
         """What there is to know of how nodes fail: their law, or a fit to what failed before."""
         failures = self.failures
         if foresight == "fit":
             return fitted(self.history) if self.history else None
-        return failures.law.nodes(self.n_nodes, failures.seed) if failures else None
+        return failures.law.nodes(self.n_nodes, failures.seed) if failures else NOTHING_FAILS
 
 
 def staged(workload: Workload, scenario: Scenario) -> Stage:

@@ -45,7 +45,11 @@ def serve(
     from rebat.wire.zmq_link import serve as serve_zmq
 
     given = parse_options(options_json, "--options")
-    configure(policy, given)  # say now what is wrong, not when Batsim is up
+    configured = configure(policy, given)  # say now what is wrong, not when Batsim is up
+    try:
+        configured.make()  # and so with this
+    except InputError as error:  # Batsim's --sched-cfg may put it right
+        say(f"rebat: warning: {error}")
 
     def make(sched_config: str) -> Session:
         return session_for(policy, given | parse_options(sched_config, "Batsim's --sched-cfg"))

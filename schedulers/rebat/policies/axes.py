@@ -24,7 +24,7 @@ from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source
 from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.placement.boxes import Hazards, Site
 from rebat.policies.placement.plans import Placement
-from rebat.policies.placement.table import PICKS, PLACEMENTS, believed, is_file
+from rebat.policies.placement.table import FORESIGHTS, PICKS, PLACEMENTS, TOLD, believed, is_file
 from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
 from rebat.policies.planning.list_scheduling import (
     ALL,
@@ -131,6 +131,7 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "placement": PLACEMENTS,
     "boxes": LISTS,
     "pack": PICKS,
+    "foresight": (*TOLD, *FORESIGHTS),
     "reserve": ("blocked", "first"),
     "maintenance": MAINTENANCE,
     "walltimes": ("optional", "required"),
@@ -179,9 +180,10 @@ def check(axes: Axes) -> Axes:
         choice = getattr(axes, axis)
         if axis in OWN_RULES and is_own(choice):
             own_rule(axis, choice)
+        elif axis == "foresight":
+            believed(choice)  # a factor or a file will do too
         elif choice not in choices:
             raise unknown_name(axis, choice, choices)
-    believed(axes.foresight)
     Site(axes.torus, axes.unit).check()
     depth = str(axes.depth)
     if depth not in DEPTHS and not (depth.isdecimal() and int(depth) < 10**6):

@@ -57,6 +57,11 @@ class Machine(Protocol):
     def uptime_us(self) -> npt.NDArray[np.int64]:
         """Since when each node is up, as a duration; 0 for a node that is down."""
 
+    @property
+    def age_us(self) -> npt.NDArray[np.int64]:
+        """How long ago each node failed last, its repair included; as ``uptime_us`` for a node that
+        has not failed since the simulation began."""
+
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
     """What the user said of a job; ``fields`` is all of its JSON, ``speedup`` its profile's."""

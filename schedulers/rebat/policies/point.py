@@ -52,7 +52,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     silent_errors : str
         'accept': a job that ends with an error has failed; 'retry': it is run again.
     seed : int
-        For the order 'random'.
+        For the order 'random', and the placement 'rps' (that of the failures is added to it).
 
     A rule of one's own stands as ``FILE.py:FUNCTION`` for order (of an attempt: a number, the
     smallest goes first), victim (of a candidate: a number, the smallest is the victim) and

@@ -58,6 +58,11 @@ class Preset(msgspec.Struct, frozen=True):
         """What it goes by, without how it is misjudged: 'law', 'fit', or something else."""
         return believed(self.axes.foresight)[0]
 
+    def reseeded(self, seed: int) -> Preset:
+        """The same with another seed, which depends on its own and on this one."""
+        mixed = (self.axes.seed + seed) % 2**63
+        return msgspec.structs.replace(self, axes=msgspec.structs.replace(self.axes, seed=mixed))
+
     def knowing(self, told: Hazards | None) -> Preset:
         """The same, told how nodes fail."""
         return msgspec.structs.replace(self, told=told)

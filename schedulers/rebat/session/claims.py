@@ -23,6 +23,8 @@ class Claims:
     down, drained : bool arrays, shape (n,)
     up_since_us : int64 array, shape (n,)
         When each node came up last; 0 or less: before the simulation.
+    failed_us : int64 array, shape (n,)
+        When each node failed last; when it came up, where it has not failed in the simulation.
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -30,6 +32,7 @@ class Claims:
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self.up_since_us: npt.NDArray[np.int64] = np.zeros(n_nodes, dtype=np.int64)
+        self.failed_us: npt.NDArray[np.int64] = self.up_since_us.copy()
         self.n_nodes = n_nodes
         self.n_down = 0
         self._changed: dict[int, None] = {}
@@ -40,7 +43,7 @@ class Claims:
         if len(uptime_us) != self.n_nodes:
             expected = f"{self.n_nodes}, one a node"
             raise InputError(f"{len(uptime_us)} uptimes", expected=expected)
-        self.up_since_us = -uptime_us
+        self.up_since_us, self.failed_us = -uptime_us, -uptime_us
 
     @property
     def n_free(self) -> int:
@@ -85,11 +88,12 @@ class Claims:
 
     # ---- which can be used
 
-    def fail(self, nodes: NodeSet) -> list[int]:
+    def fail(self, nodes: NodeSet, now_us: int) -> list[int]:
         """Nodes go down; gives the tags that hold some of them, ascending, each once."""
         tags = {self.tag(node) for node in nodes} - {FREE}
         for node in nodes:
             self.down[node] = True
+            self.failed_us[node] = now_us
         self.n_down += nodes.size
         self._pool.fail(nodes)
         self._changed.update(dict.fromkeys(nodes))

@@ -137,7 +137,7 @@ class Intake:
         self._check_nodes(event.nodes, down=True)
         board = self._board
         board.ledger.node_events.append((event.at_us, False, event.nodes))
-        tags = self._claims.fail(event.nodes)
+        tags = self._claims.fail(event.nodes, event.at_us)
         board.news.failed.extend(event.nodes)
         board.changes.failures += event.nodes.size
         self._hit.extend(board.by_tag[tag] for tag in tags if tag in board.by_tag)

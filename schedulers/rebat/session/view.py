@@ -51,6 +51,11 @@ class MachineView:
         up_us = self._board.now_us - self._claims.up_since_us
         return np.where(self._claims.down, 0, up_us)
 
+    @property
+    def age_us(self) -> npt.NDArray[np.int64]:
+        """How long ago each node failed last."""
+        return self._board.now_us - self._claims.failed_us
+
 
 class SessionView:
     """The view of ``policies.base.View``; one object for the whole session."""

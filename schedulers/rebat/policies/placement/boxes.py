@@ -9,7 +9,7 @@ runs; a reservation for later only holds a box, the one that keeps the others to
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import cached_property
 from typing import Protocol
 
@@ -47,6 +47,9 @@ class Ageing(msgspec.Struct, frozen=True):
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
         """Not a hazard, but in its order."""
         return self.sign * uptime_s
+
+
+NOTHING_FAILS = Ageing(0)
 
 
 class Stretched(msgspec.Struct, frozen=True):
@@ -166,18 +169,28 @@ def most_contact(
 class LeastHazard(msgspec.Struct, frozen=True):
     """The one least likely to fail over the attempt's walltime (equation 2, with the sign of
     equation 1 put right); among equals the lowest corner, or with ``by_contact`` the most contact.
+
+    Hazards go by uptimes since the repair, or ``from_failure``: laws that a run draws from count
+    from failure to failure.
     """
 
     hazards: Hazards
     by_contact: bool = False
+    from_failure: bool = False
 
     def __call__(
         self, division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
     ) -> int:
-        uptime_s = machine.uptime_us / 1e6
+        uptime_s = (machine.age_us if self.from_failure else machine.uptime_us) / 1e6
         hazard = division.units.sums(self.hazards.hazard(uptime_s, request.length_us / 1e6))
         second = -division.contacts(free) if self.by_contact else None
         return _best(boxes, np.where(free, hazard, math.inf), second)
+
+    def check(self, n_nodes: int) -> None:
+        """InputError for hazards of another machine."""
+        if isinstance(self.hazards, Sized) and len(self.hazards) != n_nodes:
+            known = f"laws of {len(self.hazards)} nodes"
+            raise InputError(known, "axis foresight", f"of the machine's {n_nodes}")
 
 
 def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
@@ -215,6 +228,8 @@ class BoxChooser:
         """How this machine is divided."""
         if self._division is None or self._division.units.of_nodes.n_nodes != n_nodes:
             self._division = Division(self.site, n_nodes)
+            if isinstance(self.pick, LeastHazard):
+                self.pick.check(n_nodes)
         return self._division
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:

@@ -36,7 +36,8 @@ def allotment(axes: Axes, n_nodes: int) -> Allotment:
 
 
 def _faps(axes: Axes, told: Hazards | None) -> Placement:
-    pick = LeastHazard(_hazards(axes, told), axes.pack == "surface")
+    from_failure = believed(axes.foresight)[0] == "law"
+    pick = LeastHazard(_hazards(axes, told), axes.pack == "surface", from_failure)
     return boxed(BoxChooser(site(axes), LOWEST, pick))
 
 
