@@ -58,6 +58,8 @@ def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
         assert "Boxes on a torus for many jobs at once" in text
         assert "what each placement makes of it" in text
         assert "begin=3000h" in text
+        assert "against rps:torus=4x4x4 on the same failures" in text
+        assert "FAPS: fewer failures hit a job than under RPS" in text
         assert ("probability to fail within 1 d" in text) == (path.suffix == ".html")
 
 
@@ -89,6 +91,7 @@ def test_claims_follow_from_their_numbers() -> None:
     evidence = SimpleNamespace(
         workloads=["w"],
         families=lambda workload: [[scenario]],
+        policies=lambda workload, about: [*cells],
         values=lambda workload, policy, about, metric, size_class="": (
             cells.get(policy, {}) if metric == "failures_hit" else {}
         ),

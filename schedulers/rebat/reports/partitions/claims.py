@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rebat.reports.node_stealing.evidence import Evidence
-from rebat.reports.partitions.tables import difference, scenarios, written
+from rebat.reports.partitions.tables import difference, named, scenarios, written
 from rebat.reports.parts import Judgement
 
 _ONE_AT_A_TIME = "for one job at a time: fewer aborts, earlier completion (section 3)"
@@ -51,8 +51,12 @@ CLAIMS = (
 def judge(evidence: Evidence) -> Iterator[Judgement]:
     """Every claim under every workload and scenario."""
     for workload, scenario in scenarios(evidence):
+        policies = evidence.policies(workload, scenario)
         for claim in CLAIMS:
-            who = claim.ours, claim.base
+            ours, base = named(policies, claim.ours), named(policies, claim.base)
+            if ours is None or base is None:
+                continue
+            who = ours, base
             found = difference(evidence, (workload, scenario), who, claim.metric, claim.size_class)
             if found is None:
                 continue

@@ -72,6 +72,22 @@ def scenarios(evidence: Evidence) -> Iterator[tuple[str, Scenario]]:
                 yield workload, scenario
 
 
+def named(policies: Sequence[str], wanted: str) -> str | None:
+    """The one policy of that name, its torus apart; None when there is none, or several.
+
+    >>> named(["faps:torus=8,foresight=fit", "rps:torus=8", "rps"], "faps:foresight=fit")
+    'faps:torus=8,foresight=fit'
+    """
+    found = [policy for policy in policies if _without_torus(policy) == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def _without_torus(policy: str) -> str:
+    name, _, axes = policy.partition(":")
+    kept = [axis for axis in axes.split(",") if axis and not axis.startswith("torus=")]
+    return ":".join([name, ",".join(kept)] if kept else [name])
+
+
 def written(found: Estimate | None, shown: Shown) -> str:
     """A mean with its interval."""
     if found is None:
@@ -96,8 +112,9 @@ def _means(evidence: Evidence, workload: str, scenario: Scenario, policies: Sequ
 def _differences(
     evidence: Evidence, workload: str, scenario: Scenario, policies: Sequence[str]
 ) -> Iterator[Table]:
-    for base in BASES:
-        if base not in policies:
+    for wanted in BASES:
+        base = named(policies, wanted)
+        if base is None:
             continue
         rows = [
             [policy, *(
