@@ -55,7 +55,7 @@ class FailureSeries:
         A quarter more chunks than there are, so that what is copied stays in proportion to what is
         drawn.
         """
-        if len(self.at_us) > MAX_FAILURES:
+        if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(
                 f"more than {MAX_FAILURES:,} failures in {self.until_us / US_PER_S:.3g} s",
                 "failure law", "nodes that fail less often",
