@@ -6,10 +6,11 @@ import itertools
 import math
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from rebat.campaign.batch import densities
+from rebat.campaign.batch import COLUMNS, KIND, densities
 from rebat.campaign.batch_grid import Record
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
@@ -17,8 +18,9 @@ from rebat.core.errors import InputError
 from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.failures.series import system_mttf_s
-from rebat.reports.torus.evidence import Mean, mean_of
-from rebat.reports.torus.published import GAINS, TABLE_1
+from rebat.reports.torus.claims import judge
+from rebat.reports.torus.evidence import Evidence, Mean, extreme, mean_of
+from rebat.reports.torus.published import GAINS, TABLE_1, Trace
 from tests.campaign.builders import contents, n_run, run_here
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "torus"
@@ -207,11 +209,13 @@ def law_of(spec: Batch | Record) -> tuple[float, float]:
 
 
 def test_the_report(tmp_path: Path) -> None:
-    """The paper's traces on a small torus: every part is there, the same bytes again."""
+    """Every part is there, the same bytes again. Times of a small torus go by the paper's name."""
     text = (CAMPAIGNS / "full.toml").read_text().replace("8x8x8x8", "4x4x4x8")
     text = text.replace("jobs = 1000", "jobs = 2").replace("87600h", "20000h")
     file = small(tmp_path, text)
     run_here(file, tmp_path / "r")
+    table = pd.read_parquet(tmp_path / "r" / "results.parquet")
+    table.assign(torus="8x8x8x8", jobs=1000).to_parquet(tmp_path / "r" / "results.parquet")
     opened = open_campaign(file)
     page, words = (p.read_text() for p in write_report(opened, tmp_path / "r", tmp_path / "a"))
     again = write_report(opened, tmp_path / "r", tmp_path / "b")
@@ -222,8 +226,113 @@ def test_the_report(tmp_path: Path) -> None:
     for said in ("Figure 2", "Figure 3", "Figure 4"):
         assert f'<span class="paper">{said}' in page
     judged = [line for line in words.splitlines() if "FAPS ends" in line]
-    assert len(judged) == sum(map(len, GAINS.values()))
+    assert len(judged) == 3 * sum(map(len, GAINS.values()))  # with each list
     assert all("| yes |" in line or "| no |" in line for line in judged)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("8x8x8x8", "8x8x64"),
+        ("jobs = 1000", "jobs = 999"),
+        ("shape = ", 'downtime = "1h"\nshape = '),
+    ],
+)
+def test_the_papers_claims_are_about_its_torus_jobs_and_repair(other, tmp_path: Path) -> None:
+    """The same numbers under another setting show nothing about them."""
+    text = (CAMPAIGNS / "full.toml").read_text()
+    assert other[0] in text
+    units = open_campaign(small(tmp_path, text.replace(*other))).units
+    batches = [
+        u for u in units if u.labels["trace"] in ("trace1", "trace7") and u.labels["seed"] < 2
+    ]
+    rows = [
+        {"kind": "batch", **dict.fromkeys(COLUMNS), **unit.labels, "metric": metric, "value": 4e6}
+        for unit in batches
+        for metric in ("completion_s", "aborts", "node_mttf_s", "system_mttf_s")
+    ]
+    pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
+    found = KIND.report(units, tmp_path / "t.parquet", [])
+    judged = {judgement.rule for judgement in found.judgements}
+    # failures are the same whatever the number of jobs
+    assert judged == (
+        {"mean over seeds / printed value - 1, within 0.01"} if "jobs" in other[0] else set()
+    )
+    assert [picture.paper for picture in found.pictures] == ["Figure 2"]
+    papers = {table.paper for table in found.tables}
+    assert papers == ({"Table 1", "not in the paper"} if judged else {"not in the paper"})
+    assert f"on a torus ({units[0].labels['torus']})" in found.lead
+
+
+def evidence_of(
+    hours: dict[tuple[str, str | None], list[float]], folder: Path, laws: dict[str, Trace]
+) -> Evidence:
+    """The paper's jobs of 72 h: completion times by policy and list, of every seed."""
+    rows = [
+        {
+            "kind": "batch", "trace": trace, "torus": "8x8x8x8", "size": 256, "jobs": 1000,
+            "duration_s": 72 * 3600.0, "policy": policy, "list": which, "seed": seed,
+            "metric": "completion_s", "value": value * 3600,
+        }
+        for trace in laws
+        for (policy, which), values in hours.items()
+        for seed, value in enumerate(values)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_parquet(folder / "t.parquet")
+    return Evidence(folder / "t.parquet", laws)
+
+
+TIMES = {
+    ("slurm-linear", None): [100_000.0, 110_000.0, 90_000.0, 100_000.0, 100_000.0],
+    ("faps", "16"): [91_000.0, 106_000.0, 82_000.0, 96_000.0, 92_000.0],
+    ("faps", "all"): [93_500.0, 102_800.0, 84_200.0, 93_500.0, 93_500.0],
+}
+"""Gains of 6.7 ± 3.0 % with list 16, and of 6.5 ± 0.1 % with all: 6.3 % is nearer to the second."""
+
+
+def test_every_list_is_judged_by_the_number_beside_it(tmp_path: Path) -> None:
+    evidence = evidence_of(TIMES, tmp_path, {"trace8": (22000, 32)})
+    judged = [j for j in judge(evidence) if "72 h jobs 6.3%" in j.claim]
+    assert [j.workload for j in judged] == ["trace8, list 16", "trace8, list all"]
+    assert [j.holds for j in judged] == [True, False]
+    for judgement in judged:
+        which = judgement.workload.split()[-1]
+        pairs = zip(TIMES["faps", which], TIMES["slurm-linear", None], strict=True)
+        mean = mean_of([1 - mine / theirs for mine, theirs in pairs])
+        assert (judgement.number, judgement.half) == pytest.approx((mean.value, mean.half))
+        assert judgement.ours == f"{mean.value:.4f} ± {mean.half:.4f}"
+        assert judgement.holds == (abs(0.063 - judgement.number) <= judgement.half)
+
+
+def test_two_names_of_one_law_are_refused(tmp_path: Path) -> None:
+    evidence = evidence_of(TIMES, tmp_path, {"a": (22000, 32), "b": (22000, 32)})
+    with pytest.raises(InputError, match="law: a and b are one law"):
+        list(judge(evidence))
+
+
+def test_the_extreme_of_several_has_an_interval_that_holds_for_all() -> None:
+    """Student's quantile with 2 degrees is (2 p - 1) / sqrt(2 p (1 - p)); Bonferroni's p of 3."""
+    p = 1 - 0.025 / 3
+    quantile = (2 * p - 1) / math.sqrt(2 * p * (1 - p))
+    samples = [{1: 2.0, 2: 4.0, 3: 6.0}, {}, {1: 1.0, 2: 1.0, 3: 1.0}, {4: 0.0, 5: 3.0}]
+    largest, smallest = extreme(max, samples), extreme(min, samples)
+    assert largest == pytest.approx((4.0, quantile * 2 / math.sqrt(3), 3), rel=1e-5)
+    assert smallest == (1.0, 0.0, 3)
+    assert extreme(max, [{}]) is None
+
+
+def test_worse_by_chance_is_not_worse(tmp_path: Path) -> None:
+    """The smallest mean of several is judged by its whole interval."""
+    linear = [100.0, 100.0, 100.0]
+    for faps, worse in (([100.4, 100.5, 100.6], True), ([100.1, 99.1, 101.1], False)):
+        hours = {("slurm-linear", None): linear, ("faps", "all"): faps}
+        evidence = evidence_of(hours, tmp_path, {"trace7": (22000, 8)})
+        evidence.batches = {
+            setting: {case._replace(duration_s=4 * 3600): found for case, found in cases.items()}
+            for setting, cases in evidence.batches.items()
+        }
+        (judged,) = [j for j in judge(evidence) if "marginally worse" in j.claim]
+        assert judged.holds == worse
 
 
 def test_gains_are_paired_by_seed(ran: tuple[Path, Path], tmp_path: Path) -> None:

@@ -95,6 +95,14 @@ def test_bad_input_is_one_line_and_writes_nothing(case, tmp_path, monkeypatch, c
     assert not Path("n.csv").exists()
 
 
+def test_a_long_fit_says_how_far_it_is(record: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    """A line on standard error every so often, here always."""
+    monkeypatch.setattr("rebat.cli.progress.EVERY_S", 0.0)
+    main(["failures", "fit", str(record), "--nodes", "33", "-o", str(tmp_path / "n.csv")])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"rebat: nodes fitted: {n} of 33" for n in range(1, 34)]
+
+
 @pytest.mark.parametrize("command", ["fit", "nodes"])
 def test_a_table_is_replaced_by_force_only(command, record, tmp_path, capsys) -> None:
     out = tmp_path / "n.csv"

@@ -18,6 +18,7 @@ from rebat.core.errors import InputError
 from rebat.models import batch as model
 from rebat.models.batch import Batch, BatchResult, attempts, run_batch, with_lists
 from rebat.models.boxes import LISTS, Boxes, volume_for
+from rebat.models.failures import series as failures
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node_laws import Exponential, PerNodeLaw, Weibull
 from rebat.models.failures.series import FailureSeries
@@ -254,8 +255,47 @@ def test_what_cannot_be_run(wrong: dict[str, object], says: str) -> None:
         Batch(**{**GOOD, **wrong})
 
 
-def test_a_batch_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "MAX_ABORTS", 100)
-    law = Weibull(2 * HOUR, 3.0)
-    with pytest.raises(InputError, match="0 of 3 jobs end in"):
-        run_batch(Batch(Torus((4, 4)), 16, 3, 100 * HOUR, law, "slurm-linear"))
+def test_a_batch_that_never_ends_is_given_up() -> None:
+    """Nodes fail every hour or so: 256 of them never stay up for two days."""
+    law = parse_law("exponential:mean=1h,mean_sigma=0s")
+    assert isinstance(law, PerNodeLaw)
+    endless = attempts(Batch(PAPER, 256, 1000, 48 * HOUR, law, "slurm-linear"))
+    aborted = [attempt.aborted for attempt in itertools.islice(endless, 10_000)]
+    assert len(aborted) == 10_000 and all(aborted)
+    with pytest.raises(InputError, match="job 1 of 1000 has been aborted 10,000 times in a row"):
+        next(endless)
+
+
+def test_aborts_count_in_a_row_and_for_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that ends begins the count again."""
+    batch = Batch(Torus((4, 4)), 16, 40, 2 * HOUR, Weibull(40 * HOUR, 3.0), "slurm-linear")
+    lost = [attempt.aborted for attempt in attempts(batch)]
+    longest = max(len(list(run)) for same, run in itertools.groupby(lost) if same)
+    assert longest < sum(lost)
+    monkeypatch.setattr(model, "MAX_ABORTS", longest + 1)
+    assert run_batch(batch).aborts == sum(lost)
+    monkeypatch.setattr(model, "MAX_ABORTS", longest)
+    with pytest.raises(InputError, match=f"of 40 has been aborted {longest} times in a row"):
+        run_batch(batch)
+
+
+def test_a_long_series_is_copied_few_times() -> None:
+    """In proportion to its length: a copy of all at every chunk would be 100 of them."""
+    series, copies = FailureSeries(Exponential(HOUR), 4, 0), 0
+    last_us, kept = 0, series.at_us
+    while last_us < 1600 * HOUR * 1e6:
+        series.reach(last_us)
+        copies += series.at_us is not kept
+        last_us, kept = int(series.at_us[-1]), series.at_us
+    assert copies < 20
+
+
+def test_a_series_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "MAX_FAILURES", 1000)
+    series = FailureSeries(Exponential(HOUR), 4, 0)
+    series.reach(int(100 * HOUR * 1e6))
+    for _ in range(2):  # and remains so, for it is shared
+        with pytest.raises(InputError, match="failure law: more than 1,000 failures in"):
+            series.reach(int(1000 * HOUR * 1e6))
+    told = list(zip(series.at_us.tolist(), series.node.tolist(), strict=True))
+    assert told == list(itertools.islice(Exponential(HOUR).failures(4, 0), len(told)))

@@ -5,7 +5,9 @@ The counts for 256 nodes on 8x8x8x8 are check items 1 and 2 of the notes on Vard
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
 from collections import Counter
 
 import numpy as np
@@ -58,6 +60,23 @@ def test_counts_against_brute_force(sizes: tuple[int, ...], volume: int) -> None
     assert len(set(found)) == len(found) and set(found) == set(expected)
     assert [expected[nodes] for nodes in found] == [boxes.box(i).shape for i in range(len(boxes))]
     assert set(node_sets(Boxes(Torus(sizes), volume, "aligned"))) == aligned_boxes(sizes, volume)
+
+
+@pytest.mark.parametrize("sizes", [(5, 4, 4), (2, 3, 1, 4), (7,), (1,), (6, 11), (2, 2, 2, 2, 3)])
+def test_the_smallest_box_against_every_product(sizes: tuple[int, ...]) -> None:
+    volumes = {math.prod(one) for one in itertools.product(*(range(1, n + 1) for n in sizes))}
+    for n_nodes in range(1, math.prod(sizes) + 1):
+        assert volume_for(sizes, n_nodes) == min(v for v in volumes if v >= n_nodes)
+
+
+def test_the_smallest_box_of_many_dimensions_is_found_at_once() -> None:
+    """Trying number after number, dimension by dimension, would not end."""
+    started_s = time.process_time()
+    assert volume_for((2,) * 23, 2**22 + 1) == 2**23
+    products = {2**a * 3**b for a in range(15) for b in range(15 - a)}
+    assert volume_for((3,) * 14, 3**13 + 1) == min(v for v in products if v > 3**13)
+    assert volume_for((10_000_000,), 9_999_991) == 9_999_991
+    assert time.process_time() - started_s < 10
 
 
 @settings(deadline=None)

@@ -208,6 +208,12 @@ def test_nodes_with_few_failures_share_the_shape(family: str) -> None:
     assert usual_s == pytest.approx(fit.pooled.scale_s, rel=1e-6)
 
 
+def test_progress_is_told_after_every_node() -> None:
+    told: list[int] = []
+    fit_nodes(regular("gamma")[0], 3, law="gamma", until_s=50_000, on_progress=told.append)
+    assert told == [1, 2, 3]
+
+
 def test_the_scale_given_the_shape_is_the_closed_form() -> None:
     """(sum t**k / failures)**(1/k) over all up-times, also the one that goes on."""
     seen = UpTimes(np.array([3.0, 5.0]), np.array([4.0]))

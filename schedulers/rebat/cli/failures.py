@@ -122,6 +122,7 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
     Example:
       rebat failures fit f.events --nodes 4096 --until 20000h -o nodes.csv
     """
+    from rebat.cli.progress import counting_bar
     from rebat.models.failures.events import read_events
     from rebat.models.failures.fitting import fit_nodes
     from rebat.models.failures.node_table import write_nodes
@@ -129,8 +130,10 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
     _check_absent(out, force)
     recorded = read_events(events)
     largest = max((int(event.nodes.intervals[-1, 1]) for event in recorded), default=0)
+    count = n_nodes or largest + 1
     try:
-        found = fit_nodes(recorded, n_nodes or largest + 1, **options)
+        with counting_bar("nodes fitted", count) as on_progress:
+            found = fit_nodes(recorded, count, on_progress=on_progress, **options)
     except InputError as error:
         raise error.at(str(events)) from None
     write_nodes(out, found.table)

@@ -1,9 +1,9 @@
-"""Progress on standard error: of a simulation, and of a campaign."""
+"""Progress on standard error: of a simulation, of a campaign, and of a count."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,26 @@ def _now_and_then(label: str) -> OnProgress:
             tell(f"rebat: {label}: {ended} of {known} attempts ended, simulated {date}")
 
     return on_progress
+
+
+@contextmanager
+def counting_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """How many of a number are done: a bar on a terminal, elsewhere a line every ten seconds."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task, told = bar.add_task(label, total=total), time.monotonic()
+
+        def on_progress(done: int) -> None:
+            nonlocal told
+            bar.update(task, completed=done)
+            if bar.disable and time.monotonic() - told >= EVERY_S:
+                told = time.monotonic()
+                tell(f"rebat: {label}: {done} of {total}")
+
+        yield on_progress
 
 
 @contextmanager

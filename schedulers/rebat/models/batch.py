@@ -34,8 +34,9 @@ from rebat.models.topology import Torus
 PAPER_JOBS = 1000
 """Jobs of a batch (section 3)."""
 
-MAX_ABORTS = 1_000_000
-"""A batch with more is given up: its jobs are too long to end between two failures."""
+MAX_ABORTS = 10_000
+"""Of one job in a row. A batch with more is given up: its jobs are too long to end between two
+failures."""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -118,7 +119,8 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
     Raises
     ------
     InputError
-        When it does not come to an end within MAX_ABORTS, or 3,000 years.
+        When one job has been aborted MAX_ABORTS times in a row, when there are too many failures
+        (see ``FailureSeries.reach``), or when it does not end within 3,000 years.
     """
     starts_us, ended, now_us = [], 0, 0
     for attempt in attempts(batch):
@@ -147,17 +149,20 @@ def attempts(batch: Batch) -> Iterator[Attempt]:
         hit_us = first_hit(series.at_us, series.node, cursor, until_us, within)
         aborted = hit_us >= 0
         yield Attempt(now_us, hit_us if aborted else until_us, aborted, nodes)
-        aborts, ended = aborts + aborted, ended + (not aborted)
+        aborts, ended = (aborts + 1, ended) if aborted else (0, ended + 1)
         now_us = hit_us + repair_us if aborted else until_us
 
 
 def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
-    if aborts > MAX_ABORTS or until_us > MAX_SECONDS * 1e6:
-        raise InputError(
-            f"{ended} of {batch.n_jobs} jobs end in {to_s(until_us):.3g} s and {aborts} aborts",
-            f"batch of {batch.size} nodes for {batch.duration_s:g} s",
-            "jobs short and small enough to end between two failures",
-        )
+    """``aborts`` are those of the job that is to start, all in a row."""
+    if aborts >= MAX_ABORTS:
+        what = f"job {ended + 1} of {batch.n_jobs} has been aborted {aborts:,} times in a row"
+    elif until_us > MAX_SECONDS * 1e6:
+        what = f"{ended} of {batch.n_jobs} jobs end in {to_s(until_us):.3g} s"
+    else:
+        return
+    where = f"batch of {batch.size} nodes for {batch.duration_s:g} s"
+    raise InputError(what, where, "jobs short and small enough to end between two failures")
 
 
 # ---- policies

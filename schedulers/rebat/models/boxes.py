@@ -79,14 +79,20 @@ def volume_for(sizes: Extents, n_nodes: int) -> int:
     most = math.prod(sizes)
     if not 1 <= n_nodes <= most:
         raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}")
-    return next(v for v in range(n_nodes, most + 1) if _is_box(sizes, v))
+    volumes = _volumes(sizes)
+    return int(volumes[np.searchsorted(volumes, n_nodes)])
 
 
-def _is_box(sizes: Extents, volume: int) -> bool:
-    if len(sizes) == 1:
-        return volume <= sizes[0]
-    extents = range(1, min(sizes[0], volume) + 1)
-    return any(volume % e == 0 and _is_box(sizes[1:], volume // e) for e in extents)
+@lru_cache(maxsize=4)
+def _volumes(sizes: Extents) -> Ints:
+    """The nodes of all boxes of a torus, ascending: the products of an extent of each dimension."""
+    volumes = np.ones(1, dtype=np.int64)
+    for size in sorted(sizes):
+        is_one = np.zeros(volumes[-1] * size + 1, dtype=np.bool_)
+        for volume in volumes:
+            is_one[volume : volume * size + 1 : volume] = True
+        volumes = np.flatnonzero(is_one)
+    return volumes
 
 
 def surface(shape: Extents) -> int:

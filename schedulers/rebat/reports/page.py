@@ -30,7 +30,7 @@ svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-w
 <tr><th>{{ r.subject }}</th><th>claim</th>
 <th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
 {% for j in r.judgements %}<tr><td>{{ j.workload }}</td><td>{{ j.claim }}</td>
-<td>{{ "%.4f" | format(j.number) }}</td>
+<td>{{ j.ours }}</td>
 <td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
 <td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
 {% endfor %}</table></div>
@@ -67,7 +67,7 @@ def markdown(report: Report) -> str:
         lines += [text, ""]
     head = [report.subject, "claim", "ours", "holds", "rule", "paper"]
     verdicts = [
-        [j.workload, j.claim, f"{j.number:.4f}", "yes" if j.holds else "no", j.rule, j.paper]
+        [j.workload, j.claim, j.ours, "yes" if j.holds else "no", j.rule, j.paper]
         for j in report.judgements
     ]
     lines += ["## What the paper says, and what we see", "", *_table(head, verdicts), ""]

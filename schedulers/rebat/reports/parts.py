@@ -10,7 +10,8 @@ import msgspec
 class Judgement(msgspec.Struct, frozen=True):
     """One claim of the paper held against our runs; ``workload`` says under which scenario.
 
-    ``holds`` follows from ``number`` by ``rule``; nothing else was looked at.
+    ``holds`` follows from ``number`` and ``half`` by ``rule``; nothing else was looked at. ``half``
+    is half the 95 % confidence interval of ``number`` over seeds (None: not known).
     """
 
     workload: str
@@ -19,6 +20,12 @@ class Judgement(msgspec.Struct, frozen=True):
     number: float
     holds: bool
     paper: str
+    half: float | None = None
+
+    @property
+    def ours(self) -> str:
+        """The number for people, with its interval."""
+        return f"{self.number:.4f}" + ("" if self.half is None else f" ± {self.half:.4f}")
 
 
 class Table(msgspec.Struct, frozen=True):

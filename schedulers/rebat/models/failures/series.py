@@ -8,8 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
-from rebat.core.units import FOREVER_US, to_us
+from rebat.core.units import FOREVER_US, US_PER_S, to_us
 from rebat.models.failures.per_node_laws import PerNodeLaw
+
+MAX_FAILURES = 50_000_000
+"""A series of more is given up: 600 MB."""
 
 
 class FailureSeries:
@@ -36,24 +39,42 @@ class FailureSeries:
         self.until_us = 0
 
     def reach(self, date_us: int) -> None:
-        """Draw all failures up to a date, and at least one after it."""
+        """Draw all failures up to a date, and at least one after it.
+
+        Raises
+        ------
+        InputError
+            When they are more than MAX_FAILURES.
+        """
         while self.until_us <= date_us or self.at_us[-1] <= date_us:
             self._draw()
 
     def _draw(self) -> None:
-        """One more chunk of every node: what lies before all nodes' last dates is complete."""
-        gaps_us = self._law.gaps_us(self._n_nodes, self._seed, self._chunk)
-        dates_us = np.minimum(self._last_us + np.cumsum(gaps_us, axis=1), FOREVER_US)
-        nodes = np.broadcast_to(np.arange(self._n_nodes, dtype=np.int32)[:, None], dates_us.shape)
-        at_us = np.concatenate([self._later[0], dates_us.ravel()])
-        node = np.concatenate([self._later[1], nodes.ravel()])
-        self._chunk, self._last_us = self._chunk + 1, dates_us[:, -1:]
+        """More of every node: what lies before all nodes' last dates is complete.
+
+        A quarter more chunks than there are, so that what is copied stays in proportion to what is
+        drawn.
+        """
+        if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
+            raise InputError(
+                f"more than {MAX_FAILURES:,} failures in {self.until_us / US_PER_S:.3g} s",
+                "failure law", "nodes that fail less often",
+            )  # fmt: skip
+        drawn = [self._later, *(self._next_chunk() for _ in range(self._chunk // 4 + 1))]
+        at_us, node = (np.concatenate(column) for column in zip(*drawn, strict=True))
         self.until_us = int(self._last_us.min())
         known = at_us < self.until_us
         order = np.lexsort((node[known], at_us[known]))
         self.at_us = np.concatenate([self.at_us, at_us[known][order]])
         self.node = np.concatenate([self.node, node[known][order]])
         self._later = at_us[~known], node[~known]
+
+    def _next_chunk(self) -> _Failures:
+        gaps_us = self._law.gaps_us(self._n_nodes, self._seed, self._chunk)
+        dates_us = np.minimum(self._last_us + np.cumsum(gaps_us, axis=1), FOREVER_US)
+        nodes = np.broadcast_to(np.arange(self._n_nodes, dtype=np.int32)[:, None], dates_us.shape)
+        self._chunk, self._last_us = self._chunk + 1, dates_us[:, -1:]
+        return dates_us.ravel(), nodes.ravel()
 
 
 _Failures = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]

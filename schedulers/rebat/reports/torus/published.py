@@ -32,6 +32,9 @@ FIGURES: dict[float, tuple[str, int]] = {
 }  # fmt: skip
 """By scale: the figure of completion times, and the nodes of its jobs."""
 
+TORUS, JOBS, REPAIR_S = "8x8x8x8", 1000, 540.0
+"""Of every batch (section 3)."""
+
 SIZE = 256
 LINEAR, RPS = "slurm-linear", "rps"
 

@@ -19,11 +19,11 @@ def tables(evidence: Evidence) -> Iterator[Table]:
 
 def _table_1(evidence: Evidence) -> Table:
     rows = []
-    for trace, by_metric in evidence.mttf_s.items():
-        law = evidence.laws[trace]
-        printed = TABLE_1.get(law) if law else None
+    for (trace, torus), by_metric in evidence.mttf_s.items():
+        law, paper_trace = evidence.laws[trace], evidence.paper_trace(trace, torus)
+        printed = TABLE_1.get(paper_trace) if paper_trace else None
         scale_h, shape = law or ("", "")
-        cells = [trace, f"{scale_h:g}" if law else "", f"{shape:g}" if law else ""]
+        cells = [trace, torus, f"{scale_h:g}" if law else "", f"{shape:g}" if law else ""]
         for metric, digits, paper in (
             ("node_mttf_s", 1, printed and printed.node_mttf_h),
             ("system_mttf_s", 3, printed and printed.system_mttf_h),
@@ -31,8 +31,11 @@ def _table_1(evidence: Evidence) -> Table:
             mean = mean_of(list(by_metric[metric].values()))
             cells += [_number(mean, digits, HOUR_S), f"{paper:g}" if paper else ""]
         rows.append([*cells, printed.remark if printed else ""])
-    columns = ["trace", "scale (h)", "shape", "node MTTF (h)", "paper", "system MTTF (h)", "paper"]
-    return Table("Table 1", "mean times to failure", [*columns, "remark"], rows)
+    columns = ["trace", "torus", "scale (h)", "shape"]
+    columns += ["node MTTF (h)", "paper", "system MTTF (h)", "paper", "remark"]
+    of_paper = any(evidence.paper_trace(*one) for one in evidence.mttf_s)
+    name = "Table 1" if of_paper else "not in the paper"
+    return Table(name, "mean times to failure", columns, rows)
 
 
 def _completion(evidence: Evidence, setting: Setting) -> Table:
@@ -46,7 +49,7 @@ def _completion(evidence: Evidence, setting: Setting) -> Table:
 
 def _gains(evidence: Evidence, setting: Setting) -> Table:
     rows = []
-    law = evidence.laws[setting.trace]
+    law = evidence.trace(setting)
     for duration_s in evidence.durations_s(setting):
         cases = [Case(duration_s, "faps", which) for which in evidence.lists(setting)]
         for case in [*cases, Case(duration_s, "ceiling", None)]:
@@ -70,7 +73,7 @@ def _gains(evidence: Evidence, setting: Setting) -> Table:
 
 def figure_of(evidence: Evidence, setting: Setting) -> str:
     """Which of the paper's figures shows these."""
-    law = evidence.laws[setting.trace]
+    law = evidence.trace(setting)
     name, size = FIGURES.get(law[0], ("", 0)) if law else ("", 0)
     return name if size == setting.size else "not in the paper"
 
