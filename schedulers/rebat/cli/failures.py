@@ -143,29 +143,60 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
 
 @failures.command("import")
 @click.argument("trace", type=FILE)
-@click.option("--system", type=int, required=True, help="Which system of the record, by its number.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(("lanl", "mira-ras")), default="lanl", show_default=True, help="Whose record it is.")  # fmt: skip
+@click.option("--system", type=int, help="lanl: which system of the record, by its number.")
+@click.option("--downtime", "downtime_s", type=DURATION, help="mira-ras: how long an outage lasts at least (default: 1h; the record has no repairs).")  # fmt: skip
 @click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the file that is there.")
-def import_(trace: Path, system: int, out: Path, force: bool) -> None:
-    """Turn one system of Los Alamos' failure records (LA-UR-05-7318, CSV) into an --events file.
+def import_(
+    trace: Path, form: str, system: int | None, downtime_s: float | None, out: Path, force: bool
+) -> None:
+    """Turn a machine's failure record into an --events file.
+
+    lanl: one system of Los Alamos' failure records (LA-UR-05-7318, CSV). mira-ras: Mira's fatal
+    events as LogAider publishes them; date 0 is the start of the first event's day.
 
     \b
-    Example, a machine of 512 nodes, fitted on its first half:
+    Example, a machine of 512 nodes, fitted on its first half; Mira's 49,152:
       rebat failures import LA-UR-05-7318.csv.xz --system 20 -o 20.events
       rebat failures fit 20.events --nodes 512 --until 16000h -o nodes.csv
+      rebat failures import mira.cor.gz --format mira-ras -o mira.events
     """
     from rebat.models.failures.events import write_events
-    from rebat.models.failures.lanl import read_lanl
 
     _check_absent(out, force)
+    found, remarks = (_lanl if form == "lanl" else _mira_ras)(trace, system, downtime_s)
+    write_events(found.events, out)
+    count = sum(not event.available for event in found.events)
+    length_s = found.events[-1].at_us / 1e6
+    click.echo(f"{out}: {count} failures in {format_duration(length_s)} from {remarks}")
+
+
+def _lanl(trace: Path, system: int | None, downtime_s: float | None) -> tuple[Any, str]:
+    from rebat.models.failures.lanl import read_lanl
+
+    if downtime_s is not None:
+        raise InputError("the record has repairs", "--downtime", "--format mira-ras")
+    if system is None:
+        raise InputError("which system is not said", "--system", "a number, from 2 to 24")
     record = read_lanl(trace, system)
-    write_events(record.events, out)
-    count = sum(not event.available for event in record.events)
-    length_s = record.events[-1].at_us / 1e6
-    click.echo(
-        f"{out}: {count} failures in {format_duration(length_s)} from {record.first} "
-        f"({record.n_lines} lines, outages that overlap joined)"
-    )
+    return record, f"{record.first} ({record.n_lines} lines, outages that overlap joined)"
+
+
+def _mira_ras(trace: Path, system: int | None, downtime_s: float | None) -> tuple[Any, str]:
+    from rebat.models.failures.mira_ras import read_mira_ras
+
+    if system is not None:
+        raise InputError("the record is of one machine", "--system", "--format lanl")
+    record = read_mira_ras(trace, 3600.0 if downtime_s is None else downtime_s)
+    hit = ", ".join(f"{kind} {n}" for kind, n in sorted(record.hit.items()))
+    lines = [
+        str(record.midnight),
+        f"  {record.hit.total()} events taken ({hit}), outages of a node that overlap joined",
+    ]
+    for reason, n in sorted(record.left_out.items()):
+        lines.append(f"  {n} events left out: {reason}, no compute node")
+    return record, "\n".join(lines)
 
 
 def _check_absent(out: Path, force: bool) -> None:

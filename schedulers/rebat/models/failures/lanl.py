@@ -7,7 +7,7 @@ of one node of one system, with the dates at which the problem started and was f
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import US_PER_S
 from rebat.models.failures.events import MAX_NODE, MachineEvent
 from rebat.models.failures.law import Outage, events_of
+from rebat.models.failures.spans import Span, joined
 
 COLUMNS = ("System", "nodenumz", "Prob Started", "Prob Fixed")
 DATE = "%m/%d/%Y %H:%M"
@@ -66,7 +67,8 @@ def read_lanl(path: Path, system: int) -> Record:
     if not found:
         raise InputError(f"system {system} has no failures", str(path), "one of those in the file")
     first = min(failure.down for failure in found)
-    outages = sorted(_joined(found, first), key=lambda o: (o.down_us, o.nodes.intervals[0, 0]))
+    spans = sorted(joined(_span(f, first) for f in found), key=lambda s: (s.down_us, s.node))
+    outages = (Outage(s.down_us, s.up_us, NodeSet.of([s.node])) for s in spans)
     return Record(list(events_of(outages)), len(found), first)
 
 
@@ -109,21 +111,7 @@ def _date(row: dict[str, Any], name: str) -> datetime:
         raise InputError(f"{name} is {text[:40]!r}", expected="like 6/21/2005 10:54") from None
 
 
-def _joined(failures: Iterable[_Failure], first: datetime) -> Iterator[Outage]:
-    """A node's outages one after the other, those together that leave no time between them."""
-    last: tuple[int, int, int] | None = None
-    for failure in sorted(failures):
-        down_s = round((failure.down - first).total_seconds())
-        up_s = max(round((failure.up - first).total_seconds()), down_s + SHORTEST_S)
-        if last and last[0] == failure.node and down_s <= last[2]:
-            last = (*last[:2], max(last[2], up_s))
-            continue
-        if last:
-            yield _outage(*last)
-        last = (failure.node, down_s, up_s)
-    if last:
-        yield _outage(*last)
-
-
-def _outage(node: int, down_s: int, up_s: int) -> Outage:
-    return Outage(down_s * US_PER_S, up_s * US_PER_S, NodeSet.of([node]))
+def _span(failure: _Failure, first: datetime) -> Span:
+    down_s = round((failure.down - first).total_seconds())
+    up_s = max(round((failure.up - first).total_seconds()), down_s + SHORTEST_S)
+    return Span(failure.node, down_s * US_PER_S, up_s * US_PER_S)

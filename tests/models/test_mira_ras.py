@@ -1,0 +1,199 @@
+"""Mira's fatal events: every kind of location, outages, what cannot be read; and the real file."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import main
+from rebat.core.errors import InputError
+from rebat.models.failures.events import check_alternation, down_intervals, read_events
+from rebat.models.failures.mira_ras import read_mira_ras
+from rebat.models.failures.spans import Span, joined
+from rebat.models.topology import MIRA
+from rebat.models.units import MIDPLANES, Units
+
+ROOT = Path(__file__).parents[2]
+TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
+REAL = TRACES / "mira-ras-fatal-events-0.9.cor.gz"
+MEMBERS = Units(MIRA, MIDPLANES[MIRA]).members
+H = 3600 * 10**6
+
+
+def event(location: str, start: str = "01:00:00.000000", end: str = "01:00:00.000000") -> str:
+    dates = f"2013-04-02;{start} 2013-04-02;{end}"
+    return f"event 1 00062001 13217458 FATAL Block MMCS {dates} 4 TYPE {location} 0\n"
+
+
+def written(folder: Path, *lines: str, count: int | None = None) -> Path:
+    path = folder / "mira.cor"
+    n_events = sum(not line.startswith("\t") for line in lines)
+    path.write_text(f"#count={n_events if count is None else count}\n" + "".join(lines))
+    return path
+
+
+def down_nodes(path: Path) -> set[int]:
+    return {node for node, _, _ in down_intervals(read_mira_ras(path).events)}
+
+
+@pytest.mark.parametrize(
+    ("location", "kind", "unit", "members"),
+    [
+        ("R00-M0-N00-J00", "card", 0, slice(0, 1)),
+        ("R00-M1-N00-J31", "card", 1, slice(31, 32)),
+        ("R1F-M1-N15-J04", "card", 2 * 31 + 1, slice(484, 485)),
+        ("R2F-M1-N15-J31-C05", "card", 95, slice(511, 512)),
+        ("R10-M0-N03", "board", 32, slice(96, 128)),
+        ("R10-M0-N03-U07", "board", 32, slice(96, 128)),
+        ("R0A-M1", "midplane", 21, slice(0, 512)),
+        ("R0A-M1-S", "midplane", 21, slice(0, 512)),
+    ],
+)
+def test_locations(tmp_path, location, kind, unit, members) -> None:
+    path = written(tmp_path, event(location))
+    assert read_mira_ras(path).hit == {kind: 1}
+    assert down_nodes(path) == set(MEMBERS[unit][members].tolist())
+
+
+@pytest.mark.parametrize("location", ["R21", "R21-L", "R21-K", "R21-B0-P0"])
+def test_a_rack_is_two_midplanes(tmp_path, location) -> None:
+    path = written(tmp_path, event(location))
+    assert read_mira_ras(path).hit == {"rack": 1}
+    assert down_nodes(path) == set(MEMBERS[66:68].ravel().tolist())
+
+
+def test_all_cards_are_all_nodes_once(tmp_path) -> None:
+    racks = [f"{row}{column:X}" for row in range(3) for column in range(16)]
+    places = [f"R{r}-M{m}-N{n:02}" for r in racks for m in range(2) for n in range(16)]
+    record = read_mira_ras(written(tmp_path, *map(event, places)))
+    assert record.hit == {"board": 1536}
+    assert [str(e.nodes) for e in record.events] == ["0-49151"] * 2
+
+
+def test_what_is_left_out(tmp_path) -> None:
+    places = ("Q0H-I1-J05", "Q2G-I6", "Q0G-I7-H2-F0", "Q1H-B-P5", "", "NULL", "R00-M0-N00-J00")
+    record = read_mira_ras(written(tmp_path, *map(event, places), "\t0.9 2 000 R01 anything\n"))
+    assert record.left_out == {"I/O drawers": 4, "no location": 2}
+    assert record.hit == {"card": 1}
+
+
+def test_outages_by_hand(tmp_path) -> None:
+    """An hour at least; overlaps join; date 0 is midnight; seconds without a fraction are read."""
+    card, other = "R00-M0-N00-J00", "R00-M0-N00-J01"
+    path = written(
+        tmp_path,
+        event(card, "02:30:00.000000", "02:30:00.000000"),
+        event(card, "02:00:00", "02:00:01"),
+        event(other, "05:00:00.000001", "08:00:00.000002"),
+        event("Q0G-I1", "00:10:00", "00:10:00"),
+    )
+    record = read_mira_ras(path)
+    first, second = MEMBERS[0][:2].tolist()
+    found = {(first, 2 * H, 2 * H + 3 * H // 2), (second, 5 * H + 1, 8 * H + 2)}
+    assert set(down_intervals(record.events)) == found
+    assert record.midnight == datetime(2013, 4, 2)
+    shorter = down_intervals(read_mira_ras(path, downtime_s=60).events)
+    assert (first, 2 * H, 2 * H + H // 60) in shorter
+    assert len(shorter) == 3
+
+
+def test_a_card_within_its_board(tmp_path) -> None:
+    """The board is down from 1:00 to 2:00, one of its cards half an hour longer."""
+    path = written(tmp_path, event("R00-M0-N00"), event("R00-M0-N00-J03", "01:30:00", "01:30:00"))
+    record = read_mira_ras(path)
+    check_alternation(record.events, MIRA.n_nodes)
+    ends = {node: up for node, _, up in down_intervals(record.events)}
+    late = int(MEMBERS[0][3])
+    assert ends.pop(late) == 5 * H // 2
+    assert set(ends.values()) == {2 * H}
+    assert len(ends) == 31
+
+
+def test_joined() -> None:
+    spans = [Span(1, 9, 10), Span(1, 2, 3), Span(1, 0, 8), Span(0, 5, 6), Span(1, 10, 12)]
+    assert list(joined(spans)) == [Span(0, 5, 6), Span(1, 0, 8), Span(1, 9, 12)]
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        (event("R30-M0"), "mira.cor:2.*location 'R30-M0'"),
+        (event("R00-M2"), "location 'R00-M2'"),
+        (event("R00-M0-N16"), "location"),
+        (event("R00-M0-N00-J32"), "location"),
+        (event("R00-J00"), "location"),
+        (event("X00"), "location 'X00'"),
+        (event("R00", "soon"), "mira.cor:2.*start is '2013-04-02;soon'"),
+        (event("R00", end="25:00:00"), "end is"),
+        (event("R00", "02:00:00", "01:00:00"), "ends before it starts"),
+        (event("R00").replace("FATAL", "WARN"), "mira.cor:2: is 'event 1"),
+        ("event 1 2\n", "mira.cor:2: is 'event 1 2'"),
+        ("R00 failed\n", "mira.cor:2: is 'R00 failed'"),
+        (event("Q0G-I1"), "no compute node fails"),
+    ],
+)
+def test_what_cannot_be(tmp_path, line, match) -> None:
+    with pytest.raises(InputError, match=match):
+        read_mira_ras(written(tmp_path, line))
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "is empty"),
+        ("System,nodes\n", "x.cor:1: begins with 'System,nodes'"),
+        ("#count=2\n" + event("R00"), "1 events.*expected 2"),
+    ],
+)
+def test_a_file_of_another_form_or_cut(tmp_path, text, match) -> None:
+    path = tmp_path / "x.cor"
+    path.write_text(text)
+    with pytest.raises(InputError, match=match):
+        read_mira_ras(path)
+
+
+def test_the_command(tmp_path, capsys) -> None:
+    trace = written(tmp_path, event("R00-M0-N00-J00"), event("Q0G-I1"))
+    out = tmp_path / "m.events"
+    main(["failures", "import", str(trace), "--format", "mira-ras", "-o", str(out)])
+    told = capsys.readouterr().out
+    assert "from 2013-04-02 00:00:00" in told
+    assert "1 events taken (card 1)" in told
+    assert "1 events left out: I/O drawers" in told
+    assert read_events(out) == read_mira_ras(trace).events
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--format", "mira-ras", "--system", "20"], "--system: the record is of one machine"),
+        (["--downtime", "1h", "--system", "20"], "--downtime: the record has repairs"),
+        ([], "--system: which system is not said"),
+    ],
+)
+def test_options_of_the_other_form(tmp_path, capsys, options, match) -> None:
+    trace, out = written(tmp_path, event("R00")), tmp_path / "m.events"
+    with pytest.raises(SystemExit) as stop:
+        main(["failures", "import", str(trace), *options, "-o", str(out)])
+    assert stop.value.code == 2
+    assert match in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
+def test_the_real_record() -> None:
+    """2,903 events, as the file's first line says; 351 in I/O drawers, 30 without a location.
+
+    The counts by kind are those of the LOCATION column, found with grep: 1,252 cards; 784 boards
+    and 345 of their link chips; 65 service cards; 70 coolant monitors and 6 power modules.
+    """
+    record = read_mira_ras(REAL)
+    assert record.hit == {"card": 1252, "board": 784 + 345, "midplane": 65, "rack": 76}
+    assert record.left_out == {"I/O drawers": 351, "no location": 30}
+    assert record.hit.total() + record.left_out.total() == 2903
+    assert record.midnight == datetime(2013, 4, 2)
+    check_alternation(record.events, MIRA.n_nodes)
+    assert all(up - down >= H for _, down, up in down_intervals(record.events) if up is not None)
