@@ -1,8 +1,7 @@
 """Mira's fatal events of 2013 to 2018, as machine events.
 
-Source: the filtered RAS log that LogAider publishes (Di et al., "LogAider: a tool for mining
-potential correlations of HPC log events", CCGrid 2017; UChicago Argonne). Locations are written as
-in IBM's Redbook SG24-7974 on Blue Gene/Q, appendix "Hardware location naming conventions".
+Source: the filtered log of fatal RAS events that LogAider (UChicago Argonne) publishes. Its
+locations name a rack, a midplane, a node board or a compute card of a Blue Gene/Q.
 
 Of racks, the record says the row and the column, not how cables join their midplanes to a torus.
 Midplane M of rack r (rows of 16) is here allocation unit 2 r + M, and card J of its board N the
