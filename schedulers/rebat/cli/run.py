@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
 from rebat.cli.scenario_options import LawCommand, law_options, preparation_options
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
-from rebat.core.files import atomic_folder
+from rebat.core.files import atomic_folder, file_hash
 from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.laws import name_of
 from rebat.policies.presets import schedulers
@@ -70,7 +69,7 @@ def run(
     provenance = {
         "workload": {
             "file": workload.name,
-            "sha256": _sha256(workload),
+            "sha256": file_hash(workload),
             "jobs": len(stage.workload.jobs),
             **notes,
         },
@@ -100,15 +99,11 @@ def _run_one(stage: Stage, policy: Runnable) -> RunResult:
         return stage.run(policy, on_progress)
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _plain(options: ScenarioOptions) -> dict[str, Any]:
     values = msgspec.structs.asdict(options)
     law, file = values.pop("law"), values["failures"]
     if law is not None:
         values["law"] = {"name": name_of(law), **law.identity()}
     if file is not None:
-        values["failures"] = {"file": file.name, "sha256": _sha256(file)}
+        values["failures"] = {"file": file.name, "sha256": file_hash(file)}
     return values

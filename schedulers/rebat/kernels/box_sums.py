@@ -39,26 +39,6 @@ def run_sums(program: Any, work: Any) -> None:
 
 
 @kernel
-def n_free_boxes(sums: Any, chosen: Any) -> int:
-    """How many of the chosen boxes have a sum of 0."""
-    n = 0
-    for i in range(chosen.shape[0]):
-        n += sums[chosen[i]] == 0
-    return n
-
-
-@kernel
-def nth_free_box(sums: Any, chosen: Any, nth: int) -> int:
-    """The nth (from 0) of the chosen boxes, in their order, whose sum is 0; -1: there are fewer."""
-    for i in range(chosen.shape[0]):
-        if sums[chosen[i]] == 0:
-            if nth == 0:
-                return i
-            nth -= 1
-    return -1
-
-
-@kernel
 def least_box(sums: Any, chosen: Any, slack: float) -> int:
     """The first of the chosen boxes, in their order, whose sum is the least but for ``slack``.
 

@@ -59,6 +59,10 @@ class Units:
         """The nodes of every unit, ascending: shape (units, nodes of a unit)."""
         return np.argsort(self.of_node, kind="stable").reshape(self.torus.n_nodes, self.size)
 
+    def in_line_for(self, n_nodes: int) -> int:
+        """Units that so many nodes come to, wherever they lie."""
+        return -(-n_nodes // self.size)
+
     def count_for(self, n_nodes: int) -> int:
         """Units of the smallest box that holds so many nodes.
 
@@ -68,7 +72,7 @@ class Units:
             For more nodes than there are, or none.
         """
         try:
-            return volume_for(self.torus.sizes, -(-n_nodes // self.size))
+            return volume_for(self.torus.sizes, self.in_line_for(n_nodes))
         except InputError:
             most = self.of_nodes.n_nodes
             raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}") from None

@@ -239,7 +239,7 @@ class BoxChooser:
         free_units = units.whole(free)
         if self.rule == LINEAR:
             taken = np.zeros(len(free_units), dtype=np.uint8)
-            count = -(-request.n_nodes // units.size)
+            count = units.in_line_for(request.n_nodes)
             found = bool(line((~free_units).view(np.uint8), count, taken))
             return division.nodes(taken.view(np.bool_)) if found else None
         boxes = division.boxes(units.count_for(request.n_nodes))

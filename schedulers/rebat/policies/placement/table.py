@@ -31,7 +31,7 @@ def allotment(axes: Axes, n_nodes: int) -> Allotment:
     """What the placements on a torus take: whole units in a line, or a box of them."""
     units = site(axes).units(n_nodes)
     if axes.placement == "slurm-linear":
-        return lambda asked: -(-asked // units.size) * units.size
+        return lambda asked: units.in_line_for(asked) * units.size
     return lambda asked: units.count_for(asked) * units.size
 
 

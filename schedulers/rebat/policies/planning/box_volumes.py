@@ -37,7 +37,7 @@ class Volumes:
 
     def _place(self, size: int) -> int:
         units = self._division.units
-        volume = -(-size // units.size) if self._linear else units.count_for(size)
+        volume = units.in_line_for(size) if self._linear else units.count_for(size)
         if volume not in self._known:
             self._known.append(volume)
         return self._known.index(volume)
