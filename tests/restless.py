@@ -135,14 +135,27 @@ class Restless(Policy):
             if rng.random() < 0.2:
                 self.done.add("Reject")
                 yield Reject(attempt.id, "for fun")
-            elif attempt.n_nodes <= view.n_free:
-                free = np.flatnonzero(view.machine.free).tolist()
-                nodes = NodeSet.of(rng.sample(free, attempt.n_nodes))
-                self.done.add("Start")
-                yield Start(attempt.id, rng.choice([None, nodes]))
+            elif sizes := self._sizes(view, attempt, view.n_free):
+                free, size = np.flatnonzero(view.machine.free).tolist(), rng.choice(sizes)
+                self.done.add("Start" if size == attempt.n_nodes else "Start in another size")
+                if rng.random() < 0.5:
+                    yield Start(attempt.id, NodeSet.of(rng.sample(free, size)))
+                else:
+                    yield Start(attempt.id, n_nodes=size)
                 if rng.random() < 0.3:
                     self.done.add("Start and Stop")
-                    yield from self._stop(view, [view.running[attempt.id]])
+                    jobs = {running.attempt.job_id: running for running in view.running.values()}
+                    yield from self._stop(view, [jobs[attempt.job_id]])
+
+    def _sizes(self, view: View, attempt, most: int) -> list[int]:
+        """On how many nodes an attempt can be; composed profiles cannot be scaled."""
+        job, asked = view.job(attempt.job_id), attempt.n_nodes
+        scalable = job.fields["profile"][0] != "c"
+        return [
+            n
+            for n in range(1, most + 1)
+            if n == asked or (scalable and job.shape.allows(n, job.n_nodes))
+        ]
 
     def _release(self, view: View, calm):
         for job_id in self._rng.sample([*view.waiting], min(1, len(view.waiting))):
@@ -189,22 +202,14 @@ class Restless(Policy):
         return Wait(until_us=view.now_us + to_us(self._rng.randint(1, 5)))
 
     def _move(self, view: View, running, vacated=()):
-        """A target among these, its own usable nodes and the free ones, of a size that it can have.
-
-        Composed profiles cannot be scaled.
-        """
-        usable, job = ~(view.machine.down | view.machine.drained), view.job(running.attempt.job_id)
+        """A target among these, its own usable nodes and the free ones, of a size it can have."""
+        usable = ~(view.machine.down | view.machine.drained)
         for move in (*view.scheduled.values(), *view.stopping.values()):
             if isinstance(move.stop.then, Move):
                 move.stop.then.nodes.put(usable, False)  # somebody else goes there
         nodes = [node for node in (*running.nodes, *vacated) if usable[node]]
         nodes += np.flatnonzero(view.machine.free).tolist()
-        scalable, asked = job.fields["profile"][0] != "c", running.attempt.n_nodes
-        sizes = [
-            n
-            for n in range(1, len(nodes) + 1)
-            if n == asked or (scalable and job.shape.allows(n, job.n_nodes))
-        ]
+        sizes = self._sizes(view, running.attempt, len(nodes))
         if not sizes:
             return Requeue()
         return Move(NodeSet.of(self._rng.sample(nodes, self._rng.choice(sizes))))
@@ -260,11 +265,12 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
             profiles[name] |= {"ret": 1, "silent_errors": 1}
         size = rng.randint(1, n_nodes)
         malleable = {"shape": {"kind": "malleable", "min": 1, "max": n_nodes}}
+        moldable = {"shape": {"kind": "moldable", "sizes": sorted({1, n_nodes // 2, n_nodes})}}
         jobs.append(
             Job(
                 str(number), size, to_us(rng.randint(0, 20)),
                 rng.choice([None, to_us(length + rng.randint(0, 9)), to_us(rng.randint(1, 20))]),
-                name, malleable if rng.random() < 0.5 else {},
+                name, rng.choice([malleable, malleable, moldable, {}]),
             )
         )  # fmt: skip
     made = Workload("restless", n_nodes, tuple(jobs), profiles)
@@ -283,7 +289,7 @@ def play(seed: int) -> set[str]:
     settings = session_options_of(axes)
     settings = SessionOptions(
         settings.semantics, not careless, settings.plan_while_killing, settings.hold_lowest,
-        None, settings.silent_errors,
+        None, settings.silent_errors, rng.choice([0, to_us(1)]),
     )  # fmt: skip
     latency_us = rng.choice([0, 0, rng.randint(1, 20)])
     options = EngineOptions(latency_us=latency_us, split_instants=rng.random() < 0.3)

@@ -177,7 +177,7 @@ def test_an_error_voids_the_checkpoints_of_earlier_attempts() -> None:
     assert [r.cause for r in (first, second, third)] == [
         Cause.NODE_FAILURE, Cause.SILENT_ERROR, Cause.COMPLETED,
     ]  # fmt: skip
-    assert first.useful_us and first.void
+    assert first.useful_us and first.lost_to == Cause.SILENT_ERROR
     assert third.end_us - third.start_us == to_us(10)  # nothing of the job is left out
     lost = first.end_us - first.start_us + second.end_us - second.start_us - to_us(1)
     assert result.rows[0].wasted_node_seconds == pytest.approx(lost / 1e6)

@@ -129,7 +129,7 @@ def test_without_dynamic_jobs_a_failure_names_the_missing_flag() -> None:
     ("proposal", "reason"),
     [
         (Start("w0!9"), "not in the queue"),
-        (Start("w0!1", NodeSet.parse("0")), "asks for 2 nodes, not 1"),
+        (Start("w0!1", NodeSet.parse("0")), "cannot be on 1 nodes: it asked for 2"),
         (Start("w0!1", NodeSet.parse("3-4")), "node 4 is not up and free"),
         (Start("w0!2"), "needs 5 nodes, 4 are free"),
         (Reject("w0!9", "why not"), "not in the queue"),

@@ -21,7 +21,8 @@ class Priority(IntEnum):
 class Cause(StrEnum):
     """Why an attempt ended; SILENT_ERROR: with an error, and the job is run again.
 
-    MOVED: it goes on on other nodes. PREEMPTED: it made room for another.
+    MOVED: it goes on on other nodes. PREEMPTED: it made room for another. MOLDED: it never ran, as
+    the job started on another number of nodes, as its next attempt.
     """
 
     COMPLETED = "completed"
@@ -32,6 +33,7 @@ class Cause(StrEnum):
     STOLEN = "stolen"
     MOVED = "moved"
     PREEMPTED = "preempted"
+    MOLDED = "molded"
     REJECTED = "rejected"
 
 

@@ -36,6 +36,8 @@ class Requeue(msgspec.Struct, frozen=True):
 class Move(msgspec.Struct, frozen=True):
     """What remains goes on at once on these nodes: as many, fewer or more.
 
+    A moldable job on another number of nodes starts over: by definition it cannot be resized.
+
     The nodes must be usable and its own, free, or held by an attempt that is being stopped. Those
     that are free are claimed from now on, the others when they are given back. If one of them is
     lost before the job is stopped, it runs on; if after, what remains is queued with ``priority``.
@@ -70,10 +72,22 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Start a queued attempt; without ``nodes`` it gets the lowest-numbered free ones."""
+    """Start a queued attempt; without ``nodes`` it gets the lowest-numbered free ones.
+
+    On ``n_nodes`` of them, or on ``nodes`` of another number than it asks for, a moldable or
+    malleable job is rejected and registered anew in that size within the message: it starts as its
+    next attempt.
+    """
 
     attempt_id: str
     nodes: NodeSet | None = None
+    n_nodes: int | None = None
+
+    def size(self, asked: int) -> int:
+        """On how many nodes it starts, when it asks for so many."""
+        if self.nodes is not None:
+            return self.nodes.size
+        return asked if self.n_nodes is None else self.n_nodes
 
 
 class Reject(msgspec.Struct, frozen=True):

@@ -50,6 +50,8 @@ def job_rows(ledger: Ledger) -> list[JobRow]:
 
 
 def _add(row: JobRow, record: AttemptRecord) -> None:
+    if record.cause == Cause.MOLDED:
+        return  # it goes on as the next attempt
     row.final_state = record.state
     if record.cause == Cause.REJECTED:
         row.waiting_time = row.finish_time = row.flow = None  # also if it had run before
@@ -74,7 +76,7 @@ def lost_us(record: AttemptRecord) -> int:
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
-    kept = 0 if record.void else record.useful_us
+    kept = 0 if record.lost_to else record.useful_us
     return max(0, record.end_us - record.start_us - recovery - kept)
 
 

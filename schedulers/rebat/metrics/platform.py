@@ -113,8 +113,8 @@ def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
     into = min(max(lo, recovery_end), kept_end) - recovery_end
     checkpoint = _checkpoint_time(c, into + kept) - _checkpoint_time(c, into)
     parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": kept - checkpoint}
-    if record.void:
-        parts = {"recovery": recovery, "silent": kept}
+    if record.lost_to:
+        parts = {"recovery": recovery, _LOST[record.lost_to]: kept}
     parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
     return parts
 

@@ -144,8 +144,14 @@ class View(Protocol):
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
         """What a running attempt would keep, and how long the stop would wait."""
 
-    def walltime_after_us(self, attempt_id: str, remaining: Remaining) -> int:
-        """The walltime of what remains."""
+    def walltime_after_us(
+        self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
+    ) -> int:
+        """The walltime of what remains of a running attempt, on as many or on so many nodes."""
+
+    def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
+        """The walltime of a queued attempt that starts on so many nodes; or of a running moldable
+        job that starts over on them."""
 
     def obstacle(self, nodes: NodeSet) -> int:
         """The first of these nodes that is not usable and free; -1 if all are."""
@@ -180,11 +186,11 @@ class Changes(msgspec.Struct):
     """What happened since the policy was last asked to plan.
 
     ``started`` is what it had proposed itself and was accepted (what was not is ``refused``, and in
-    the queue still). ``withdrawn`` names what was queued when it was last asked, and was rejected
-    or started by a reaction. ``stopped`` gave their nodes back before their end; ``moved`` run
-    somewhere without ever having been planned: a stop or a reaction put them there. ``held`` are
-    nodes kept free for a job, as if an attempt ran there; when they are given back they are among
-    the ``ended``. ``failed_nodes`` cannot be used any more (they failed, or were drained) and could
+    the queue still). ``withdrawn`` names the jobs that were queued when it was last asked, and
+    were rejected or started by a reaction. ``stopped`` gave their nodes back before their end;
+    ``moved`` run somewhere without ever having been planned: a stop or a reaction put them there.
+    ``held`` are nodes kept free for a job, as if an attempt ran there; when they are given back
+    they are among the ``ended``. ``failed_nodes`` cannot be used any more (they failed, or were drained) and could
     when it was last asked, ``rejuvenated_nodes`` the other way round; ``failures`` and ``repairs``
     count the events, also those that took each other back. ``failed_under`` names, for each failed
     node that an attempt still holds, that attempt, and ``rejuvenated_under`` for each rejuvenated
@@ -214,7 +220,7 @@ class Changes(msgspec.Struct):
             if attempt in unheard:
                 unheard.remove(attempt)
                 return
-        self.withdrawn.append(attempt.id)
+        self.withdrawn.append(attempt.job_id)
 
     def leave(self, running: Running, how: list[Running]) -> None:
         """Something gave its nodes back; plans that were never told of it need not know."""

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Stop, Wait
-from rebat.policies.base import Submission
+from rebat.core.proposals import Move, Start, Stop, Wait
 from rebat.session.claims import Claims
 from rebat.session.lifecycle import Lifecycle
 
 
-def why_not_start(attempt: Attempt | None, nodes: NodeSet | None, claims: Claims) -> str:
+def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> str:
     """An attempt must be queued, its nodes usable and free."""
     if attempt is None:
         return "is not in the queue"
-    if nodes is None:
-        short = attempt.n_nodes > claims.n_free
-        return f"needs {attempt.n_nodes} nodes, {claims.n_free} are free" if short else ""
-    if nodes.size != attempt.n_nodes:
-        return f"asks for {attempt.n_nodes} nodes, not {nodes.size}"
-    return not_free(nodes, claims)
+    size = start.size(attempt.n_nodes)
+    if start.n_nodes not in (None, size):
+        return f"starts on {size} nodes, and on {start.n_nodes}"
+    if size < 1:
+        return "cannot start on no node"
+    if start.nodes is None:
+        return f"needs {size} nodes, {claims.n_free} are free" if size > claims.n_free else ""
+    return not_free(start.nodes, claims)
 
 
 def not_free(nodes: NodeSet, claims: Claims) -> str:
@@ -43,17 +44,13 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> str:
     return ""
 
 
-def why_not_move(
-    move: Move, running: Running, job: Submission, claims: Claims, jobs: Lifecycle
-) -> str:
-    """The target must be possible for the job, usable, and its own, free or being vacated."""
+def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) -> str:
+    """The target must be usable, and its own, free or being vacated."""
     nodes = move.nodes
     if not nodes.size:
         return "cannot move to no node"
     if int(nodes.intervals[-1, 1]) >= claims.n_nodes:
         return f"cannot move: node {int(nodes.intervals[-1, 1])} is not on the machine"
-    if nodes.size != running.attempt.n_nodes and not job.shape.allows(nodes.size, job.n_nodes):
-        return f"cannot go on on {nodes.size} nodes: its shape is {job.shape}"
     lost = claims.usable(nodes)
     if lost.size < nodes.size:
         return f"cannot move: {nodes.size - lost.size} of its nodes are down or drained"

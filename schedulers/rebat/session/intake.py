@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from rebat.core.attempts import INTERRUPTED, Cause, Running
+from rebat.core.attempts import Cause, Running
 from rebat.core.errors import InputError
 from rebat.core.events import (
     CallRequested,
@@ -46,7 +46,6 @@ class Intake:
         self._board, self._jobs, self._claims = board, jobs, claims
         self._registry, self._transactions = registry, transactions
         self._hit: list[str] = []
-        self._kept: dict[str, list[AttemptRecord]] = {}
 
     def take(self, events: Iterable[Event]) -> None:
         """Take a message's events in; InputError for what cannot be."""
@@ -101,9 +100,7 @@ class Intake:
             running.attempt, work.profile, work.checkpointing, running.start_us,
             event.at_us, cause, event.state, useful, running.nodes,
         )  # fmt: skip
-        self._board.ledger.attempts.append(record)
-        if cause in INTERRUPTED and useful:
-            self._kept.setdefault(running.attempt.job_id, []).append(record)
+        self._board.ledger.add(record)
 
     def _retry(self, running: Running) -> None:
         """Put a job back into the queue, whole, after an error was detected when it ended.
@@ -112,8 +109,7 @@ class Intake:
         attempts had kept is lost.
         """
         attempt = self._registry.retry(running.attempt.id)
-        for record in self._kept.pop(attempt.job_id, ()):
-            record.void = True
+        self._board.ledger.lose(attempt.job_id, Cause.SILENT_ERROR)
         self._jobs.enqueue(attempt)
         self._board.changes.resubmitted.append(attempt)
 

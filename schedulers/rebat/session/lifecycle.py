@@ -130,6 +130,11 @@ class Lifecycle:
         self._go(running.attempt.job_id, State.RUNNING)
         self.running[running.attempt.id] = running
 
+    def replace(self, queued: Attempt, other: Attempt) -> None:
+        """A queued attempt is known by another id from now on."""
+        del self.queue[queued.id]
+        self.queue[other.id] = other
+
     def reject(self, attempt_id: str) -> Attempt:
         """A queued job is refused for good."""
         attempt = self.queue.pop(attempt_id)

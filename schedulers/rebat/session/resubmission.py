@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.attempts import Attempt, Priority
+from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.jobs import batsim_number
 from rebat.core.proposals import When
-from rebat.core.shapes import shape_of
-from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
+from rebat.core.shapes import Moldable, shape_of
+from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
     STOP_RULES,
     Checkpointing,
@@ -34,6 +34,7 @@ from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import run_us, speedup_of
 from rebat.policies.base import Submission
 from rebat.session.board import Board
+from rebat.session.submission import first_attempt
 
 
 class Work(msgspec.Struct, gc=False):
@@ -69,7 +70,7 @@ class Registry:
         profile = str(event.job.get("profile"))
         if event.profile is not None:
             self._profiles.setdefault(workload, {})[profile] = event.profile
-        attempt = self._first_attempt(event)
+        attempt = first_attempt(event, self._board.next_serial())
         content = self._profiles.get(workload, {}).get(profile, {})
         try:
             checkpointing = checkpointing_of(content)
@@ -87,28 +88,6 @@ class Registry:
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing)
         return attempt
 
-    def _first_attempt(self, event: JobSubmitted) -> Attempt:
-        fields, where = event.job, f"job {event.job_id}"
-        n_nodes = fields.get("res")
-        if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
-            raise InputError(f"res is {n_nodes!r}", where, "a whole number, 1 or more")
-        walltime = fields.get("walltime", -1)
-        if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
-            raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
-        endless = walltime == -1 or walltime > MAX_SECONDS
-        serial = self._board.next_serial()
-        return Attempt(
-            id=event.job_id,
-            job_id=event.job_id,
-            serial=serial,
-            job_serial=serial,
-            number=0,
-            n_nodes=n_nodes,
-            walltime_us=FOREVER_US if endless else to_us(walltime),
-            submit_us=event.at_us,
-            queued_us=event.at_us,
-        )
-
     # ---- what would remain
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
@@ -118,14 +97,61 @@ class Registry:
             checkpointing, ran_us, STOP_RULES[when], self._board.options.semantics
         )
 
-    def walltime_after_us(self, attempt_id: str, remaining: Remaining) -> int:
-        """The walltime of what remains, on as many nodes."""
+    def walltime_after_us(
+        self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
+    ) -> int:
+        """The walltime of what remains, on as many nodes or on so many."""
         work = self.work[attempt_id]
-        return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
+        if n_nodes in (None, work.attempt.n_nodes):
+            return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
+        remaining = self._with_cost(work, remaining)
+        return self._walltime_us(
+            work, remaining, n_nodes, self._profile_after(work, remaining, n_nodes)
+        )
 
-    def can_resize(self, attempt_id: str) -> bool:
-        """Whether the length of an attempt on other numbers of nodes is known: that of a delay."""
-        return self._content(self.work[attempt_id]).get("type") == "delay"
+    def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
+        """The walltime of an attempt that starts, or starts over, on so many nodes."""
+        work = self._origin(attempt_id, n_nodes)
+        if n_nodes == work.attempt.n_nodes:
+            return work.attempt.walltime_us
+        remaining = _all_of(work)
+        return self._walltime_us(
+            work, remaining, n_nodes, self._profile_after(work, remaining, n_nodes)
+        )
+
+    def why_not_size(self, attempt_id: str, n_nodes: int) -> str:
+        """Why an attempt cannot be on so many nodes; an empty text if it can."""
+        work = self.work[attempt_id]
+        if n_nodes == work.attempt.n_nodes:
+            return ""
+        job = self.submissions[work.attempt.job_id]
+        if not job.shape.allows(n_nodes, job.n_nodes):
+            shape = f"it asked for {job.n_nodes}, its shape is {job.shape}"
+            return f"cannot be on {n_nodes} nodes: {shape}"
+        if self._content(work).get("type") != "delay":
+            return "cannot change its number of nodes: only delays can be scaled"
+        return ""
+
+    def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
+        """Whether nothing counts that the job has done: a moldable one on another number of nodes.
+
+        It is resized by starting it from the beginning (section III of Prabhakaran et al. 2018).
+        """
+        attempt = self.work[attempt_id].attempt
+        shape = self.submissions[attempt.job_id].shape
+        return isinstance(shape, Moldable) and n_nodes != attempt.n_nodes
+
+    def _origin(self, attempt_id: str, n_nodes: int) -> Work:
+        """What an attempt on so many nodes is a part of: the attempt before it, or the job."""
+        work = self.work[attempt_id]
+        return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
+
+    def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
+        """What remains, with the price of a resize; work without checkpoints starts over anyway."""
+        if work.checkpointing is None:
+            return remaining
+        recovery_us = remaining.first_recovery_us + self._board.options.resize_cost_us
+        return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
 
     def _content(self, work: Work) -> dict[str, Any]:
         profile = self._profiles.get(work.workload, {}).get(work.profile)
@@ -158,14 +184,40 @@ class Registry:
     def again(
         self, attempt_id: str, remaining: Remaining, priority: int, n_nodes: int | None = None
     ) -> Attempt:
-        """Register what remains of a stopped attempt, on demand on another number of nodes."""
-        old = self.work[attempt_id]
-        size = n_nodes or old.attempt.n_nodes
+        """Register what remains of a stopped attempt, on demand on another number of nodes.
+
+        A job that starts over has lost what its attempts had kept.
+        """
+        last = self.work[attempt_id].attempt
+        size = n_nodes or last.n_nodes
+        old = self._origin(attempt_id, size)
+        if self.starts_over(attempt_id, size):
+            remaining = _all_of(old)
+            self._board.ledger.lose(last.job_id, Cause.MOVED)
+        elif size != last.n_nodes:
+            remaining = self._with_cost(old, remaining)
         profile = self._profile_after(old, remaining, size)
         walltime_us = self._walltime_us(old, remaining, size, profile)
-        attempt = self._next(old.attempt, walltime_us, priority, size)
+        attempt = self._next(last, walltime_us, priority, size)
         self._register(attempt, old, profile, resumed(old.checkpointing, remaining))
         return attempt
+
+    def molded(self, attempt: Attempt, n_nodes: int) -> Attempt:
+        """Register a queued attempt in another size; it keeps its place in the queue."""
+        old = self._origin(attempt.id, n_nodes)
+        if self.starts_over(attempt.id, n_nodes):
+            self._board.ledger.lose(attempt.job_id, Cause.MOVED)
+        remaining = _all_of(old)
+        profile = self._profile_after(old, remaining, n_nodes)
+        new = msgspec.structs.replace(
+            attempt,
+            id=f"{attempt.job_id}#{attempt.number + 1}",
+            number=attempt.number + 1,
+            n_nodes=n_nodes,
+            walltime_us=self._walltime_us(old, remaining, n_nodes, profile),
+        )
+        self._register(new, old, profile, resumed(old.checkpointing, remaining))
+        return new
 
     def retry(self, attempt_id: str) -> Attempt:
         """Register a job anew, whole, after an error was detected when it ended."""
@@ -274,3 +326,9 @@ class Registry:
                 f"job {old.attempt.id}", "a delay profile",
             )  # fmt: skip
         return old.profile
+
+
+def _all_of(work: Work) -> Remaining:
+    """What remains of an attempt that has not run: all of it."""
+    c = work.checkpointing
+    return Remaining(0, c.first_period_us, c.first_recovery_us) if c else Remaining(0, 0, 0)

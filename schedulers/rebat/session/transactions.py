@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from rebat.core.attempts import Attempt, Cause, Running
-from rebat.core.decisions import ExecuteJob, KillJobs, RejectJob
+import msgspec
+
+from rebat.core.attempts import Cause, Running
+from rebat.core.decisions import KillJobs
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import (
     Drain,
@@ -30,9 +32,9 @@ from rebat.session.agenda import Agenda
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.holds import Holds
-from rebat.session.ledger import AttemptRecord
 from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
 from rebat.session.resubmission import Registry
+from rebat.session.starts import Starts
 
 
 class Transactions:
@@ -42,51 +44,17 @@ class Transactions:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
         self.agenda = Agenda(board)
         self._holds = Holds(board, claims)
+        self._starts = Starts(board, jobs, claims, registry)
 
     def propose(self, proposal: Proposal) -> None:
         """Carry a proposal out, or refuse it."""
         self._carry_out[type(proposal)](self, proposal)
 
-    # ---- the queue
-
     def _start(self, start: Start) -> None:
-        attempt = self._jobs.queue.get(start.attempt_id)
-        reason = checks.why_not_start(attempt, start.nodes, self._claims)
-        if reason or attempt is None:
-            self._board.refuse(start.attempt_id, reason)
-            return
-        nodes = start.nodes or self._claims.lowest(attempt.n_nodes)
-        running, changes = self._execute(attempt, nodes), self._board.changes
-        if self._board.planning:
-            changes.started.append(running)
-        else:
-            changes.withdraw(attempt)
-            changes.moved.append(running)
-        self._board.news.started.append(running)
+        self._starts.start(start)
 
-    def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
-        board, running = self._board, Running(attempt, self._board.now_us, nodes)
-        self._claims.take(nodes, attempt.serial)
-        board.by_tag[attempt.serial] = attempt.id
-        self._jobs.start(running)
-        board.out.append(ExecuteJob(at_us=board.now_us, job_id=attempt.id, nodes=nodes))
-        return running
-
-    def _reject(self, proposal: Reject) -> None:
-        board = self._board
-        if proposal.attempt_id not in self._jobs.queue:
-            board.refuse(proposal.attempt_id, "cannot be rejected: it is not in the queue")
-            return
-        attempt = self._jobs.reject(proposal.attempt_id)
-        if not board.planning:
-            board.changes.withdraw(attempt)
-        board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
-        board.ledger.attempts.append(
-            AttemptRecord(
-                attempt, self._registry.work[attempt.id].profile, None, -1, -1, Cause.REJECTED,
-                "REJECTED", 0, None,
-            )
-        )  # fmt: skip
+    def _reject(self, reject: Reject) -> None:
+        self._starts.reject(reject)
 
     # ---- a stop is asked for
 
@@ -105,6 +73,10 @@ class Transactions:
             board.ledger.steals.append(board.now_us)
         ran_us = board.now_us - jobs.running[stop.attempt_id].start_us
         remaining = self._registry.after_stop(stop.attempt_id, ran_us, stop.when)
+        if isinstance(stop.then, Move) and self._registry.starts_over(
+            stop.attempt_id, stop.then.nodes.size
+        ):
+            remaining = msgspec.structs.replace(remaining, useful_us=0)
         claims = self._claim(stop)
         if remaining.wait_us > 0:
             at_us = board.now_us + remaining.wait_us
@@ -116,11 +88,9 @@ class Transactions:
 
     def _why_not_move(self, attempt_id: str, move: Move) -> str:
         running = self._jobs.running[attempt_id]
-        resized = move.nodes.size != running.attempt.n_nodes
-        if resized and not self._registry.can_resize(attempt_id):
-            return "cannot change its number of nodes: only delays can be scaled"
-        job = self._registry.submissions[running.attempt.job_id]
-        return checks.why_not_move(move, running, job, self._claims, self._jobs)
+        return checks.why_not_move(move, running, self._claims, self._jobs) or (
+            self._registry.why_not_size(attempt_id, move.nodes.size)
+        )
 
     def _claim(self, stop: Stop) -> list[Running]:
         """Hold those nodes of a move's target that are free, so that nothing is planned there."""
@@ -270,7 +240,7 @@ class Transactions:
             attempt = self._registry.again(
                 stopping.stop.attempt_id, stopping.remaining, move.priority, move.nodes.size
             )
-            self._board.changes.moved.append(self._execute(attempt, move.nodes))
+            self._board.changes.moved.append(self._starts.execute(attempt, move.nodes))
 
     # ---- nodes
 

@@ -102,9 +102,15 @@ class SessionView:
         ran_us = self._board.now_us - self._jobs.running[attempt_id].start_us
         return self._registry.after_stop(attempt_id, ran_us, when)
 
-    def walltime_after_us(self, attempt_id: str, remaining: Remaining) -> int:
-        """The walltime of what remains."""
-        return self._registry.walltime_after_us(attempt_id, remaining)
+    def walltime_after_us(
+        self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
+    ) -> int:
+        """The walltime of what remains of a running attempt, on as many or on so many nodes."""
+        return self._registry.walltime_after_us(attempt_id, remaining, n_nodes)
+
+    def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
+        """The walltime of an attempt that starts, or starts over, on so many nodes."""
+        return self._registry.walltime_on_us(attempt_id, n_nodes)
 
     def obstacle(self, nodes: NodeSet) -> int:
         """The first of these nodes that is not usable and free; -1 if all are."""

@@ -78,17 +78,18 @@ class SortedQueue:
     def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:
         """Take out what really started; whether that is just what was due.
 
-        What was due and did not start is in the queue still, but for what was ``withdrawn``.
+        What was due and did not start is in the queue still, but for the jobs ``withdrawn``. They
+        are known by their jobs: on another number of nodes one starts as its next attempt.
         """
         proposed, self._proposed = self._proposed, []
         if not (proposed or started or withdrawn):
             return True
-        names = [*(running.attempt.id for running in started), *withdrawn]
-        as_due = names == [attempt.id for _, attempt in proposed]
+        names = [*(running.attempt.job_id for running in started), *withdrawn]
+        as_due = names == [attempt.job_id for _, attempt in proposed]
         if as_due:
             positions = [at for at, _ in proposed]
         else:
-            positions = [at for at, attempt in enumerate(self.attempts) if attempt.id in names]
+            positions = [at for at, attempt in enumerate(self.attempts) if attempt.job_id in names]
             for at, _ in proposed:
                 self.start[at] = NEVER
             self._positions[: len(positions)] = positions

@@ -1,0 +1,84 @@
+"""Queued attempts: started as they are or in another size, or rejected."""
+
+from __future__ import annotations
+
+from rebat.core.attempts import Attempt, Cause, Running
+from rebat.core.decisions import ExecuteJob, RejectJob
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Reject, Start
+from rebat.session import checks
+from rebat.session.board import Board
+from rebat.session.claims import Claims
+from rebat.session.ledger import AttemptRecord
+from rebat.session.lifecycle import Lifecycle
+from rebat.session.resubmission import Registry
+
+
+class Starts:
+    """What takes attempts out of the queue."""
+
+    def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
+        self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
+
+    def start(self, start: Start) -> None:
+        """Start a queued attempt, as it is or in another size."""
+        attempt = self._jobs.queue.get(start.attempt_id)
+        reason = checks.why_not_start(attempt, start, self._claims)
+        if attempt and not reason:
+            reason = self._why_not_mold(attempt, start.size(attempt.n_nodes))
+        if reason or attempt is None:
+            self._board.refuse(start.attempt_id, reason)
+            return
+        size, changes = start.size(attempt.n_nodes), self._board.changes
+        nodes = start.nodes or self._claims.lowest(size)
+        one = attempt if size == attempt.n_nodes else self._mold(attempt, size)
+        running = self.execute(one, nodes)
+        if self._board.planning:
+            changes.started.append(running)
+        else:
+            changes.withdraw(attempt)
+            changes.moved.append(running)
+        self._board.news.started.append(running)
+
+    def _why_not_mold(self, attempt: Attempt, size: int) -> str:
+        if size == attempt.n_nodes:
+            return ""
+        return self._registry.why_not_size(attempt.id, size) or self._registry.why_not_again(
+            attempt.id
+        )
+
+    def _mold(self, attempt: Attempt, size: int) -> Attempt:
+        """Reject a queued attempt and register it in another size: no rejection of the job."""
+        board = self._board
+        board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
+        self._never_ran(attempt, Cause.MOLDED)
+        molded = self._registry.molded(attempt, size)
+        self._jobs.replace(attempt, molded)
+        return molded
+
+    def execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
+        """An attempt runs on these free nodes from now on."""
+        board, running = self._board, Running(attempt, self._board.now_us, nodes)
+        self._claims.take(nodes, attempt.serial)
+        board.by_tag[attempt.serial] = attempt.id
+        self._jobs.start(running)
+        board.out.append(ExecuteJob(at_us=board.now_us, job_id=attempt.id, nodes=nodes))
+        return running
+
+    def reject(self, proposal: Reject) -> None:
+        """Refuse a queued job for good."""
+        board = self._board
+        if proposal.attempt_id not in self._jobs.queue:
+            board.refuse(proposal.attempt_id, "cannot be rejected: it is not in the queue")
+            return
+        attempt = self._jobs.reject(proposal.attempt_id)
+        if not board.planning:
+            board.changes.withdraw(attempt)
+        board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
+        self._never_ran(attempt, Cause.REJECTED)
+
+    def _never_ran(self, attempt: Attempt, cause: Cause) -> None:
+        profile = self._registry.work[attempt.id].profile
+        self._board.ledger.add(
+            AttemptRecord(attempt, profile, None, -1, -1, cause, "REJECTED", 0, None)
+        )
