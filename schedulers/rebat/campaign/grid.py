@@ -30,6 +30,7 @@ from rebat.campaign.spec import (
     FailureScenario,
     FailuresIn,
     GridIn,
+    PerfectCheckpoints,
     RunSpec,
     Scenario,
     SilentErrors,
@@ -231,9 +232,13 @@ def _each(field: FieldInfo, value: Any, where: str, folder: Path) -> list[Any]:
 
 def _checkpoint(
     checkpoint: CheckpointIn | None, scenario: FailureScenario | None, where: str
-) -> CheckpointModel | None:
+) -> CheckpointModel | PerfectCheckpoints | None:
     if checkpoint is None or checkpoint.model == "none":
         return None
+    if checkpoint.model == "perfect":
+        if checkpoint != CheckpointIn(model="perfect"):
+            raise InputError("perfect checkpoints have no parameters", where, 'model = "perfect"')
+        return PerfectCheckpoints()
     mtbf = checkpoint.mtbf
     if mtbf is None:
         mtbf = scenario.mtbf_s if scenario else None

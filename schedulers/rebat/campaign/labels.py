@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rebat.campaign.spec import RunSpec
+from rebat.campaign.spec import PerfectCheckpoints, RunSpec
 from rebat.campaign.spec import Scenario as Asked
 from rebat.models.failures.laws import name_of
 from rebat.reports.scenario import Scenario, exact
@@ -91,6 +91,8 @@ def _checkpoint_text(asked: Asked) -> str | None:
     model, failures = asked.checkpoint, asked.failures
     if model is None:
         return None
+    if isinstance(model, PerfectCheckpoints):
+        return "perfect"
     costs = f"cost {exact(model.cost_s)}, recovery {exact(model.recovery_s)}"
     text = f"Young/Daly ({costs}, {model.rounding}"
     follows = failures is not None and failures.mtbf_s == model.mtbf_s

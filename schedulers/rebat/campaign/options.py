@@ -7,7 +7,13 @@ from typing import Any
 
 import msgspec
 
-from rebat.campaign.spec import CheckpointModel, FailureScenario, Scenario, SilentErrors
+from rebat.campaign.spec import (
+    CheckpointModel,
+    FailureScenario,
+    PerfectCheckpoints,
+    Scenario,
+    SilentErrors,
+)
 from rebat.core.errors import InputError
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.law import Law
@@ -73,9 +79,11 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
             select=select,
         )
 
-    def _checkpoint(self) -> CheckpointModel | None:
+    def _checkpoint(self) -> CheckpointModel | PerfectCheckpoints | None:
         if self.checkpoint == "none":
             return None
+        if self.checkpoint == "perfect":
+            return PerfectCheckpoints()
         mtbf_s = self.mtbf_s
         if mtbf_s is None:
             raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")

@@ -8,13 +8,19 @@ from functools import lru_cache
 import msgspec
 
 from rebat.campaign.single import Runnable, RunResult, simulate
-from rebat.campaign.spec import CheckpointModel, FailureScenario, Scenario, SilentErrors
+from rebat.campaign.spec import (
+    CheckpointModel,
+    FailureScenario,
+    PerfectCheckpoints,
+    Scenario,
+    SilentErrors,
+)
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
 from rebat.metrics.summary import Measures, parse_selection, parse_window
-from rebat.models.checkpoint import add_young_daly
+from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
 from rebat.policies.placement.boxes import NOTHING_FAILS, Hazards
@@ -142,10 +148,12 @@ def fitted(past: History) -> Hazards:
 
 
 def _with_checkpoints(
-    workload: Workload, checkpoint: CheckpointModel | None, n_nodes: int
+    workload: Workload, checkpoint: CheckpointModel | PerfectCheckpoints | None, n_nodes: int
 ) -> Workload:
     if checkpoint is None:
         return workload
+    if isinstance(checkpoint, PerfectCheckpoints):
+        return add_perfect(workload)
     return add_young_daly(
         workload,
         n_nodes=n_nodes,

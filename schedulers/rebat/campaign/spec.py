@@ -55,6 +55,10 @@ class CheckpointModel(msgspec.Struct, frozen=True):
     rounding: Rounding
 
 
+class PerfectCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="perfect"):
+    """Every job goes on where it was interrupted, at no cost (Prabhakaran et al. 2018)."""
+
+
 class SilentErrors(msgspec.Struct, frozen=True):
     """Silent errors to draw: at a rate per node and second, or such that a job of the average area
     errs with a probability."""
@@ -70,7 +74,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: int | None = None
     failures: FailureScenario | None = None
-    checkpoint: CheckpointModel | None = None
+    checkpoint: CheckpointModel | PerfectCheckpoints | None = None
     silent_errors: SilentErrors | None = None
     window: str = "auto"
     select: str = "auto"
@@ -105,9 +109,12 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.checkpoint]``; its MTBF is the failures' unless it says otherwise."""
+    """``[grid.checkpoint]``; its MTBF is the failures' unless it says otherwise.
 
-    model: Literal["none", "young-daly"] = "young-daly"
+    'perfect' has no other parameters.
+    """
+
+    model: Literal["none", "young-daly", "perfect"] = "young-daly"
     cost: Duration = "5min"
     recovery: Duration = "5min"
     rounding: Rounding = "ceil"

@@ -53,9 +53,9 @@ def check_options(options: ScenarioOptions) -> None:
         _refuse(OF_DRAWN_FAILURES, "--mtbf beside it")
     elif options.failures is not None:
         _refuse(OF_DRAWN_FAILURES, "no --failures beside it: its file says when nodes are down")
-        if options.checkpoint == "none":
+        if options.checkpoint != "young-daly":
             _refuse(["mtbf"], "no --failures beside it, or --checkpoint young-daly")
-    if options.checkpoint == "none":
+    if options.checkpoint != "young-daly":
         _refuse(OF_CHECKPOINTS, "--checkpoint young-daly beside it")
     with given_by("--failure-model"):
         law_named(options.model)
@@ -74,7 +74,7 @@ def _check_beside_law(options: ScenarioOptions, law: Law) -> None:
     _refuse(("failures", *OF_SHORT_LAWS), "no --law beside it")
     if not law.drawn:
         _refuse(["horizon"], "a law that failures are drawn from")
-    if hasattr(law, "mtbf_s") or options.checkpoint == "none":
+    if hasattr(law, "mtbf_s") or options.checkpoint != "young-daly":
         _refuse(["mtbf"], "no --law beside it, or one without it and --checkpoint young-daly")
 
 

@@ -49,7 +49,7 @@ _LAW = (
 )  # fmt: skip
 
 _PREPARATION = (
-    click.option("--checkpoint", type=click.Choice(["none", "young-daly"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2)."),
+    click.option("--checkpoint", type=click.Choice(["none", "young-daly", "perfect"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2); perfect: an interrupted job goes on where it was, at no cost."),
     click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True),
     click.option("--recovery-cost", type=DURATION, default="5min", show_default=True),
     click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="ceil", show_default=True, help="How eqs 1 and 2 round the number of checkpoints."),

@@ -99,7 +99,7 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     from rebat.workloads.load import load_workload
 
     given = ScenarioOptions(**options)
-    if given.mtbf is not None and given.checkpoint == "none":
+    if given.mtbf is not None and given.checkpoint != "young-daly":
         raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
     found = load_workload(file)
     n_nodes = nodes or found.n_nodes
@@ -115,7 +115,9 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
 def _in_words(given: ScenarioOptions) -> str:
     """What was asked for, in words."""
     texts = []
-    if given.checkpoint != "none":
+    if given.checkpoint == "perfect":
+        texts.append("perfect checkpoints")
+    if given.checkpoint == "young-daly":
         texts.append(
             f"{given.checkpoint} checkpoints, MTBF {given.mtbf:.12g} s, "
             f"checkpoint {given.checkpoint_cost:.12g} s, "

@@ -50,6 +50,11 @@ class Checkpointing(msgspec.Struct, frozen=True):
         """T + C."""
         return self.period_us + self.cost_us
 
+    @property
+    def perfect(self) -> bool:
+        """Whether every tick of the clock is kept."""
+        return self.cycle_us <= 1
+
 
 class Remaining(msgspec.Struct, frozen=True):
     """What an interruption leaves: ``useful_us`` of the length is kept (t_useful).
@@ -127,8 +132,16 @@ STOP_RULES: dict[When, RemainingRule] = {
 def remaining_after(
     c: Checkpointing | None, run_us: int, rule: RemainingRule, semantics: Semantics
 ) -> Remaining:
-    """What remains under ``rule``; a job without checkpoints starts over, at no cost."""
-    return Remaining(0, 0, 0) if c is None else rule(c, run_us, semantics)
+    """What remains under ``rule``; a job without checkpoints starts over, at no cost.
+
+    With perfect checkpoints all is kept, but for a recovery: the price of a resize.
+    """
+    if c is None:
+        return Remaining(0, 0, 0)
+    if c.perfect:
+        paid_us = min(run_us, c.first_recovery_us)
+        return Remaining(run_us - paid_us, c.first_period_us, c.first_recovery_us - paid_us)
+    return rule(c, run_us, semantics)
 
 
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
@@ -241,6 +254,21 @@ def add_young_daly(
         jobs.append(new)
         profiles[new.profile] = profile
     return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+
+
+def add_perfect(workload: Workload) -> Workload:
+    """The workload with perfect checkpoints: every job goes on just where it was interrupted.
+
+    Nothing is lost and nothing is paid (section III of Prabhakaran et al. 2018): a checkpoint at
+    each tick of the clock, of no cost and without a recovery. Jobs whose profile is no delay start
+    over.
+    """
+    fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
+    profiles = {
+        name: profile | fields if profile.get("type") == "delay" else profile
+        for name, profile in workload.profiles.items()
+    }
+    return msgspec.structs.replace(workload, profiles=profiles)
 
 
 def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:

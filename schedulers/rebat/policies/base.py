@@ -190,11 +190,12 @@ class Changes(msgspec.Struct):
     were rejected or started by a reaction. ``stopped`` gave their nodes back before their end;
     ``moved`` run somewhere without ever having been planned: a stop or a reaction put them there.
     ``held`` are nodes kept free for a job, as if an attempt ran there; when they are given back
-    they are among the ``ended``. ``failed_nodes`` cannot be used any more (they failed, or were drained) and could
-    when it was last asked, ``rejuvenated_nodes`` the other way round; ``failures`` and ``repairs``
-    count the events, also those that took each other back. ``failed_under`` names, for each failed
-    node that an attempt still holds, that attempt, and ``rejuvenated_under`` for each rejuvenated
-    one. ``woken`` are the tags of wakes that are due.
+    they are among the ``ended``. ``failed_nodes`` cannot be used any more (they failed, or were
+    drained) and could when it was last asked, ``rejuvenated_nodes`` the other way round;
+    ``failures`` and ``repairs`` count the events, also those that took each other back.
+    ``failed_under`` names, for each failed node that an attempt still holds, that attempt, and
+    ``rejuvenated_under`` for each rejuvenated one. ``woken`` are the tags of wakes that are
+    due.
     """
 
     arrived: list[Attempt] = []
