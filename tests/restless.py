@@ -28,6 +28,7 @@ from rebat.core.proposals import (
     Wake,
     When,
 )
+from rebat.core.shapes import Malleable
 from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
@@ -168,6 +169,11 @@ class Restless(Policy):
             then = rng.choice(
                 [Requeue(rng.randint(1, 3)), self._wait(view), self._move(view, running)]
             )
+            malleable = isinstance(view.job(running.attempt.job_id).shape, Malleable)
+            if when == When.RESIZE and not (malleable and isinstance(then, Move)):
+                when = When.NOW
+            if when == When.RESIZE:
+                self.done.add("Resize")
             cause = Cause.MOVED if isinstance(then, Move) else Cause.PREEMPTED
             if isinstance(then, Move) and when != When.NOW and rng.random() < 0.5:
                 when = When.NOW
@@ -196,7 +202,8 @@ class Restless(Policy):
         move = self._move(view, one, [node for node in other.nodes if node not in taken])
         if isinstance(move, Move):
             self.done.add("Move to vacated")
-            yield Stop(one.attempt.id, Cause.MOVED, rng.choice([*When]), move)
+            when = rng.choice([When.NOW, When.CHECKPOINT, When.NEXT_CHECKPOINT])
+            yield Stop(one.attempt.id, Cause.MOVED, when, move)
 
     def _wait(self, view: View) -> Wait:
         return Wait(until_us=view.now_us + to_us(self._rng.randint(1, 5)))

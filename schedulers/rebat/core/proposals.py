@@ -25,6 +25,8 @@ class When(StrEnum):
     """It checkpoints now, and is stopped when that is done."""
     NEXT_CHECKPOINT = "next checkpoint"
     """When its next regular checkpoint is done."""
+    RESIZE = "resize"
+    """At once, and all is kept: as only a malleable job can, that moves to other nodes."""
 
 
 class Requeue(msgspec.Struct, frozen=True):

@@ -119,6 +119,26 @@ def after_next_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -
     return Remaining(kept, c.period_us, c.recovery_us, wait)
 
 
+def resized(c: Checkpointing | None, run_us: int) -> Remaining:
+    """A malleable job gives or takes nodes and computes on: nothing is lost, nothing is paid.
+
+    What it has still to recover it recovers on the other nodes; a checkpoint that is being written
+    is written anew.
+    """
+    if c is None:
+        return Remaining(run_us, 0, 0)
+    in_first = run_us - c.first_recovery_us
+    if in_first <= 0:
+        return Remaining(0, c.first_period_us, -in_first)
+    if in_first <= c.first_period_us:
+        return Remaining(in_first, c.first_period_us - in_first, 0)
+    if run_us <= c.first_end_us:
+        return Remaining(c.first_period_us, 0, 0)
+    into = (run_us - c.first_end_us) % c.cycle_us
+    writing_us = max(0, into - c.period_us)
+    return Remaining(in_first - writing_us, max(0, c.period_us - into), 0)
+
+
 RemainingRule = Callable[[Checkpointing, int, Semantics], Remaining]
 
 STOP_RULES: dict[When, RemainingRule] = {
@@ -130,18 +150,20 @@ STOP_RULES: dict[When, RemainingRule] = {
 
 
 def remaining_after(
-    c: Checkpointing | None, run_us: int, rule: RemainingRule, semantics: Semantics
+    c: Checkpointing | None, run_us: int, when: When, semantics: Semantics
 ) -> Remaining:
-    """What remains under ``rule``; a job without checkpoints starts over, at no cost.
+    """What remains after a stop; a job without checkpoints starts over, at no cost.
 
     With perfect checkpoints all is kept, but for a recovery: the price of a resize.
     """
+    if when == When.RESIZE:
+        return resized(c, run_us)
     if c is None:
         return Remaining(0, 0, 0)
     if c.perfect:
         paid_us = min(run_us, c.first_recovery_us)
         return Remaining(run_us - paid_us, c.first_period_us, c.first_recovery_us - paid_us)
-    return rule(c, run_us, semantics)
+    return STOP_RULES[when](c, run_us, semantics)
 
 
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:

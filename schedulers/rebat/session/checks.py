@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Start, Stop, Wait
+from rebat.core.proposals import Move, Start, Stop, Wait, When
 from rebat.session.claims import Claims
 from rebat.session.lifecycle import Lifecycle
 
@@ -39,6 +39,8 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> str:
     if stop.attempt_id in jobs.scheduled:
         return "cannot be stopped: it will be already"
     then = stop.then
+    if stop.when == When.RESIZE and not isinstance(then, Move):
+        return "cannot be resized: it is not to move"
     if isinstance(then, Wait) and then.on and then.on not in jobs.scheduled:
         return f"cannot wait for {then.on}: no stop of that is to come"
     return ""

@@ -16,10 +16,9 @@ from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.jobs import batsim_number
 from rebat.core.proposals import When
-from rebat.core.shapes import Moldable, shape_of
+from rebat.core.shapes import Malleable, Moldable, shape_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
-    STOP_RULES,
     Checkpointing,
     Remaining,
     checkpointing_of,
@@ -93,9 +92,7 @@ class Registry:
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """What an attempt keeps that is stopped after having run so long."""
         checkpointing = self.work[attempt_id].checkpointing
-        return remaining_after(
-            checkpointing, ran_us, STOP_RULES[when], self._board.options.semantics
-        )
+        return remaining_after(checkpointing, ran_us, when, self._board.options.semantics)
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
@@ -131,6 +128,11 @@ class Registry:
         if self._content(work).get("type") != "delay":
             return "cannot change its number of nodes: only delays can be scaled"
         return ""
+
+    def why_not_seamless(self, attempt_id: str) -> str:
+        """Why an attempt cannot compute on while it is resized; an empty text if it can."""
+        shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
+        return "" if isinstance(shape, Malleable) else f"cannot be resized: its shape is {shape}"
 
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
         """Whether nothing counts that the job has done: a moldable one on another number of nodes.
@@ -266,7 +268,7 @@ class Registry:
         if profile.get("type") != "delay":
             return profile
         if old.checkpointing is None:
-            if size == old.attempt.n_nodes:
+            if size == old.attempt.n_nodes and not remaining.useful_us:
                 return profile
             whole = self._left_us(old, to_us(profile["delay"]), remaining, size)
             return {**profile, "delay": to_s(whole)}

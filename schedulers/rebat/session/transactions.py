@@ -25,6 +25,7 @@ from rebat.core.proposals import (
     Undrain,
     Wait,
     Wake,
+    When,
 )
 from rebat.core.units import FOREVER_US
 from rebat.session import checks
@@ -66,6 +67,8 @@ class Transactions:
             reason = reason and f"cannot be stopped: {reason}, so it could not go on"
         if not reason and isinstance(stop.then, Move):
             reason = self._why_not_move(stop.attempt_id, stop.then)
+        if not reason and stop.when == When.RESIZE:
+            reason = self._registry.why_not_seamless(stop.attempt_id)
         if reason:
             board.refuse(stop.attempt_id, reason)
             return
