@@ -56,7 +56,7 @@ CHOICES = {
     "pack": [*PICKS],
     "foresight": ["youngest", "oldest"],
     "margin": [0.0, 5.0],
-    "recovery": ["requeue", "stealing"],
+    "react": ["requeue", "stealing", "replacement", "replacement+stealing"],
     "victim": [*VICTIMS],
     "criterion": [*CRITERIA],
     "timing": [*TIMINGS],
@@ -75,7 +75,7 @@ TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}
 
 def random_axes(rng: random.Random, n_nodes: int) -> Axes:
     """Any point of the product."""
-    axes = Axes(planning=rng.choice([*PLANNINGS]), recovery=rng.choice(CHOICES["recovery"]))
+    axes = Axes(planning=rng.choice([*PLANNINGS]), react=rng.choice(CHOICES["react"][:2]))
     for axis, choices in {**CHOICES, "torus": TORI[n_nodes]}.items():
         try:
             axes = changed(axes, {axis: rng.choice(choices)})

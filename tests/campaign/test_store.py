@@ -119,7 +119,7 @@ def test_names_do_not_count(spec: RunSpec, tmp_path: Path) -> None:
         {"grid": "other"},
         {"workload": "other"},
         {"policy": "H111"},
-        {"policy": "baseline:recovery=stealing"},
+        {"policy": "baseline:react=stealing"},
         {"source": Source(file=str(copy))},
     ]
     assert {key(spec, **changes) for changes in same} == {key(spec)}

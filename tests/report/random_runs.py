@@ -20,7 +20,7 @@ from rebat.policies.presets import preset
 POLICIES = (
     "baseline", "sfsj", "h111", "h212", "h313", "h321", "authors-baseline", "authors-h111",
     "authors-h213", "easy", "greedy", "easy-sfsj", "greedy-sfsj",
-    "baseline:depth=easy,recovery=stealing,victim=least-lost-work", "r-list-0", "r-list-q",
+    "baseline:depth=easy,react=stealing,victim=least-lost-work", "r-list-0", "r-list-q",
     "r-list-q:la", "r-shelf-b", "r-shelf-nb",
 )  # fmt: skip
 FAILURE_FREE = ("batsched-conservative", "batsched-easy", "batsched-fcfs")

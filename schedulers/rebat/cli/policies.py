@@ -12,7 +12,7 @@ def policies(name: str | None, axes: bool) -> None:
     """List the schedulers by name, or tell more about one.
 
     Every name works with --policy of 'rebat run'. A name may change axes:
-    baseline:depth=easy,recovery=stealing. The same axes are options of 'rebat serve --options'.
+    baseline:depth=easy,react=stealing. The same axes are options of 'rebat serve --options'.
     """
     if axes:
         _list_axes()

@@ -65,12 +65,16 @@ Then = Requeue | Move | Wait
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Stop a running attempt, now or at a checkpoint, and then ..."""
+    """Stop a running attempt, now or at a checkpoint, and then ...
+
+    ``why`` is a word for the records: what the stop is for.
+    """
 
     attempt_id: str
     cause: Cause
     when: When = When.NOW
     then: Then = Requeue()
+    why: str = ""
 
 
 class Start(msgspec.Struct, frozen=True):

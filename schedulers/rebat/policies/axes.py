@@ -7,7 +7,7 @@ of one's own needs no row: ``name:order=FILE.py:FUNCTION``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,26 @@ from rebat.models.boxes import LISTS
 from rebat.policies.base import Policy
 from rebat.policies.composition import Planning, Scheduler
 from rebat.policies.guard import Guarded
+from rebat.policies.malleable.managers import MANAGERS
+from rebat.policies.malleable.molding import MOLDINGS
+from rebat.policies.malleable.rules import MALLEABILITY, Rule
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source_of
 from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.placement.boxes import Hazards, Site
 from rebat.policies.placement.plans import Placement
 from rebat.policies.placement.table import FORESIGHTS, PICKS, PLACEMENTS, TOLD, believed, is_file
 from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
+from rebat.policies.planning.flexible import FlexibleScheduling
 from rebat.policies.planning.list_scheduling import (
     ALL,
     MAINTENANCE,
     ListScheduling,
 )
 from rebat.policies.planning.shelves import Shelves
-from rebat.policies.point import Axes, Kind
+from rebat.policies.point import Axes, Kind, Known
 from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.reactions.replacement import STEPS, NodeReplacement
+from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.stealing import NodeStealing
 from rebat.policies.reactions.victims import CRITERIA, RELEASES, TIMINGS, VICTIMS
 
@@ -66,17 +72,36 @@ def _placement(axes: Axes, told: Hazards | None) -> Placement:
     return found
 
 
-def _list_planning(axes: Axes, told: Hazards | None) -> Planning:
+def _list_planning(axes: Axes, known: Known) -> Planning:
     planning: Planning = ListScheduling(
         _rule(axes, "order"),
         depth_of(axes),
         axes.maintenance,
         to_us(axes.margin),
-        _placement(axes, told).plan_on,
+        _placement(axes, known.hazards).plan_on,
         axes.reserve == "first",
         axes.seed,
     )
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
+
+
+def _flexible_planning(axes: Axes, known: Known) -> Planning:
+    planning: Planning = FlexibleScheduling(
+        _malleability(axes),
+        known.members,
+        MOLDINGS[axes.moldable],
+        _rule(axes, "order"),
+        axes.maintenance,
+        to_us(axes.margin),
+        axes.seed,
+    )
+    return NeedsWalltime(planning) if axes.walltimes == "required" else planning
+
+
+def _malleability(axes: Axes) -> Rule:
+    """How malleable jobs are treated: as rigid ones where the planning knows no others."""
+    name = axes.malleable if axes.planning == "flexible" else "asked"
+    return MALLEABILITY[name](MANAGERS[axes.manager])
 
 
 def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
@@ -85,15 +110,18 @@ def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
 
 
 _ORDERED = frozenset({"order", "margin", "walltimes", "seed"})
+_SIZES = frozenset({"malleable", "moldable", "manager", "resize_cost"})
 _LIST = _ORDERED | {"depth", "reserve", "maintenance", "placement"}
 
 PLANNINGS: dict[str, Kind] = {
     "list": Kind(_list_planning, _LIST),
-    "shelf": Kind(lambda axes, told: _shelf_planning(axes, True), _ORDERED),
-    "shelf-nb": Kind(lambda axes, told: _shelf_planning(axes, False), _ORDERED),
-    "batsched-fcfs": Kind(lambda axes, told: Fcfs()),
+    "flexible": Kind(_flexible_planning, _ORDERED | _SIZES | {"maintenance"}),
+    "shelf": Kind(lambda axes, known: _shelf_planning(axes, True), _ORDERED),
+    "shelf-nb": Kind(lambda axes, known: _shelf_planning(axes, False), _ORDERED),
+    "batsched-fcfs": Kind(lambda axes, known: Fcfs()),
 }
-"""How starts are decided: list scheduling with reservations, shelves with or without backfilling
+"""How starts are decided: list scheduling with reservations, the same with moldable and malleable
+jobs (conservative, Prabhakaran et al. 2018), shelves with or without backfilling
 (RR-9296, b = 1 or 0), or Batsched's plain FCFS."""
 
 _AUTO = {
@@ -109,21 +137,36 @@ def _resolved(axes: Axes, axis: str) -> str:
     return _AUTO[axis][axes.semantics] if choice == "auto" else choice
 
 
-def _stealing(axes: Axes, told: Hazards | None) -> NodeStealing:
+def _replacement(axes: Axes, known: Known) -> NodeReplacement:
+    return NodeReplacement(
+        frozenset(axes.steps.split("+")) - {""},
+        _malleability(axes),
+        known.members,
+        axes.spares,
+        axes.planning == "flexible",
+        SOLVERS[axes.solver],
+    )
+
+
+def _stealing(axes: Axes, known: Known) -> NodeStealing:
     return NodeStealing(
         _rule(axes, "victim"),
         _rule(axes, "criterion"),
         _rule(axes, "timing"),
         RELEASES[_resolved(axes, "release")],
-        _placement(axes, told).choose,
+        _placement(axes, known.hazards).choose,
     )
 
 
 REACTIONS: dict[str, Kind] = {
-    "requeue": Kind(lambda axes, told: None),
+    "requeue": Kind(lambda axes, known: None),
     "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
+    "replacement": Kind(_replacement, frozenset({"steps", "spares", "solver"})),
 }
 """What to do when nodes fail under running jobs; 'requeue' leaves it to the session."""
+
+SYNONYMS = {"recovery": "react"}
+"""Other words for an axis."""
 
 CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     **_TABLES,
@@ -135,7 +178,12 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "reserve": ("blocked", "first"),
     "maintenance": MAINTENANCE,
     "walltimes": ("optional", "required"),
-    "recovery": REACTIONS,
+    "malleable": MALLEABILITY,
+    "moldable": MOLDINGS,
+    "manager": MANAGERS,
+    "solver": SOLVERS,
+    "react": REACTIONS,
+    "steps": STEPS,
     "semantics": SEMANTICS,
     **{axis: ("auto", *choices.values()) for axis, choices in _AUTO.items()},
     "silent_errors": ("accept", "retry"),
@@ -143,14 +191,15 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
 """The choices of each axis that is a name."""
 
 
-COMMON = frozenset({"planning", "recovery", "semantics", "passes", "silent_errors"})
+COMMON = frozenset({"planning", "react", "semantics", "passes", "silent_errors"})
 """Axes that every scheduler has."""
 
 
 def effective(axes: Axes) -> frozenset[str]:
     """The axes that have an effect at this point of the product."""
-    planning, recovery = PLANNINGS[axes.planning], REACTIONS[axes.recovery]
-    found = COMMON | planning.axes | recovery.axes
+    found = COMMON | PLANNINGS[axes.planning].axes
+    for name in parts(axes.react):
+        found |= REACTIONS[name].axes
     if "placement" in found and not is_own(axes.placement):
         found |= PLACEMENTS[axes.placement].axes
     depth = depth_of(axes)
@@ -158,6 +207,15 @@ def effective(axes: Axes) -> frozenset[str]:
     if depth in (0, ALL):
         idle.add("reserve")
     return found - idle
+
+
+def parts(text: str) -> list[str]:
+    """What is written with + between.
+
+    >>> parts("replacement+stealing")
+    ['replacement', 'stealing']
+    """
+    return [part for part in text.split("+") if part]
 
 
 def depth_of(axes: Axes) -> int:
@@ -182,6 +240,8 @@ def check(axes: Axes) -> Axes:
             own_rule(axis, choice)
         elif axis == "foresight":
             believed(choice)  # a factor or a file will do too
+        elif axis in ("react", "steps"):
+            _check_parts(axis, choice, choices)
         elif choice not in choices:
             raise unknown_name(axis, choice, choices)
     Site(axes.torus, axes.unit).check()
@@ -190,9 +250,29 @@ def check(axes: Axes) -> Axes:
         raise InputError(f"depth {depth!r}", expected=f"a number, or {', '.join(DEPTHS)}")
     if not -1e6 <= axes.margin <= 1e6:
         raise InputError(f"margin {axes.margin!r}", expected="seconds, up to 1e6 either way")
+    if not 0 <= axes.resize_cost <= 1e6:
+        raise InputError(f"resize_cost {axes.resize_cost!r}", expected="seconds, 0 to 1e6")
+    if not 0 <= axes.spares < 2**31:
+        raise InputError(f"spares {axes.spares!r}", expected="a number of nodes, 0 or more")
+    if "replacement" in parts(axes.react) and axes.placement not in ("any", "named"):
+        raise InputError(
+            f"replacement on placement {axes.placement!r}",
+            expected="any or named: what replaces a node of a box would have to lie in it",
+        )
     if not 0 <= axes.seed < 2**63:
         raise InputError(f"seed {axes.seed!r}", expected="a whole number, 0 or more")
     return axes
+
+
+def _check_parts(axis: str, text: str, choices: Iterable[str]) -> None:
+    """Each part must exist, and stand there once; 'requeue' stands alone."""
+    found = parts(text)
+    for part in found:
+        if part not in choices:
+            raise unknown_name(axis, part, choices)
+    alone = "requeue" in found and len(found) > 1
+    if len(set(found)) < len(found) or alone or (axis == "react" and not found):
+        raise InputError(f"{axis} {text!r}", expected="some of them, each once, with + between")
 
 
 def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) -> Axes:
@@ -200,6 +280,7 @@ def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) 
 
     Files of one's own are looked for from ``folder`` on, or from here.
     """
+    changes = {SYNONYMS.get(axis, axis): choice for axis, choice in changes.items()}
     own = {axis: placed(v, folder) for axis, v in changes.items() if is_own(v)}
     if is_file(str(changes.get("foresight", ""))):
         own["foresight"] = str((folder or Path()) / changes["foresight"])
@@ -212,7 +293,7 @@ def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) 
         ) from None
     idle = sorted(set(changes) - effective(new))
     if idle:
-        point = ", ".join(f"{axis}={getattr(new, axis)}" for axis in ("planning", "recovery"))
+        point = ", ".join(f"{axis}={getattr(new, axis)}" for axis in ("planning", "react"))
         raise InputError(
             f"axis {', '.join(idle)} means nothing here ({point}, depth={new.depth})",
             expected=f"one of {', '.join(sorted(effective(new)))}",
@@ -225,9 +306,10 @@ def policy_of(axes: Axes, told: Hazards | None = None) -> Policy:
 
     ``told`` is what there is to know of how nodes fail.
     """
-    reaction = REACTIONS[axes.recovery].make(axes, told)
-    planning = PLANNINGS[axes.planning].make(axes, told)
-    policy = Scheduler(planning, [reaction] if reaction else ())
+    known = Known(told)
+    reactions = [REACTIONS[name].make(axes, known) for name in parts(axes.react)]
+    planning = PLANNINGS[axes.planning].make(axes, known)
+    policy = Scheduler(planning, [reaction for reaction in reactions if reaction])
     own = own_places(axes).values()
     if not own:
         return policy
@@ -251,4 +333,5 @@ def session_options_of(axes: Axes) -> SessionOptions:
         plan_while_killing=_resolved(axes, "passes") == "two",
         hold_lowest=_resolved(axes, "held") == "lowest",
         silent_errors="retry" if axes.silent_errors == "retry" else "accept",
+        resize_cost_us=to_us(axes.resize_cost),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.policies.malleable.members import Members
 from rebat.policies.placement.boxes import Hazards
 
 
@@ -43,14 +44,24 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Seconds added to every walltime in the plan; below 0: the slack that walltimes hold.
     walltimes : str
         'optional', or 'required': jobs without one are rejected.
-    recovery : str
-        A key of REACTIONS.
+    react : str
+        A key of REACTIONS, or several with + between them, in their order.
     victim, criterion, timing : str
-        Keys of VICTIMS, CRITERIA and TIMINGS, for the recovery 'stealing'.
+        Keys of VICTIMS, CRITERIA and TIMINGS, for the reaction 'stealing'.
     semantics : str
         'paper' or 'authors', where the node-stealing paper and its program differ.
     silent_errors : str
         'accept': a job that ends with an error has failed; 'retry': it is run again.
+    malleable, moldable, manager : str
+        Keys of MALLEABILITY, MOLDINGS and MANAGERS, for the planning 'flexible'.
+    resize_cost : float
+        Seconds of recovery that a job pays for going on on another number of nodes.
+    steps : str
+        Those of the reaction 'replacement', with + between them.
+    spares : int
+        Nodes kept for the reaction 'replacement' alone.
+    solver : str
+        A key of SOLVERS: who solves the integer program of its fourth step.
     seed : int
         For the order 'random', and the placement 'rps' (that of the failures is added to it).
 
@@ -74,7 +85,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     foresight: str = "law"
     margin: float = 0.0
     walltimes: str = "optional"
-    recovery: str = "requeue"
+    react: str = "requeue"
     victim: str = "fewest-nodes"
     criterion: str = "fewer-nodes"
     timing: str = "now"
@@ -83,12 +94,27 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     passes: str = "auto"
     held: str = "auto"
     silent_errors: str = "accept"
+    malleable: str = "dbes"
+    moldable: str = "sa"
+    manager: str = "fpsma"
+    resize_cost: float = 0.0
+    steps: str = "local+idle+remote+restart+wait"
+    spares: int = 0
+    solver: str = "kernel"
     seed: int = 0
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """How a planning, placement or reaction is made, from the axes and what is known of failures,
-    and the axes that it has beside the common ones."""
+class Known(msgspec.Struct, frozen=True):
+    """What the parts of one scheduler share: what is told of how nodes fail, and what its planning
+    and its reactions know of malleable jobs."""
 
-    make: Callable[[Axes, Hazards | None], Any]
+    hazards: Hazards | None = None
+    members: Members = msgspec.field(default_factory=Members)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How a planning, placement or reaction is made, from the axes and what is known (a placement:
+    of failures), and the axes that it has beside the common ones."""
+
+    make: Callable[[Axes, Any], Any]
     axes: frozenset[str] = frozenset()

@@ -30,6 +30,7 @@ from rebat.policies.queue_order import QUEUE_ORDERS
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
 _BATSCHED = "Batsched 1.4"
 _PARTITIONS = "Vardas, Ploumidis, Marazakis 2022"
+_REPLACEMENT = "Prabhakaran, Neumann, Wolf 2018"
 _RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
 RJMS_DELAY_S = 5.0
 """What Batsched adds to every walltime when it plans (its option rjms_delay)."""
@@ -94,7 +95,7 @@ _ROWS = [
         "sfsj",
         "baseline, and steals a node from the smallest job when none is free (H111)",
         f"{_STEALING_PAPER}, section 4.2",
-        Axes(recovery="stealing"),
+        Axes(react="stealing"),
     ),
     Preset(
         "easy",
@@ -106,7 +107,7 @@ _ROWS = [
         "easy-sfsj",
         "EASY backfilling with SFSJ's node stealing (no paper tried it)",
         f"{_STEALING_PAPER}, section 9 (future work)",
-        Axes(depth="easy", recovery="stealing"),
+        Axes(depth="easy", react="stealing"),
     ),
     Preset(
         "greedy",
@@ -118,7 +119,7 @@ _ROWS = [
         "greedy-sfsj",
         "list scheduling without reservations, with SFSJ's node stealing",
         f"{_STEALING_PAPER}, section 9 (future work)",
-        Axes(depth="greedy", recovery="stealing"),
+        Axes(depth="greedy", react="stealing"),
     ),
     Preset(
         "batsched-conservative",
@@ -192,6 +193,30 @@ _ROWS = [
         f"{_PARTITIONS}, section 2.2, equations 1 and 2",
         Axes(placement="faps"),
     ),
+    Preset(
+        "sa",
+        "baseline; a moldable job gets the size that ends first; malleable jobs as they asked",
+        f"{_REPLACEMENT}, section III (SA of Cirne and Berman 2002)",
+        Axes(planning="flexible", malleable="asked"),
+    ),
+    Preset(
+        "pra",
+        "as sa; malleable jobs start small, and grow before anything starts",
+        f"{_REPLACEMENT}, section V (PRA of Buisson et al. 2007)",
+        Axes(planning="flexible", malleable="pra"),
+    ),
+    Preset(
+        "pwa",
+        "as sa; malleable jobs start small, grow on what is left, and shrink for the queue's head",
+        f"{_REPLACEMENT}, section V (PWA of Buisson et al. 2007)",
+        Axes(planning="flexible", malleable="pwa"),
+    ),
+    Preset(
+        "dbes",
+        "as pwa; those grow first that most reservations wait for, then all equally",
+        f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
+        Axes(planning="flexible"),
+    ),
 ]
 
 _TIMINGS = {"now": "at once", "proactive": "after a checkpoint", "next": "at its next checkpoint"}
@@ -208,7 +233,7 @@ def _variants() -> Iterator[Preset]:
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
         for y, (victim, whom) in enumerate(_VICTIMS.items(), 1):
             for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):
-                axes = Axes(recovery="stealing", timing=timing, victim=victim, criterion=criterion)
+                axes = Axes(react="stealing", timing=timing, victim=victim, criterion=criterion)
                 if (x, y, z) != (1, 1, 1):
                     yield Preset(
                         f"h{x}{y}{z}",
@@ -244,7 +269,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     A choice without its axis is a queue order. Files with rules of one's own are looked for from
     ``folder`` on, or from here.
 
-    >>> preset("baseline:depth=easy,recovery=stealing").axes == preset("easy-sfsj").axes
+    >>> preset("baseline:depth=easy,react=stealing").axes == preset("easy-sfsj").axes
     True
     >>> preset("r-list-q:la").axes == preset("r-list-q:order=la").axes
     True

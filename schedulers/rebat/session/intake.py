@@ -80,7 +80,8 @@ class Intake:
         stopping = self._jobs.stopping.get(event.job_id)
         if stopping and event.state == "COMPLETED_KILLED":
             self._board.changes.leave(running, self._board.changes.stopped)
-            self._record(running, event, stopping.stop.cause, stopping.remaining.useful_us)
+            stop = stopping.stop
+            self._record(running, event, stop.cause, stopping.remaining.useful_us, stop.why)
             return
         self._board.changes.leave(running, self._board.changes.ended)
         self._board.news.ended.append(running)
@@ -94,11 +95,13 @@ class Intake:
         self._record(running, event, cause, max(0, event.at_us - running.start_us - recovery))
         self._jobs.over(running.attempt.job_id)
 
-    def _record(self, running: Running, event: JobCompleted, cause: Cause, useful: int) -> None:
+    def _record(
+        self, running: Running, event: JobCompleted, cause: Cause, useful: int, why: str = ""
+    ) -> None:
         work = self._registry.work[running.attempt.id]
         record = AttemptRecord(
             running.attempt, work.profile, work.checkpointing, running.start_us,
-            event.at_us, cause, event.state, useful, running.nodes,
+            event.at_us, cause, event.state, useful, running.nodes, why=why,
         )  # fmt: skip
         self._board.ledger.add(record)
 

@@ -14,7 +14,7 @@ class AttemptRecord(msgspec.Struct, gc=False):
 
     ``useful_us`` is the progress kept (regular checkpoints included, recovery apart); ``lost_to``
     says that it was lost after all: to a silent error in a later attempt, or as the job started
-    over to be moved.
+    over to be moved. ``why`` is the word of the policy that stopped it.
     """
 
     attempt: Attempt
@@ -27,6 +27,7 @@ class AttemptRecord(msgspec.Struct, gc=False):
     useful_us: int
     nodes: NodeSet | None
     lost_to: Cause | None = None
+    why: str = ""
 
 
 class Ledger(msgspec.Struct):

@@ -196,6 +196,11 @@ class CountedPlan:
             first,
         )  # fmt: skip
 
+    def first_fit_us(self, size: int, duration_us: int) -> int:
+        """The earliest date from now on with so many nodes free for so long; FOREVER_US if none."""
+        plan = self._plan
+        return int(counts.first_fit(plan.t, plan.f, plan.n, size, duration_us))
+
     def nodes_at(self, position: int) -> NodeSet | None:
         """The nodes reserved for a queue position: none in particular."""
         return None

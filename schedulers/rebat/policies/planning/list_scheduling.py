@@ -126,7 +126,8 @@ class ListScheduling:
             for attempt in changes.arrived
             if attempt.n_nodes > view.n_nodes
         ]
-        upkeep, first = self._take_in(plan, view, changes)
+        upkeep, first = self._take_in(plan, changes), len(self._queue)
+        upkeep = max(upkeep, self._enqueue(view, changes))
         if self._depth == ALL:
             self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, first)
         else:
@@ -146,8 +147,8 @@ class ListScheduling:
         """When an attempt that runs ends at the latest, as it is planned: with the margin."""
         return running.start_us + self._queue.duration_of(running.attempt)
 
-    def _take_in(self, plan: AvailabilityPlan, view: View, changes: Changes) -> tuple[Upkeep, int]:
-        """Bring queue and plan up to date; gives the upkeep due and the first new position."""
+    def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
+        """Tell the plan what happened to nodes; gives the upkeep that is due."""
         kinds = set()
         for running in (*changes.ended, *changes.stopped):
             plan.ended(running)
@@ -165,15 +166,18 @@ class ListScheduling:
             kinds.add("rejuvenation")
         if any(attempt.priority > Priority.REGULAR for attempt in changes.resubmitted):
             kinds.add("priority")  # one that comes back after a silent error just arrives
-        upkeep = max((self._upkeep[kind] for kind in kinds), default=Upkeep.APPEND)
-        first = len(self._queue)
+        return max((self._upkeep[kind] for kind in kinds), default=Upkeep.APPEND)
+
+    def _enqueue(self, view: View, changes: Changes) -> Upkeep:
+        """Queue what came; gives the upkeep that is due."""
+        upkeep = Upkeep.APPEND
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes <= view.n_nodes:
                 if self._queue.add(attempt) < len(self._queue) - 1:
                     upkeep = Upkeep.REBUILD  # it stands before others that are planned already
                 else:
                     upkeep = max(upkeep, self._upkeep["arrival"])
-        return upkeep, first
+        return upkeep
 
     def _maintain(self, plan: AvailabilityPlan, upkeep: Upkeep, first: int) -> None:
         if upkeep == Upkeep.REBUILD:

@@ -65,11 +65,13 @@ class NodeStealing:
         yield from self._give_up(view, news)
         if news.free is None:
             return
-        free = news.free.copy()
+        free = view.machine.free
         spared = {running.attempt.id for running in news.hit}
         spared |= view.scheduled.keys() | view.stopping.keys()
         usable = ~(view.machine.down | view.machine.drained)
         for failed in news.hit:
+            if failed.attempt.id in view.stopping:
+                continue  # another reaction found something for it
             survivors = np.zeros(view.n_nodes, dtype=np.bool_)
             failed.nodes.put(survivors, True)
             survivors &= usable

@@ -1,0 +1,73 @@
+"""Which reservations wait for which running jobs: the first stage of DBES (reference [6] of
+Prabhakaran, Neumann and Wolf 2018), in the form that ``policies.malleable.rules`` states.
+
+Processors are interchangeable, so it is played through who hands whose on: those that are idle are
+taken first, then those that became free first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rebat.kernels.jit import kernel
+
+NOBODY = -1
+
+
+@kernel
+def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, size: Any) -> Any:
+    """How many reservations depend on each running job, directly or through others.
+
+    Parameters
+    ----------
+    idle : int
+        Nodes that are free now.
+    run_end, run_size : int64 arrays, shape (m,)
+        Planned ends (microseconds) and sizes of the running jobs.
+    start, end, size : int64 arrays, shape (n,)
+        The reservations, by start ascending.
+
+    Returns
+    -------
+    int64 array, shape (m,)
+        A reservation depends on a job when it takes processors that the job, or a reservation that
+        depends on it, gives back at or before the reservation's start.
+    """
+    m, n = len(run_end), len(start)
+    ends = np.concatenate((run_end, end))
+    sizes = np.concatenate((run_size, size))
+    by_end = np.argsort(ends, kind="mergesort")
+    owner = np.empty(m + n + 1, dtype=np.int64)
+    count = np.empty(m + n + 1, dtype=np.int64)
+    owner[0], count[0] = NOBODY, idle
+    head, tail, ended = 0, 1, 0
+    edge_from = np.empty(m + 2 * n + 1, dtype=np.int64)
+    edge_to = np.empty(m + 2 * n + 1, dtype=np.int64)
+    edges = 0
+    for q in range(n):
+        while ended < m + n and ends[by_end[ended]] <= start[q]:
+            owner[tail], count[tail] = by_end[ended], sizes[by_end[ended]]
+            tail += 1
+            ended += 1
+        wanted = size[q]
+        while wanted > 0 and head < tail:
+            taken = min(wanted, count[head])
+            if taken > 0 and owner[head] != NOBODY:
+                edge_from[edges], edge_to[edges] = owner[head], q
+                edges += 1
+            count[head] -= taken
+            wanted -= taken
+            if count[head] == 0:
+                head += 1
+    found = np.zeros(m, dtype=np.int64)
+    reached = np.empty(n, dtype=np.int64)
+    reached[:] = -1
+    for job in range(m):
+        for e in range(edges):
+            giver, q = edge_from[e], edge_to[e]
+            if (giver == job or (giver >= m and reached[giver - m] == job)) and reached[q] != job:
+                reached[q] = job
+                found[job] += 1
+    return found

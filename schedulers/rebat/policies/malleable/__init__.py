@@ -1,0 +1,1 @@
+"""Malleable jobs: who grows, who shrinks, and when."""

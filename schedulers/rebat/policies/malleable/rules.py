@@ -1,0 +1,110 @@
+"""When malleable jobs grow and shrink: PRA, PWA and DBES.
+
+Sections III and V of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
+Replacement", 2018. A rule says whether running jobs come before waiting ones, hands idle nodes out,
+and takes nodes back, for the head of the queue or in place of dead ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from rebat.policies.malleable.managers import Manager, grow_evenly, shrink_youngest
+from rebat.policies.malleable.members import Dependents, Member
+
+Outlook = Callable[[], Dependents]
+"""How many reservations wait for each job, worked out when asked for."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A way to treat malleable jobs.
+
+    Attributes
+    ----------
+    grow : callable
+        Of members (the oldest first), idle nodes and the outlook: changes sizes.
+    shrink : callable
+        Of members and how many nodes are wanted: changes sizes, gives what is still wanted.
+    before_starts : bool
+        Running jobs grow before anything starts.
+    for_the_head : bool
+        Jobs shrink so that the head of the queue can start, where that suffices.
+    resizes : bool
+        Jobs start on their minimum, and change their size at all.
+    """
+
+    grow: Callable[[Sequence[Member], int, Outlook], None]
+    shrink: Callable[[Sequence[Member], int], int]
+    before_starts: bool = False
+    for_the_head: bool = True
+    resizes: bool = True
+
+
+def as_asked(manager: Manager) -> Rule:
+    """A malleable job is treated as a rigid one."""
+    return Rule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
+
+
+def pra(manager: Manager) -> Rule:
+    """Precedence to running applications: idle nodes go to them, before starts and backfilling."""
+    return Rule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
+
+
+def pwa(manager: Manager) -> Rule:
+    """Precedence to waiting applications: starts first, for which others shrink; then growth."""
+    return Rule(_managed(manager), manager.shrink)
+
+
+def dbes(manager: Manager) -> Rule:
+    """Dependency-based expansion scheduling: first what others wait for, then equally.
+
+    Its internals are not in the paper; this form is ours. Whom the most reservations wait for,
+    directly or not, grows first and as far as it can; among equals, who ends first. What is left
+    is shared equally, and is taken back first.
+    """
+    return Rule(_by_dependents, _even_share_first)
+
+
+def _managed(manager: Manager) -> Callable[[Sequence[Member], int, Outlook], None]:
+    def grow(members: Sequence[Member], idle: int, outlook: Outlook) -> None:
+        manager.grow(members, idle)
+
+    return grow
+
+
+def _by_dependents(members: Sequence[Member], idle: int, outlook: Outlook) -> None:
+    able = [member for member in members if member.room]
+    if not able or not idle:
+        return
+    waiting = outlook()
+    awaited = [member for member in able if waiting.get(member.attempt.job_id)]
+    for member in sorted(awaited, key=lambda one: _rank(one, waiting)):
+        idle -= member.take(idle)
+    grow_evenly(members, idle, even=True)
+
+
+def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
+    attempt = member.attempt
+    end_us = member.running.planned_end_us if member.running else 0
+    return (-waiting[attempt.job_id], end_us, attempt.job_serial)
+
+
+def _even_share_first(members: Sequence[Member], wanted: int) -> int:
+    """What was shared equally goes back equally; then what was given for a reason, youngest first."""
+    while wanted and (able := [member for member in reversed(members) if member.even]):
+        share, more = divmod(wanted, len(able))
+        wanted -= sum(
+            member.give(min(member.even, share + (i < more))) for i, member in enumerate(able)
+        )
+    return shrink_youngest(members, wanted)
+
+
+MALLEABILITY: dict[str, Callable[[Manager], Rule]] = {
+    "asked": as_asked,
+    "pra": pra,
+    "pwa": pwa,
+    "dbes": dbes,
+}
+"""How malleable jobs are treated."""

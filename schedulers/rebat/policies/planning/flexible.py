@@ -1,0 +1,225 @@
+"""Moldable and malleable jobs over first come, first served with conservative backfilling.
+
+Section III of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
+Replacement", 2018. A moldable job gets its size when it comes (SA), a malleable one is planned at
+its minimum and starts on what there is; every change of size is a stop that keeps all, and a move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import count
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import Attempt, Cause
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Move, Proposal, Reject, Start, Stop, When
+from rebat.core.shapes import Malleable, Moldable
+from rebat.kernels.counts import NEVER
+from rebat.kernels.dependents import dependents
+from rebat.policies.base import Changes, View
+from rebat.policies.malleable.members import Dependents, Member, Members, resized_nodes
+from rebat.policies.malleable.molding import Molding, least_turnaround
+from rebat.policies.malleable.rules import Rule
+from rebat.policies.planning.counted import CountedPlan
+from rebat.policies.planning.list_scheduling import ListScheduling, Upkeep
+from rebat.policies.queue_order import QueueOrder, fcfs, planned_us
+
+Mask = npt.NDArray[np.bool_]
+
+
+class FlexibleScheduling(ListScheduling):
+    """Conservative backfilling that chooses sizes.
+
+    Parameters
+    ----------
+    rule : Rule
+        When malleable jobs grow and shrink.
+    members : Members
+        What is known of malleable jobs, shared with a reaction that replaces nodes.
+    molding : Molding
+        Which of its sizes a moldable job gets.
+    order, maintenance, margin_us, seed
+        See ``ListScheduling``.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        members: Members,
+        molding: Molding = least_turnaround,
+        order: QueueOrder = fcfs,
+        maintenance: str = "compression",
+        margin_us: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(order, maintenance=maintenance, margin_us=margin_us, seed=seed)
+        self._rule, self._members, self._molding = rule, members, molding
+        self._margin_us = margin_us
+        self._counted: CountedPlan | None = None
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
+        """What to start, reject and resize now."""
+        plan = self._counted
+        if plan is None:
+            plan = self._plan = self._counted = CountedPlan(view.n_nodes)
+            self._queue.on_machine(view.n_nodes)
+        as_planned = self._book(plan, changes)
+        plan.advance(view.now_us)
+        upkeep = self._take_in(plan, changes)
+        self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, len(self._queue))
+        rejected = list(self._enter(view, plan, changes))
+        return [*rejected, *self._allocate(view)]
+
+    # ---- the queue
+
+    def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
+        """Queue what came, each in its size, and plan it; what fits nowhere is rejected."""
+        for attempt in (*changes.resubmitted, *changes.arrived):
+            entry = self._in_its_size(view, plan, attempt)
+            if entry is None:
+                least = self._sizes(view, attempt)[0]
+                yield Reject(attempt.id, f"asks for {least} of {view.n_nodes} nodes")
+                continue
+            at = self._queue.add(entry)
+            if at < len(self._queue) - 1:
+                plan.rebuild(self._queue)
+            else:
+                plan.append(self._queue, at, at + 1)
+
+    def _sizes(self, view: View, attempt: Attempt) -> list[int]:
+        """The numbers of nodes to plan an attempt on, ascending.
+
+        A malleable job begins with its minimum (DBES); a moldable one is rigid once it has run.
+        """
+        shape = view.job(attempt.job_id).shape
+        if isinstance(shape, Malleable) and self._rule.resizes:
+            return [shape.min]
+        if isinstance(shape, Moldable) and attempt.number == 0:
+            return sorted({attempt.n_nodes, *shape.sizes})
+        return [attempt.n_nodes]
+
+    def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
+        """An attempt as it is planned; None: it is larger than the machine."""
+        sizes = [size for size in self._sizes(view, attempt) if size <= view.n_nodes]
+        if sizes == [attempt.n_nodes]:
+            return attempt
+        if not sizes:
+            return None
+        entries = [
+            msgspec.structs.replace(
+                attempt, n_nodes=size, walltime_us=view.walltime_on_us(attempt.id, size)
+            )
+            for size in sizes
+        ]
+        return self._molding(attempt.n_nodes, entries, partial(self._end_on, plan))
+
+    def _end_on(self, plan: CountedPlan, entry: Attempt) -> int:
+        lasts_us = planned_us(entry, self._margin_us)
+        return plan.first_fit_us(entry.n_nodes, lasts_us) + lasts_us
+
+    # ---- nodes
+
+    def _allocate(self, view: View) -> list[Proposal]:
+        """Starts, and resizes; when something must shrink first, what waits for that starts at the
+        same instant, when it has."""
+        rule = self._rule
+        members = self._members.running(view) if rule.resizes else []
+        if members and rule.before_starts and view.n_free:
+            rule.grow(members, view.n_free, dict)
+            if grown := self._resizes(members, view.machine.free):
+                return grown
+        due = self._queue.due(view.now_us)
+        idle = view.n_free - sum(entry.n_nodes for _, entry in due)
+        if rule.for_the_head and self._shrink_for_the_head(due, members, idle):
+            return self._starts_and_resizes(view, due, [None] * len(due), members)
+        starting = [
+            self._members.starting(view, entry) if rule.resizes else None for _, entry in due
+        ]
+        able = [*members, *filter(None, starting)]
+        if able and idle:
+            rule.grow(able, idle, lambda: self._dependents(view, idle))
+        return self._starts_and_resizes(view, due, starting, members)
+
+    def _shrink_for_the_head(
+        self, due: list[tuple[int, Attempt]], members: list[Member], idle: int
+    ) -> bool:
+        """Shrink members so that the first of the queue that cannot start now can, if they can."""
+        positions = {position for position, _ in due}
+        head = next(at for at in count() if at not in positions)
+        if head >= len(self._queue):
+            return False
+        kept = [(position, entry) for position, entry in due if position < head]
+        idle += sum(entry.n_nodes for position, entry in due if position > head)
+        short = self._queue.attempts[head].n_nodes - idle
+        if short <= 0 or sum(member.extra for member in members) < short:
+            return False
+        due[:] = kept
+        self._rule.shrink(members, short)
+        return True
+
+    def _starts_and_resizes(
+        self,
+        view: View,
+        due: list[tuple[int, Attempt]],
+        starting: list[Member | None],
+        members: list[Member],
+    ) -> list[Proposal]:
+        """Starts on the lowest free nodes, then resizes onto what is free beside."""
+        if not due and all(member.size == member.attempt.n_nodes for member in members):
+            return []
+        free = view.machine.free
+        sizes = [
+            member.size if member else entry.n_nodes
+            for (_, entry), member in zip(due, starting, strict=True)
+        ]
+        starts = [
+            Start(entry.id, _lowest(free, size))
+            for (_, entry), size in zip(due, sizes, strict=True)
+        ]
+        for member in filter(None, starting):
+            self._members.remember(member)
+        return [*starts, *self._resizes(members, free)]
+
+    def _resizes(self, members: list[Member], free: Mask) -> list[Proposal]:
+        """Stops that keep all, each with its move to more or fewer nodes."""
+        stops: list[Proposal] = []
+        for member in members:
+            running = member.running
+            if running is None or member.size == running.attempt.n_nodes:
+                continue
+            self._members.remember(member)
+            move = Move(resized_nodes(running, member.size, free), running.attempt.priority)
+            why = "grow" if member.size > running.attempt.n_nodes else "shrink"
+            stops.append(Stop(running.attempt.id, Cause.MOVED, When.RESIZE, move, why))
+        return stops
+
+    def _dependents(self, view: View, idle: int) -> Dependents:
+        """How many reservations wait for each job that runs, as all is planned now."""
+        queue, running = self._queue, list(view.running.values())
+        n = len(queue)
+        waiting = np.flatnonzero((queue.start[:n] > view.now_us) & (queue.start[:n] < NEVER))
+        order = waiting[np.argsort(queue.start[waiting], kind="stable")]
+        if not len(order):
+            return {}
+        start = queue.start[order]
+        found = dependents(
+            max(0, idle),
+            np.array([self._end_us(one) for one in running], dtype=np.int64),
+            np.array([one.attempt.n_nodes for one in running], dtype=np.int64),
+            start,
+            start + queue.duration[order],
+            queue.size[order],
+        )
+        return {one.attempt.job_id: int(n) for one, n in zip(running, found, strict=True)}
+
+
+def _lowest(free: Mask, size: int) -> NodeSet:
+    """The lowest free nodes, which are taken."""
+    nodes = np.flatnonzero(free)[:size]
+    free[nodes] = False
+    return NodeSet.of(nodes.tolist())

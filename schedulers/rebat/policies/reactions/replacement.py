@@ -1,0 +1,263 @@
+"""Dynamic node replacement: section III of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance
+through Dynamic Node Replacement", 2018.
+
+Each attempt that lost nodes is helped by the first of five steps that can: it shrinks; it takes idle
+nodes; others shrink for it; moldable jobs, itself among them, are started over on fewer nodes; it
+waits at the head of the queue. All are decided on before anything is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from rebat.core.attempts import Attempt, Cause, Priority, Running
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Drain, Move, Proposal, Requeue, Stop, Undrain, When
+from rebat.core.shapes import Malleable, Moldable
+from rebat.core.units import FOREVER_US
+from rebat.policies.base import News, View
+from rebat.policies.malleable.members import Member, Members
+from rebat.policies.malleable.rules import Rule
+from rebat.policies.reactions.restarts import Restart, Solver, cheapest
+
+STEPS = ("local", "idle", "remote", "restart", "wait")
+"""The five steps in their order; each can be switched off."""
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """What a hit attempt gets: the step that helped it, its nodes, and who starts over for it."""
+
+    step: str
+    nodes: list[int]
+    restarts: Sequence[Restart] = ()
+
+
+class Round:
+    """The nodes that can still be handed out in one reaction, and who could give some.
+
+    ``free`` are idle nodes, those of the spare pool first; ``lenders`` malleable jobs with the nodes
+    that they have; ``moldable`` attempts that could start over.
+    """
+
+    def __init__(
+        self, view: View, free: list[int], lenders: list[Member], moldable: list[Running]
+    ) -> None:
+        self.view, self.free, self.lenders = view, free, lenders
+        self.moldable = {running.attempt.id: running for running in moldable}
+        self.nodes = {
+            member.running.attempt.id: list(member.running.nodes)
+            for member in lenders
+            if member.running
+        }
+
+    @property
+    def spare(self) -> int:
+        """How many nodes the lenders have beyond their minimum."""
+        return sum(member.extra for member in self.lenders)
+
+    def take_free(self, n: int) -> list[int]:
+        """Hand idle nodes out."""
+        taken, self.free = self.free[:n], self.free[n:]
+        return taken
+
+    def collect(self) -> list[int]:
+        """What the lenders have to give, now that their sizes were changed: their last nodes."""
+        given: list[int] = []
+        for member in self.lenders:
+            nodes = self.nodes[member.attempt.id]
+            given += nodes[member.size :]
+            del nodes[member.size :]
+        return given
+
+
+class NodeReplacement:
+    """Replace the dead nodes of running attempts.
+
+    Parameters
+    ----------
+    steps : set of str
+        Those of ``STEPS`` that are tried. Without 'wait' an attempt that nothing helps goes back
+        into the queue as if it had just been submitted.
+    rule : Rule
+        In which order malleable jobs shrink; those of a rule that does not resize never do.
+    members : Members
+        What the planning knows of them.
+    n_spares : int
+        Nodes, the last of the machine, kept for replacement alone; repaired nodes fill them up.
+    flexible : bool
+        Whether moldable jobs are treated as such: others never start over.
+    solve : Solver
+        The integer program of equation 3.
+    """
+
+    def __init__(
+        self,
+        steps: frozenset[str],
+        rule: Rule,
+        members: Members,
+        n_spares: int = 0,
+        flexible: bool = True,
+        solve: Solver = cheapest,
+    ) -> None:
+        self._steps, self._rule, self._members = steps, rule, members
+        self._n_spares, self._flexible, self._solve = n_spares, flexible, solve
+        self._promised_us: dict[str, int] = {}
+        self._spares: set[int] | None = None
+
+    def react(self, view: View, news: News) -> Iterable[Proposal]:
+        """Help each attempt that was hit; keep the spare pool filled."""
+        for running in news.started:
+            self._promised_us.setdefault(running.attempt.job_id, running.planned_end_us)
+        yield from self._fill_up(view, news)
+        if news.hit:
+            yield from self._help(view, news.hit)
+
+    # ---- spare nodes
+
+    def _fill_up(self, view: View, news: News) -> Iterator[Drain]:
+        """Keep the last nodes at the beginning, later nodes that come back from repair."""
+        if self._spares is None:
+            self._spares = set()
+            nodes = list(range(view.n_nodes))[max(0, view.n_nodes - self._n_spares) :]
+        else:
+            missing = self._n_spares - len(self._spares)
+            free = view.machine.free if missing and news.rejuvenated else np.zeros(0, dtype=bool)
+            nodes = [node for node in news.rejuvenated if missing and free[node]][:missing]
+        if nodes:
+            self._spares.update(nodes)
+            yield Drain(NodeSet.of(nodes))
+
+    # ---- the five steps
+
+    def _help(self, view: View, hit: list[Running]) -> Iterator[Proposal]:
+        """Decide on all that were hit, in their order; then stop, and move, as decided."""
+        state = self._round(view, hit)
+        found = [(failed, self._replace(state, failed)) for failed in hit]
+        used = (self._spares or set()) & {
+            node for _, one in found if one for node in one.nodes if view.machine.drained[node]
+        }
+        if used:
+            assert self._spares is not None
+            self._spares -= used
+            yield Undrain(NodeSet.of(sorted(used)))
+        yield from self._lend(state)
+        for failed, one in found:
+            if one is not None:
+                yield from self._carry_out(state, failed, one)
+            elif "wait" not in self._steps:
+                again = Requeue(Priority.REGULAR)
+                yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, again, "requeue")
+
+    def _round(self, view: View, hit: list[Running]) -> Round:
+        names = {running.attempt.id for running in hit}
+        spares = sorted(node for node in self._spares or () if not view.machine.down[node])
+        free = spares + np.flatnonzero(view.machine.free).tolist()
+        lenders = self._members.running(view) if self._rule.resizes else []
+        calm = [
+            running
+            for name, running in view.running.items()
+            if name not in view.stopping and name not in view.scheduled
+        ]
+        moldable = [one for one in calm if self._flexible and self._can_restart(view, one)]
+        return Round(view, free, [m for m in lenders if m.attempt.id not in names], moldable)
+
+    def _can_restart(self, view: View, running: Running) -> bool:
+        attempt = running.attempt
+        return isinstance(view.job(attempt.job_id).shape, Moldable) and attempt.has_walltime
+
+    def _replace(self, state: Round, failed: Running) -> Replacement | None:
+        """The first step that helps; None: it waits."""
+        view, attempt = state.view, failed.attempt
+        bad = view.machine.down | view.machine.drained
+        own = [node for node in failed.nodes if not bad[node]]
+        shape = view.job(attempt.job_id).shape
+        low = shape.min if isinstance(shape, Malleable) and self._rule.resizes else attempt.n_nodes
+        if len(own) >= low:
+            if "local" in self._steps:
+                return Replacement("local", own)
+            low = attempt.n_nodes
+        short = low - len(own)
+        idle = min(short, len(state.free)) if "idle" in self._steps else 0
+        if idle == short:
+            return Replacement("idle", own + state.take_free(idle))
+        lent = min(short - idle, state.spare) if "remote" in self._steps else 0
+        if idle + lent == short:
+            return Replacement("remote", own + state.take_free(idle) + self._shrink(state, lent))
+        if "restart" not in self._steps:
+            return None
+        return self._restart(state, failed, own, idle, lent)
+
+    def _shrink(self, state: Round, n: int) -> list[int]:
+        """Nodes from others; a lender that gave some does not start over."""
+        self._rule.shrink(state.lenders, n)
+        return state.collect()
+
+    def _restart(
+        self, state: Round, failed: Running, own: list[int], idle: int, lent: int
+    ) -> Replacement | None:
+        """Start moldable jobs over, if that delays them less than waiting would delay this one."""
+        attempt = failed.attempt
+        short = attempt.n_nodes - len(own) - idle - lent
+        rows = list(self._rows(state, attempt))
+        chosen, delay_us = self._solve(rows, short)
+        if not chosen or delay_us >= self._wait_us(state, failed, short):
+            return None
+        nodes = own + state.take_free(idle) + self._shrink(state, lent)
+        size = attempt.n_nodes
+        for row in chosen:
+            if row.running.attempt.id == attempt.id:
+                size = row.n_nodes
+            else:
+                nodes += list(row.running.nodes)[row.n_nodes :]
+            state.moldable.pop(row.running.attempt.id)
+        others = [row for row in chosen if row.running.attempt.id != attempt.id]
+        return Replacement("restart", nodes[:size], others)
+
+    def _rows(self, state: Round, failed: Attempt) -> Iterator[Restart]:
+        """Every smaller size of every moldable job that runs on nodes that are all alive, or is the
+        failed one; its cost is how much later than first promised it would end."""
+        view = state.view
+        bad = view.machine.down | view.machine.drained
+        for running in state.moldable.values():
+            attempt = running.attempt
+            if attempt.id != failed.id and bad[list(running.nodes)].any():
+                continue
+            shape = view.job(attempt.job_id).shape
+            assert isinstance(shape, Moldable)
+            asked = view.job(attempt.job_id).n_nodes
+            promised_us = self._promised_us.get(attempt.job_id, running.planned_end_us)
+            for n_nodes in sorted({asked, *shape.sizes}):
+                if n_nodes < attempt.n_nodes:
+                    end_us = view.now_us + view.walltime_on_us(attempt.id, n_nodes)
+                    yield Restart(running, n_nodes, max(0, end_us - promised_us))
+
+    def _wait_us(self, state: Round, failed: Running, short: int) -> int:
+        """How long until walltimes give so many nodes back."""
+        view = state.view
+        others = (one for one in view.running.values() if one is not failed)
+        for running in sorted(others, key=lambda one: one.planned_end_us):
+            short -= running.attempt.n_nodes
+            if short <= 0:
+                return max(0, running.planned_end_us - view.now_us)
+        return FOREVER_US
+
+    # ---- what is done
+
+    def _lend(self, state: Round) -> Iterator[Stop]:
+        for member in state.lenders:
+            if member.running and member.size < member.running.attempt.n_nodes:
+                self._members.remember(member)
+                attempt = member.running.attempt
+                move = Move(NodeSet.of(state.nodes[attempt.id]), attempt.priority)
+                yield Stop(attempt.id, Cause.MOVED, When.RESIZE, move, "lend")
+
+    def _carry_out(self, state: Round, failed: Running, one: Replacement) -> Iterator[Stop]:
+        for row in one.restarts:
+            attempt = row.running.attempt
+            move = Move(NodeSet.of(list(row.running.nodes)[: row.n_nodes]), attempt.priority)
+            yield Stop(attempt.id, Cause.PREEMPTED, When.NOW, move, "restart for another")
+        move = Move(NodeSet.of(one.nodes), Priority.FAILED)
+        yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, move, one.step)

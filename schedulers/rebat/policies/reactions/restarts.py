@@ -1,0 +1,84 @@
+"""Which moldable jobs start over on fewer nodes: the integer program of equation 3 of Prabhakaran,
+Neumann and Wolf 2018.
+
+At most one size for each job, so that enough nodes become free at the least sum of delays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from rebat.core.attempts import Running
+
+Rows = Sequence["Restart"]
+
+
+class Restart(msgspec.Struct, frozen=True):
+    """A running job on fewer nodes: how much later than first promised it would end (equation 2).
+
+    Only sizes below the present one are of use; others would be bought for their negative terms.
+    """
+
+    running: Running
+    n_nodes: int
+    delay_us: int
+
+    @property
+    def freed(self) -> int:
+        """How many nodes that gives back."""
+        return self.running.attempt.n_nodes - self.n_nodes
+
+
+Solver = Callable[[Rows, int], tuple[list[Restart], int]]
+"""Of the rows, job by job, and how many nodes are wanted: the chosen rows and the sum of their
+delays (microseconds); no row where nothing frees enough."""
+
+
+def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
+    """By dynamic programming over the nodes freed: exact, and fast enough for a scheduler."""
+    from rebat.kernels.knapsack import cheapest_restarts
+
+    if not rows:
+        return [], 0
+    chosen, total = cheapest_restarts(*_arrays(rows), wanted)
+    return [rows[i] for i in chosen.tolist()], int(total)
+
+
+def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
+    """By scipy's branch and bound (HiGHS), as the authors' GLPK did; slower."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    if not rows:
+        return [], 0
+    delay, freed, job = _arrays(rows)
+    once = (job[None, :] == np.unique(job)[:, None]).astype(float)
+    found = milp(
+        delay.astype(float),
+        integrality=np.ones(len(rows)),
+        bounds=Bounds(0, 1),
+        constraints=[
+            LinearConstraint(freed.astype(float), lb=wanted),
+            LinearConstraint(once, ub=1),
+        ],
+        options={"mip_rel_gap": 0.0},
+    )
+    if not found.success:
+        return [], 0
+    chosen = [row for row, x in zip(rows, found.x, strict=True) if x > 0.5]
+    return chosen, sum(row.delay_us for row in chosen)
+
+
+def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Delays, freed nodes and job numbers, ascending."""
+    delay = np.array([row.delay_us for row in rows], dtype=np.int64)
+    freed = np.array([row.freed for row in rows], dtype=np.int64)
+    names = [row.running.attempt.id for row in rows]
+    number = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    return delay, freed, np.array([number[name] for name in names], dtype=np.int64)
+
+
+SOLVERS: dict[str, Solver] = {"kernel": cheapest, "milp": by_milp}
+"""Who solves it."""
