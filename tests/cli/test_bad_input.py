@@ -24,6 +24,11 @@ def job(**fields) -> dict:
     return {**GOOD, "jobs": [one]}
 
 
+def speedup(**fields) -> dict:
+    """The good workload with a speedup."""
+    return {**GOOD, "profiles": {"d": {"type": "delay", "delay": 10, "speedup": fields}}}
+
+
 def text(value) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -49,11 +54,30 @@ WORKLOADS = {
     "negative delay": ({**GOOD, "profiles": {"d": {"type": "delay", "delay": -1}}}, "d"),
     "delay beyond reason": ({**GOOD, "profiles": {"d": {"type": "delay", "delay": 1e300}}}, "d"),
     "no delay": ({**GOOD, "profiles": {"d": {"type": "delay"}}}, "d"),
+    "least above most": (
+        job(shape={"kind": "malleable", "min": 3, "max": 2}), "job 1: shape",
+    ),
+    "asked for more than most": (
+        job(res=3, shape={"kind": "malleable", "min": 1, "max": 2}), "job 1: res: is 3",
+    ),
+    "sizes beyond the machine": (
+        job(shape={"kind": "moldable", "sizes": [2, 8]}), "job 1: shape: sizes: holds 8",
+    ),
+    "sizes repeated": (job(shape={"kind": "moldable", "sizes": [2, 2]}), "job 1: shape"),
+    "no sizes": (job(shape={"kind": "moldable", "sizes": []}), "job 1: shape"),
+    "unknown shape": (job(shape={"kind": "soft"}), "job 1: unknown shape 'soft'"),
+    "a table that does not fit": (
+        speedup(model="table", sizes=[1, 2], speeds=[1]), "profile 'd': speedup: 2 sizes",
+    ),
+    "unknown speedup": (speedup(model="warp"), "profile 'd': unknown speedup 'warp'"),
+    "parallelism below zero": (
+        speedup(model="downey", parallelism=-2, sigma=1), "profile 'd': speedup: parallelism",
+    ),
     "network profile": (
         {**GOOD, "profiles": {"d": {"type": "parallel", "cpu": [1], "com": [1]}}},
         "network model",
     ),
-}
+}  # fmt: skip
 
 EVENTS = {
     "broken line": ('{"type": "machine_unav', "f.events:1"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
+from rebat.workloads.batsim_json import read_workload, write_workload
 
 ROOT = Path(__file__).parents[2]
 SMALL = str(ROOT / "workloads/synthetic-small.json")
@@ -157,3 +158,42 @@ def test_options_with_several_values_are_given_often() -> None:
     months = ["--month", "2018-11", "--month", "2018-12"]
     main(["workload", "import", "t.swf", *months, "-o", "t.json"])
     assert Path("t.json").exists()
+
+
+FLEXIBLE = {
+    "nb_res": 8,
+    "jobs": [
+        {"id": 1, "subtime": 0, "res": 4, "profile": "d"},
+        {"id": 2, "subtime": 0, "res": 4, "profile": "s",
+         "shape": {"kind": "moldable", "sizes": [2, 8]}},
+        {"id": 3, "subtime": 9, "res": 4, "profile": "s",
+         "shape": {"kind": "malleable", "min": 3, "max": 5}},
+    ],
+    "profiles": {
+        "d": {"type": "delay", "delay": 5},
+        "s": {"type": "delay", "delay": 5,
+              "speedup": {"model": "table", "sizes": [1, 2, 4], "speeds": [1, 1.9, 3.5]}},
+    },
+}  # fmt: skip
+
+
+def test_flexible_jobs_are_read_written_and_described(capsys) -> None:
+    Path("f.json").write_text(json.dumps(FLEXIBLE))
+    main(["workload", "describe", "f.json"])
+    told = capsys.readouterr().out
+    for line in (
+        "rigid jobs                    1, on 4 to 4 nodes",
+        "moldable jobs                 1, on 2 to 8 nodes",
+        "malleable jobs                1, on 3 to 5 nodes",
+        "speedups table                2 jobs",
+    ):
+        assert line in told
+    main(["workload", "describe", "f.json", "--json"])
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["shapes"]["malleable"] == {"jobs": 1, "min": 3, "max": 5}
+    write_workload(read_workload(Path("f.json")), Path("again.json"))
+    again = json.loads(Path("again.json").read_text())
+    assert again["profiles"] == FLEXIBLE["profiles"]
+    assert [job.get("shape") for job in again["jobs"]] == [
+        job.get("shape") for job in FLEXIBLE["jobs"]
+    ]

@@ -23,6 +23,7 @@ from rebat.models.failures.events import check_alternation, read_events, write_e
 from rebat.models.failures.law import DrawnEvents, Law, Outage, events_of, generate_events
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.renewal import Renewal
 from rebat.models.failures.trace import Trace
 from tests.campaign.builders import GRID, campaign_file
 from tests.models.paired import Paired
@@ -30,6 +31,7 @@ from tests.models.paired import Paired
 EXAMPLES = {
     "authors": Authors(100.0, 50.0),
     "poisson": Poisson(100.0, 50.0),
+    "renewal": Renewal(100.0, 50.0),
     "paired": Paired(40_000.0, 0.7),
     "weibull": Weibull(40_000.0, 0.7),
     "gamma": Gamma(20_000.0, 2.0),
@@ -79,7 +81,7 @@ def test_events_are_drawn_no_further_than_they_are_looked_at(name: str) -> None:
 def test_survival_is_the_share_of_nodes_that_were_up_all_along(name, duration_s) -> None:
     n_nodes = 4000
     law = EXAMPLES[name]
-    law = type(law)(10.0, 1e-6) if name in {"authors", "poisson"} else law
+    law = type(law)(10.0, 1e-6) if name in {"authors", "poisson", "renewal"} else law
     end_us = to_us(duration_s)
     outages = itertools.takewhile(lambda o: o.down_us < end_us, law.outages(n_nodes, 5))
     hit = {node for outage in outages for node in outage.nodes}

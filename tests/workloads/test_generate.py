@@ -115,6 +115,30 @@ def test_describe_in_plain_numbers():
     assert summary["notes"] == ["a note"]
 
 
+def test_describe_knows_flexible_jobs():
+    downey = {"model": "downey", "parallelism": 4, "sigma": 1}
+    profiles = {
+        "d": {"type": "delay", "delay": 10},
+        "s": {"type": "delay", "delay": 10, "speedup": downey},
+        "l": {"type": "delay", "delay": 10, "speedup": {"model": "linear"}},
+    }
+    shapes = [
+        {}, {"kind": "moldable", "sizes": [2, 3]}, {"kind": "malleable", "min": 1, "max": 7},
+        {"kind": "malleable", "min": 3, "max": 5},
+    ]  # fmt: skip
+    jobs = tuple(
+        Job(str(n), 4, 0, 20 * US, profile, {"shape": shape} if shape else {})
+        for n, (shape, profile) in enumerate(zip(shapes, "dssl", strict=True))
+    )
+    summary = describe(Workload("w", 8, jobs, profiles))
+    assert summary["shapes"] == {
+        "rigid": {"jobs": 1, "min": 4, "max": 4},
+        "moldable": {"jobs": 1, "min": 2, "max": 4},
+        "malleable": {"jobs": 2, "min": 1, "max": 7},
+    }
+    assert summary["speedups"] == {"downey": 2, "linear": 1}
+
+
 def test_describe_without_run_times():
     profiles = {"p": {"type": "parallel", "cpu": [1], "com": [0]}}
     summary = describe(Workload("w", 4, (Job("a", 1, 0, None, "p"),), profiles))

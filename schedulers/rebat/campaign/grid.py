@@ -199,7 +199,10 @@ def _failures(
     horizon = told.horizon
     horizon_s = None if horizon is None else seconds(horizon, f"{where}.horizon")
     begin_s = parse_duration(told.begin)
-    return [FailureScenario(law, seed, horizon_s, begin_s) for law in laws for seed in seeds]
+    cores = told.cores_per_node
+    if cores < 1:
+        raise InputError(f"is {cores}", f"{where}.cores_per_node", "at least 1")
+    return [FailureScenario(law, seed, horizon_s, begin_s, cores) for law in laws for seed in seeds]
 
 
 def _law_name(told: FailuresIn, where: str) -> str:
@@ -255,11 +258,10 @@ def _checkpoint(
 def _check_names(spec: RunSpec) -> None:
     """Everything that is looked up by name or parsed later must be there now."""
     from rebat.metrics.summary import parse_selection, parse_window
-    from rebat.policies.presets import scheduler
 
     place = f"grid {spec.grid!r}"
     for where, check in (
-        (f"{place}: policies", lambda: scheduler(spec.policy, Path(spec.folder))),
+        (f"{place}: policies", lambda: _check_policy(spec)),
         (f"{place}: window", lambda: parse_window(spec.scenario.window)),
         (f"{place}: select", lambda: parse_selection(spec.scenario.select)),
         (f"workloads.{spec.workload}", lambda: _check_source(spec.source)),
@@ -268,6 +270,15 @@ def _check_names(spec: RunSpec) -> None:
             check()
         except InputError as error:
             raise error.at(where) from None
+
+
+def _check_policy(spec: RunSpec) -> None:
+    from rebat.campaign.scenario import check_foresight
+    from rebat.policies.presets import Preset, scheduler
+
+    chosen = scheduler(spec.policy, Path(spec.folder))
+    if isinstance(chosen, Preset) and chosen.foresees:
+        check_foresight(spec.scenario.failures)
 
 
 def _check_source(source: Source) -> None:

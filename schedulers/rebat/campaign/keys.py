@@ -73,6 +73,8 @@ def _failures(asked: FailureScenario | None) -> dict[str, Any] | None:
     drawn = {"seed": asked.seed, "horizon_s": asked.horizon_s}
     if asked.begin_s:
         drawn["begin_s"] = asked.begin_s
+    if asked.cores_per_node > 1:
+        drawn["cores_per_node"] = asked.cores_per_node
     return {"model": name_of(asked.law), **asked.law.identity(), **drawn}
 
 

@@ -77,7 +77,8 @@ def _law_text(spec: RunSpec) -> str | None:
         return None
     text = (failures.law.label() or "").replace(f"{spec.folder}/", "")
     begin = f"begin={failures.begin_s / 3600:.12g}h" if failures.begin_s else ""
-    return ",".join(filter(None, (text, begin))) or None
+    cores = f"cores_per_node={failures.cores_per_node}" if failures.cores_per_node > 1 else ""
+    return ",".join(filter(None, (text, begin, cores))) or None
 
 
 def _seed(asked: Asked) -> int | None:

@@ -34,6 +34,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     model: str = "authors"
     horizon: float | None = None
     begin: float | None = None
+    cores_per_node: int = 1
     checkpoint: str = "none"
     checkpoint_cost: float = 300.0
     recovery_cost: float = 300.0
@@ -69,10 +70,10 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
             For options that contradict each other.
         """
         law, begin_s = self.failure_law(), self.begin or 0.0
-        failures = law if law is None else FailureScenario(law, self.seed, self.horizon, begin_s)
+        of_law = (self.seed, self.horizon, begin_s, self.cores_per_node)
         return Scenario(
             nodes=nodes,
-            failures=failures,
+            failures=None if law is None else FailureScenario(law, *of_law),
             checkpoint=self._checkpoint(),
             silent_errors=self._silent_errors(),
             window=window,

@@ -66,9 +66,26 @@ class Stage(msgspec.Struct, frozen=True):
     def _told(self, foresight: str) -> Hazards | None:
         """What there is to know of how nodes fail: their law, or a fit to what failed before."""
         failures = self.failures
+        check_foresight(failures)
         if foresight == "fit":
             return fitted(self.history) if self.history else None
         return failures.law.nodes(self.n_nodes, failures.seed) if failures else NOTHING_FAILS
+
+
+def check_foresight(failures: FailureScenario | None) -> None:
+    """Refuse to foresee what fails in groups.
+
+    Hazards are per node of the machine and add up over a partition: those of processors that fail
+    together do not.
+
+    Raises
+    ------
+    InputError
+        With ``cores_per_node``.
+    """
+    if failures and failures.cores_per_node > 1:
+        what = f"is {failures.cores_per_node}, and the policy foresees failures node by node"
+        raise InputError(what, "cores per node", "1")
 
 
 def staged(workload: Workload, scenario: Scenario) -> Stage:
@@ -108,7 +125,7 @@ def machine_events(failures: FailureScenario | None, n_nodes: int) -> Iterable[M
         return ()
     if failures.begin_s:
         return after(_remembered(failures, n_nodes), to_us(failures.begin_s))
-    return failures.law.events(n_nodes, failures.seed, failures.horizon_s)
+    return failures.law.events(n_nodes, failures.seed, failures.horizon_s, failures.cores_per_node)
 
 
 @lru_cache(maxsize=1)
@@ -116,7 +133,7 @@ def _remembered(failures: FailureScenario, n_nodes: int) -> Iterable[MachineEven
     """Of the law from its date 0 on: runs of one scenario, and their history, share it."""
     horizon_s, begin_s = failures.horizon_s, failures.begin_s
     last_s = None if horizon_s is None else horizon_s + begin_s
-    events = failures.law.events(n_nodes, failures.seed, last_s)
+    events = failures.law.events(n_nodes, failures.seed, last_s, failures.cores_per_node)
     return events if isinstance(events, Sequence) else Remembered(events)
 
 

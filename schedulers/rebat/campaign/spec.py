@@ -27,13 +27,15 @@ class Source(msgspec.Struct, frozen=True):
 class FailureScenario(msgspec.Struct, frozen=True):
     """Failures by a law; ``horizon_s`` is when they stop, in seconds from the run's begin.
 
-    The run begins ``begin_s`` after the law's date 0: what failed before is history.
+    The run begins ``begin_s`` after the law's date 0: what failed before is history. With
+    ``cores_per_node`` the machine's nodes are processors, of which so many fail together.
     """
 
     law: Law
     seed: int = 0
     horizon_s: float | None = None
     begin_s: float = 0.0
+    cores_per_node: int = 1
 
     @property
     def mtbf_s(self) -> float | None:
@@ -106,6 +108,7 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: list[int] | None = None
     horizon: Duration | None = None
     begin: Duration = 0
+    cores_per_node: int = 1
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.scenario_options import LawCommand, law_options
+from rebat.cli.scenario_options import CORES_PER_NODE, LawCommand, law_options
 from rebat.cli.types import DURATION, FILE, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
@@ -46,7 +46,10 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     law = asked.failure_law()
     if law is None or not law.drawn:
         raise InputError("nothing to draw", expected="--law, or --mtbf")
-    events = generate_events(law, nodes, horizon_s=options["horizon"], seed=asked.seed)
+    events = generate_events(
+        law, nodes, horizon_s=options["horizon"], seed=asked.seed,
+        cores_per_node=asked.cores_per_node,
+    )  # fmt: skip
     write_events(events, out)
     count = sum(not event.available for event in events)
     click.echo(f"{out}: {count} failures in {format_duration(options['horizon'])}")
@@ -55,11 +58,15 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 @failures.command()
 @click.argument("file", type=FILE)
 @click.option("--nodes", type=NODES, required=True, help="Nodes of the machine.")  # fmt: skip
-def describe(file: Path, nodes: int) -> None:
+@CORES_PER_NODE
+def describe(file: Path, nodes: int, cores_per_node: int) -> None:
     """Say what a scenario amounts to: failures, MTBF, downtime, busiest nodes."""
-    from rebat.models.failures.events import describe_events, read_events
+    from rebat.models.failures.events import describe_events, events_of_nodes, read_events
+    from rebat.models.failures.groups import groups_of
 
-    facts = describe_events(read_events(file), nodes)
+    count = groups_of(nodes, cores_per_node)
+    events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
+    facts = describe_events(events, count)
     for line in _lines(facts):
         click.echo(line)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rebat.cli.types import DURATION, FiniteRange
+from rebat.cli.types import DURATION, NODES, FiniteRange
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,11 +41,14 @@ class LawCommand(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{line}".rstrip() + "\n")
 
 
+CORES_PER_NODE = click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="The machine's nodes are processors, of which so many make up a node and fail together: node k of 4 is 4k to 4k+3. Laws are those of the nodes.")  # fmt: skip
+
 _LAW = (
     click.option("--law", type=LawType(), help="How nodes fail, as NAME:PARAMETER=VALUE,...; the laws are listed below."),
     click.option("--mtbf", type=DURATION, help="Short for the MTBF of a law: mean time between failures of the whole machine."),
     click.option("--downtime", type=DURATION, default="1h", show_default=True, help="With --mtbf: how long a failed node stays down."),
     click.option("--model", "--failure-model", "model", default="authors", show_default=True, help="With --mtbf: the law's name."),
+    CORES_PER_NODE,
 )  # fmt: skip
 
 _PREPARATION = (

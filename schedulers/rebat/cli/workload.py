@@ -134,13 +134,16 @@ def _in_words(given: ScenarioOptions) -> str:
 @workload.command()
 @click.argument("file", type=FILE)
 @click.option("--period", type=DURATION, help="Length over which the stress is taken (default: first to last submission).")  # fmt: skip
-def describe(file: Path, period: float | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def describe(file: Path, period: float | None, as_json: bool) -> None:
     """Say what a workload or trace asks of its machine."""
+    import json
+
     from rebat.workloads.describe import describe as facts_of
     from rebat.workloads.load import load_workload
 
-    for line in _lines(facts_of(load_workload(file), period)):
-        click.echo(line)
+    facts = facts_of(load_workload(file), period)
+    click.echo(json.dumps(facts, indent=2) if as_json else "\n".join(_lines(facts)))
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
@@ -155,6 +158,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
             parts = (f"{name} {format_duration(value)}" for name, value in facts[key].items())
             lines.append(f"{label:<18}" + ", ".join(parts))
     lines += [f"jobs of {name:<15} {count:>7}" for name, count in facts["size_classes"].items()]
+    lines += _flexible_lines(facts)
     for key, label in (
         ("without_walltime", "jobs without walltime"),
         ("over_walltime", "jobs that outrun their walltime"),
@@ -163,3 +167,16 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         if facts[key]:
             lines.append(f"{label}: {facts[key]}")
     return lines + [f"note: {note}" for note in facts["notes"]]
+
+
+def _flexible_lines(facts: dict[str, Any]) -> list[str]:
+    """Of jobs that can run on several sizes, and of speedups, where there are any."""
+    lines = []
+    if set(facts["shapes"]) - {"rigid"}:
+        for kind, of in facts["shapes"].items():
+            name, range_ = f"{kind} jobs", f"{of['min']} to {of['max']}"
+            lines.append(f"{name:<23} {of['jobs']:>7}, on {range_} nodes")
+    for model, count in facts["speedups"].items():
+        name = f"speedups {model}"
+        lines.append(f"{name:<23} {count:>7} jobs")
+    return lines

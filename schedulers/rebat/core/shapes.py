@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.tagged import tagged
 
 
@@ -61,17 +61,53 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
         return RIGID
     shape = tagged(given, "kind", KINDS, "shape")
     if not _possible(shape):
-        raise InputError(f"shape {given}", expected=_EXPECTED[type(shape)])
+        raise InputError(f"shape {short(given)}", expected=_EXPECTED[type(shape)])
     return shape
 
 
+def kind_of(shape: Shape) -> str:
+    """The name of a shape's kind."""
+    return next(name for name, kind in KINDS.items() if kind is type(shape))
+
+
+def check_shape(shape: Shape, asked: int, n_nodes: int) -> None:
+    """Check a shape against the number of nodes its job asks for, and the machine's.
+
+    Raises
+    ------
+    InputError
+        For sizes beyond the machine, and a malleable job that asks for less or more than it can
+        run on. A moldable one may ask for a size that it does not list: it can run on both.
+    """
+    if isinstance(shape, Malleable):
+        if not shape.min <= asked <= shape.max:
+            raise InputError(f"is {asked}", "res", f"{shape.min} to {shape.max}, as the shape says")
+        largest, field = shape.max, "max"
+    elif isinstance(shape, Moldable):
+        largest, field = max(shape.sizes), "sizes"
+    else:
+        return
+    if largest > n_nodes:
+        expected = f"at most the machine's {n_nodes} nodes"
+        raise InputError(f"holds {largest}", f"shape: {field}", expected)
+
+
+def extent(shape: Shape, asked: int) -> tuple[int, int]:
+    """The least and the most nodes that a job which asked for ``asked`` can run on."""
+    if isinstance(shape, Malleable):
+        return shape.min, shape.max
+    sizes = (asked, *shape.sizes) if isinstance(shape, Moldable) else (asked,)
+    return min(sizes), max(sizes)
+
+
 _EXPECTED: dict[type[Shape], str] = {
-    Moldable: '"sizes": whole numbers, 1 or more',
+    Moldable: '"sizes": whole numbers, 1 or more, each once',
     Malleable: '"min" and "max": whole numbers, 1 <= min <= max',
 }
 
 
 def _possible(shape: Shape) -> bool:
     if isinstance(shape, Moldable):
-        return bool(shape.sizes) and min(shape.sizes) >= 1
+        distinct = len(set(shape.sizes)) == len(shape.sizes)
+        return bool(shape.sizes) and min(shape.sizes) >= 1 and distinct
     return isinstance(shape, Rigid) or 1 <= shape.min <= shape.max

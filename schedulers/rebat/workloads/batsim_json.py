@@ -15,7 +15,9 @@ import msgspec
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_text
 from rebat.core.jobs import Job, Workload, check_profiles, job_fields, number
+from rebat.core.shapes import check_shape, shape_of
 from rebat.core.units import MAX_SECONDS, to_us
+from rebat.models.speedup import speedup_of
 
 MAX_NODES = 2**31 - 1
 """Batsim holds ``res`` and ``nb_res`` in a C int."""
@@ -115,7 +117,7 @@ def _workload(path: Path, document: dict[str, Any]) -> Workload:
         raise InputError("the workload holds no job", "jobs", "at least one job")
     jobs: dict[str, Job] = {}
     for position, raw in enumerate(raw_jobs):
-        job = _job(raw, position, profiles)
+        job = _job(raw, position, profiles, n_nodes)
         if job.id in jobs:
             raise InputError(f"duplicate job id {job.id!r}", _nth(position), "unique ids")
         jobs[job.id] = job
@@ -134,7 +136,7 @@ def _nth(position: int) -> str:
     return f"job number {position + 1} of the list"
 
 
-def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]]) -> Job:
+def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]], machine: int) -> Job:
     if not isinstance(raw, dict):
         raise InputError(f"not a job: {short(raw)}", _nth(position), "an object")
     try:
@@ -142,9 +144,11 @@ def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]]) -> Job:
     except InputError as error:
         raise error.at(_nth(position)) from None
     try:
-        return _job_fields(job_id, raw, profiles)
+        job = _job_fields(job_id, raw, profiles)
+        check_shape(shape_of(job.extra), job.n_nodes, machine)
     except InputError as error:
         raise error.at(f"job {job_id}") from None
+    return job
 
 
 def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> Job:
@@ -197,6 +201,7 @@ def _check_profile(profile: Any) -> None:
         raise InputError(f"not a profile: {short(profile)}", expected="an object with a type")
     if profile["type"] == "delay":
         number(profile, "delay", MAX_SECONDS, "seconds")
+    speedup_of(profile)
     ret = profile.get("ret", 0)
     if isinstance(ret, bool) or not isinstance(ret, int):
         raise InputError(f"return code {short(ret)}", "ret", "an int")

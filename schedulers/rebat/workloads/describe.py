@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy.typing as npt
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, duration_us
+from rebat.core.shapes import KINDS, extent, kind_of, shape_of
 from rebat.core.units import US_PER_S
+from rebat.models.speedup import model_of, speedup_of
 from rebat.workloads.published import SIZE_BOUNDS
 
 WHOLE_MACHINE = 0.99
@@ -36,8 +39,9 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         al. 2024), ``run_time_s`` and ``walltime_s`` (min, max, mean, median, as Table 3),
         ``walltime_accuracy`` (run time / walltime: mean, median), ``without_walltime``,
         ``over_walltime`` (jobs that will be killed there), ``too_large`` (jobs above the machine's
-        size) and ``notes``. What needs run times is None when some profile needs Batsim's network
-        model.
+        size), ``shapes`` (jobs of each kind, and the least and most nodes that they can run on),
+        ``speedups`` (jobs of each model) and ``notes``. What needs run times is None when some
+        profile needs Batsim's network model.
     """
     sizes = np.array([job.n_nodes for job in workload.jobs], dtype=np.int64)
     submit_s = np.array([job.submit_us for job in workload.jobs]) / US_PER_S
@@ -55,6 +59,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         "walltime_s": _statistics(walltime_s[~np.isnan(walltime_s)]),
         **_walltime_use(run_s, walltime_s),
         "too_large": int((sizes > workload.n_nodes).sum()),
+        "shapes": _shapes(workload),
+        "speedups": _speedups(workload),
         "notes": list(workload.notes),
     }
 
@@ -68,6 +74,33 @@ def size_classes(sizes: npt.NDArray[np.int64], n_nodes: int) -> dict[str, int]:
         for low, high in zip(SIZE_BOUNDS, [*SIZE_BOUNDS[1:], 0], strict=True)
     ]
     return dict(zip(labels, counts.tolist(), strict=True)) | {"whole machine": int(whole.sum())}
+
+
+def _shapes(workload: Workload) -> dict[str, dict[str, int]]:
+    """Per kind of shape that there is: how many jobs, and the range of their sizes."""
+    sizes: dict[str, list[int]] = {}
+    jobs: Counter[str] = Counter()
+    for job in workload.jobs:
+        shape = shape_of(job.extra)
+        kind = kind_of(shape)
+        jobs[kind] += 1
+        sizes.setdefault(kind, []).extend(extent(shape, job.n_nodes))
+    return {
+        kind: {"jobs": jobs[kind], "min": min(sizes[kind]), "max": max(sizes[kind])}
+        for kind in KINDS
+        if kind in jobs
+    }
+
+
+def _speedups(workload: Workload) -> dict[str, int]:
+    """How many jobs have a speedup of each model that there is; linear is said of none."""
+    models = {
+        name: model_of(speedup_of(profile))
+        for name, profile in workload.profiles.items()
+        if "speedup" in profile
+    }
+    found = Counter(models[job.profile] for job in workload.jobs if job.profile in models)
+    return dict(sorted(found.items()))
 
 
 def _or_nan(value: int | None) -> float:

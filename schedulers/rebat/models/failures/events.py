@@ -19,6 +19,7 @@ from rebat.core.files import open_text, write_text
 from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 from rebat.models.failures.batsim_order import batsim_order
+from rebat.models.failures.groups import nodes_of
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
@@ -71,29 +72,32 @@ def _key(event: ExternalEvent) -> tuple[int, int]:
     return event.at_us, kind
 
 
-def read_events(path: Path) -> list[MachineEvent]:
+def read_events(path: Path, cores_per_node: int = 1) -> list[MachineEvent]:
     """Read the machine events of an event file, plain or .gz; see `read_event_file`."""
-    return read_event_file(path).machine_events
+    return read_event_file(path, cores_per_node).machine_events
 
 
-def read_event_file(path: Path) -> EventFile:
+def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
     """Read an event file, plain or .gz.
 
     The lines need not be sorted (the node-stealing authors write each repair after its failure):
-    like Batsim, the reader sorts them. Events of other types are kept as they are.
+    like Batsim, the reader sorts them. Events of other types are kept as they are. The processors
+    that make up a node must come together.
 
     Raises
     ------
     InputError
-        With file and line: broken JSON, missing fields, bad node sets or dates, and a machine that
-        fails while it is down or is repaired while it is up.
+        With file and line: broken JSON, missing fields, bad node sets or dates, a part of a node,
+        and a machine that fails while it is down or is repaired while it is up.
     """
     read: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 where = f"{path}:{number}"
-                read.append((_parse(line, where), where))
+                event = _parse(line, where)
+                _check_whole(event, where, cores_per_node)
+                read.append((event, where))
     placed = batsim_order(read, [_key(event) for event, _ in read])
     machine = [(event, where) for event, where in placed if isinstance(event, MachineEvent)]
     _check([event for event, _ in machine], [where for _, where in machine], MAX_NODE + 1)
@@ -111,6 +115,14 @@ def _parse(line: str, where: str) -> ExternalEvent:
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):
         return GenericEvent(at_us, raw)
     return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where))
+
+
+def _check_whole(event: ExternalEvent, where: str, cores_per_node: int) -> None:
+    if isinstance(event, MachineEvent) and cores_per_node > 1:
+        try:
+            nodes_of(event.nodes, cores_per_node)
+        except InputError as error:
+            raise error.at(where) from None
 
 
 def _timestamp(raw: dict[str, Any], where: str) -> float:
@@ -247,6 +259,14 @@ def describe_events(
         "busiest_nodes": sorted(counts.items(), key=lambda c: (-c[1], c[0]))[:n_busiest],
         "window_s": (to_s(low), to_s(high)),
     }
+
+
+def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list[MachineEvent]:
+    """Events of processors as those of the nodes that they make up; see `groups.nodes_of`."""
+    return [
+        MachineEvent(event.at_us, event.available, nodes_of(event.nodes, cores_per_node))
+        for event in events
+    ]
 
 
 def down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:

@@ -14,6 +14,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_us
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.groups import groups_of, processors_of
 from rebat.models.failures.per_node import NodeLaws
 
 
@@ -58,16 +59,24 @@ class Law(msgspec.Struct, frozen=True):
         return itertools.takewhile(lambda outage: outage.down_us < horizon_us, outages)
 
     def events(
-        self, n_nodes: int, seed: int = 0, horizon_s: float | None = None
+        self,
+        n_nodes: int,
+        seed: int = 0,
+        horizon_s: float | None = None,
+        cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
         """Failures and repairs on a machine; without a horizon they never end.
+
+        With ``cores_per_node``, ``n_nodes`` is the number of processors: the law is that of the
+        nodes they make up, and the events name the processors of these (`groups`).
 
         Raises
         ------
         InputError
             For numbers out of range.
         """
-        return DrawnEvents(self, n_nodes, seed, horizon_s)
+        drawn = DrawnEvents(self, groups_of(n_nodes, cores_per_node), seed, horizon_s)
+        return drawn if cores_per_node == 1 else GroupedEvents(drawn, cores_per_node)
 
     def identity(self) -> dict[str, Any]:
         """All that determines what is drawn, the seed apart, as plain JSON values."""
@@ -110,6 +119,18 @@ class DrawnEvents(msgspec.Struct, frozen=True):
         return events_of(outages)
 
 
+class GroupedEvents(msgspec.Struct, frozen=True):
+    """The events of nodes as events of their processors; every look begins anew."""
+
+    of_nodes: Iterable[MachineEvent]
+    cores_per_node: int
+
+    def __iter__(self) -> Iterator[MachineEvent]:
+        for event in self.of_nodes:
+            processors = processors_of(event.nodes, self.cores_per_node)
+            yield MachineEvent(event.at_us, event.available, processors)
+
+
 def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
     """Refuse a duration that cannot be counted in microseconds, or never ends."""
     if not (math.isfinite(seconds) and least <= seconds <= MAX_SECONDS):
@@ -122,10 +143,10 @@ def least_s(field: str) -> float:
 
 
 def generate_events(
-    law: Law, n_nodes: int, *, horizon_s: float = 5e6, seed: int = 0
+    law: Law, n_nodes: int, *, horizon_s: float = 5e6, seed: int = 0, cores_per_node: int = 1
 ) -> list[MachineEvent]:
     """The failures of a law up to a horizon and their repairs, for a file."""
-    return list(law.events(n_nodes, seed, horizon_s))
+    return list(law.events(n_nodes, seed, horizon_s, cores_per_node))
 
 
 def events_of(outages: Iterable[Outage]) -> Iterator[MachineEvent]:

@@ -18,11 +18,13 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import Law, check_span, least_s
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.renewal import Renewal
 from rebat.models.failures.trace import Trace
 
 LAWS: dict[str, type[Law]] = {
     "authors": Authors,
     "poisson": Poisson,
+    "renewal": Renewal,
     "trace": Trace,
     "weibull": Weibull,
     "gamma": Gamma,

@@ -16,6 +16,7 @@ from rebat.models.failures.events import (
     down_intervals,
     read_events,
 )
+from rebat.models.failures.groups import groups_of
 from rebat.models.failures.law import Law, Outage
 
 
@@ -33,12 +34,20 @@ class Trace(Law, frozen=True):
     file: str
 
     def events(
-        self, n_nodes: int, seed: int = 0, horizon_s: float | None = None
+        self,
+        n_nodes: int,
+        seed: int = 0,
+        horizon_s: float | None = None,
+        cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
-        """What the file says, as a list: simulations go on to its end."""
+        """What the file says, as a list: simulations go on to its end.
+
+        With ``cores_per_node`` it names processors, and all of a node or none.
+        """
         if horizon_s is not None:
             raise InputError("a horizon has no effect", self.file, "all that is recorded")
-        events = read_events(Path(self.file))
+        groups_of(n_nodes, cores_per_node)
+        events = read_events(Path(self.file), cores_per_node)
         try:
             check_alternation(events, n_nodes)
         except InputError as error:
