@@ -92,7 +92,7 @@ def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
 
 
 def _even_share_first(members: Sequence[Member], wanted: int) -> int:
-    """What was shared equally goes back equally; then what was given for a reason, youngest first."""
+    """What was shared equally goes back equally; then what was given for a reason."""
     while wanted and (able := [member for member in reversed(members) if member.even]):
         share, more = divmod(wanted, len(able))
         wanted -= sum(

@@ -1,8 +1,8 @@
-"""Dynamic node replacement: section III of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance
-through Dynamic Node Replacement", 2018.
+"""Dynamic node replacement: section III of Prabhakaran, Neumann and Wolf, "Efficient Fault
+Tolerance through Dynamic Node Replacement", 2018.
 
-Each attempt that lost nodes is helped by the first of five steps that can: it shrinks; it takes idle
-nodes; others shrink for it; moldable jobs, itself among them, are started over on fewer nodes; it
+Each attempt that lost nodes is helped by the first of five steps that can: it shrinks; it takes
+idle nodes; others shrink for it; moldable jobs, itself among them, start over on fewer nodes; it
 waits at the head of the queue. All are decided on before anything is done.
 """
 
@@ -38,8 +38,8 @@ class Replacement(msgspec.Struct, frozen=True):
 class Round:
     """The nodes that can still be handed out in one reaction, and who could give some.
 
-    ``free`` are idle nodes, those of the spare pool first; ``lenders`` malleable jobs with the nodes
-    that they have; ``moldable`` attempts that could start over.
+    ``free`` are idle nodes, those of the spare pool first; ``lenders`` malleable jobs with the
+    nodes that they have; ``moldable`` attempts that could start over.
     """
 
     def __init__(
