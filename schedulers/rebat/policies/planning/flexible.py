@@ -61,6 +61,7 @@ class FlexibleScheduling(ListScheduling):
         self._rule, self._members, self._molding = rule, members, molding
         self._margin_us = margin_us
         self._counted: CountedPlan | None = None
+        self._started_larger = False  # than was reserved: the plan must be made anew
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """What to start, reject and resize now."""
@@ -68,7 +69,8 @@ class FlexibleScheduling(ListScheduling):
         if plan is None:
             plan = self._plan = self._counted = CountedPlan(view.n_nodes)
             self._queue.on_machine(view.n_nodes)
-        as_planned = self._book(plan, changes)
+        as_planned = self._book(plan, changes) and not self._started_larger
+        self._started_larger = False
         plan.advance(view.now_us)
         upkeep = self._take_in(plan, changes)
         self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, len(self._queue))
@@ -183,6 +185,7 @@ class FlexibleScheduling(ListScheduling):
         ]
         for member in filter(None, starting):
             self._members.remember(member)
+            self._started_larger |= member.size != member.attempt.n_nodes
         return [*starts, *self._resizes(members, free)]
 
     def _resizes(self, members: list[Member], free: Mask) -> list[Proposal]:
