@@ -34,9 +34,12 @@ from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
-from rebat.models.checkpoint import add_young_daly
+from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.policies.axes import COMMON, PLANNINGS, changed, policy_of, session_options_of
 from rebat.policies.base import News, Policy, View
+from rebat.policies.malleable.managers import MANAGERS
+from rebat.policies.malleable.molding import MOLDINGS
+from rebat.policies.malleable.rules import MALLEABILITY
 from rebat.policies.placement.table import PICKS, PLACEMENTS
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.point import Axes
@@ -57,6 +60,13 @@ CHOICES = {
     "foresight": ["youngest", "oldest"],
     "margin": [0.0, 5.0],
     "react": ["requeue", "stealing", "replacement", "replacement+stealing"],
+    "malleable": [*MALLEABILITY],
+    "moldable": [*MOLDINGS],
+    "manager": [*MANAGERS],
+    "resize_cost": [0.0, 1.0],
+    "steps": ["local+idle+remote+restart+wait", "idle+restart+wait", "local+remote", "remote+wait"],
+    "spares": [0, 1, 2],
+    "solver": ["milp"],
     "victim": [*VICTIMS],
     "criterion": [*CRITERIA],
     "timing": [*TIMINGS],
@@ -75,13 +85,19 @@ TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}
 
 def random_axes(rng: random.Random, n_nodes: int) -> Axes:
     """Any point of the product."""
-    axes = Axes(planning=rng.choice([*PLANNINGS]), react=rng.choice(CHOICES["react"][:2]))
+    axes = Axes(planning=rng.choice([*PLANNINGS]), react=rng.choice(["requeue", "stealing"]))
     for axis, choices in {**CHOICES, "torus": TORI[n_nodes]}.items():
         try:
             axes = changed(axes, {axis: rng.choice(choices)})
         except RebatError:
-            assert axis not in COMMON  # it has no effect here
+            assert axis not in COMMON - {"react"}  # no effect here, or not on a torus
     return axes
+
+
+SPEEDUPS = [
+    {"model": "linear"}, {"model": "amdahl", "serial": 0.2},
+    {"model": "downey", "parallelism": 3, "sigma": 0.5},
+]  # fmt: skip
 
 
 class Restless(Policy):
@@ -92,15 +108,16 @@ class Restless(Policy):
 
     def __init__(self, inner: Policy, rng: random.Random, careless: bool) -> None:
         self._inner, self._rng, self._careless = inner, rng, careless
-        self._left, self._drained = 12, False
+        self._left, self._drained = 12, NodeSet.of([])
         self.done: set[str] = set()
 
     def react(self, view: View, news: News):
         yield from self._inner.react(view, news)
         for tag in news.woken:
-            if self._drained and tag == "undrain":
-                self._drained = False
-                yield Undrain(NodeSet.of(np.flatnonzero(view.machine.drained).tolist()))
+            if self._drained.size and tag == "undrain":
+                still = [node for node in self._drained if view.machine.drained[node]]
+                self._drained = NodeSet.of([])
+                yield Undrain(NodeSet.of(still))
         if self._left and self._rng.random() < 0.3:
             self._left -= 1
             yield from self._something(view)
@@ -124,10 +141,12 @@ class Restless(Policy):
 
     def _drain(self, view: View, calm):
         rng = self._rng
-        if not self._drained:
-            self._drained = True
+        calm_nodes = np.flatnonzero(~view.machine.drained).tolist()
+        if not self._drained.size and calm_nodes:
+            n = min(len(calm_nodes), rng.randint(1, 2))
+            self._drained = NodeSet.of(rng.sample(calm_nodes, n))
             yield Wake(view.now_us + to_us(rng.randint(1, 9)), "undrain")
-            yield Drain(NodeSet.of(rng.sample(range(view.n_nodes), rng.randint(1, 2))))
+            yield Drain(self._drained)
 
     def _queued(self, view: View, calm):
         """Start something on nodes of our own choice, and perhaps stop it at once; or reject it."""
@@ -264,7 +283,7 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
     composed, profiles, jobs = rng.random() < 0.3, {}, []
     for number in range(rng.randint(1, 10)):
         length, name = rng.randint(1, 20), f"p{number}"
-        profiles[name] = {"type": "delay", "delay": length}
+        profiles[name] = {"type": "delay", "delay": length, "speedup": rng.choice(SPEEDUPS)}
         if composed and rng.random() < 0.5:
             profiles |= {f"c{number}": {"type": "composed", "seq": [name, name]}}
             length, name = 2 * length, f"c{number}"
@@ -283,6 +302,8 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
     made = Workload("restless", n_nodes, tuple(jobs), profiles)
     if composed or rng.random() < 0.5:
         return made
+    if rng.random() < 0.5:
+        return add_perfect(made)
     return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
 
 
@@ -296,7 +317,7 @@ def play(seed: int) -> set[str]:
     settings = session_options_of(axes)
     settings = SessionOptions(
         settings.semantics, not careless, settings.plan_while_killing, settings.hold_lowest,
-        None, settings.silent_errors, rng.choice([0, to_us(1)]),
+        None, settings.silent_errors, settings.resize_cost_us,
     )  # fmt: skip
     latency_us = rng.choice([0, 0, rng.randint(1, 20)])
     options = EngineOptions(latency_us=latency_us, split_instants=rng.random() < 0.3)

@@ -94,6 +94,7 @@ def _flexible_planning(axes: Axes, known: Known) -> Planning:
         axes.maintenance,
         to_us(axes.margin),
         axes.seed,
+        axes.spares if "replacement" in parts(axes.react) else 0,
     )
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
 

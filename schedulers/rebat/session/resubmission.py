@@ -16,7 +16,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.jobs import batsim_number
 from rebat.core.proposals import When
-from rebat.core.shapes import Malleable, Moldable, shape_of
+from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
     Checkpointing,
@@ -73,13 +73,15 @@ class Registry:
         content = self._profiles.get(workload, {}).get(profile, {})
         try:
             checkpointing = checkpointing_of(content)
+            scalable = content.get("type", "delay") == "delay"
+            shape = shape_of(event.job) if scalable else RIGID
             self.submissions[event.job_id] = Submission(
                 event.job_id, attempt.n_nodes, attempt.walltime_us, attempt.submit_us,
-                shape_of(event.job), speedup_of(content), event.job,
+                shape, speedup_of(content), event.job,
             )  # fmt: skip
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
-        if content.get("type", "delay") != "delay":
+        if not scalable:
             checkpointing = None  # only delays can be shortened: what is lost is lost whole
         elif checkpointing is None:
             young_daly = self._board.options.young_daly

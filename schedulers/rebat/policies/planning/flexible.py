@@ -45,6 +45,8 @@ class FlexibleScheduling(ListScheduling):
         Which of its sizes a moldable job gets.
     order, maintenance, margin_us, seed
         See ``ListScheduling``.
+    n_spares : int
+        Nodes that nothing starts on, as they are kept for replacement.
     """
 
     def __init__(
@@ -56,10 +58,11 @@ class FlexibleScheduling(ListScheduling):
         maintenance: str = "compression",
         margin_us: int = 0,
         seed: int = 0,
+        n_spares: int = 0,
     ) -> None:
         super().__init__(order, maintenance=maintenance, margin_us=margin_us, seed=seed)
         self._rule, self._members, self._molding = rule, members, molding
-        self._margin_us = margin_us
+        self._margin_us, self._n_spares = margin_us, n_spares
         self._counted: CountedPlan | None = None
         self._started_larger = False  # than was reserved: the plan must be made anew
 
@@ -107,7 +110,8 @@ class FlexibleScheduling(ListScheduling):
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
         """An attempt as it is planned; None: it is larger than the machine."""
-        sizes = [size for size in self._sizes(view, attempt) if size <= view.n_nodes]
+        most = view.n_nodes - self._n_spares
+        sizes = [size for size in self._sizes(view, attempt) if size <= most]
         if sizes == [attempt.n_nodes]:
             return attempt
         if not sizes:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Proposal, Requeue, Stop, Undrain, When
+from rebat.core.proposals import Drain, Move, Proposal, Reject, Requeue, Stop, Undrain, When
 from rebat.core.shapes import Malleable, Moldable
 from rebat.core.units import FOREVER_US
 from rebat.policies.base import News, View
@@ -112,10 +112,24 @@ class NodeReplacement:
         for running in news.started:
             self._promised_us.setdefault(running.attempt.job_id, running.planned_end_us)
         yield from self._fill_up(view, news)
+        if self._n_spares:
+            yield from self._too_large(view, news.arrived)
         if news.hit:
             yield from self._help(view, news.hit)
 
     # ---- spare nodes
+
+    def _too_large(self, view: View, arrived: list[Attempt]) -> Iterator[Reject]:
+        """What would need spare nodes to start never will."""
+        most = view.n_nodes - self._n_spares
+        for attempt in arrived:
+            shape, least = view.job(attempt.job_id).shape, attempt.n_nodes
+            if isinstance(shape, Malleable) and self._rule.resizes:
+                least = shape.min
+            elif isinstance(shape, Moldable) and self._flexible:
+                least = min(least, *shape.sizes)
+            if least > most:
+                yield Reject(attempt.id, f"asks for {least} of {most} nodes that are not spare")
 
     def _fill_up(self, view: View, news: News) -> Iterator[Drain]:
         """Keep the last nodes at the beginning, later nodes that come back from repair."""
@@ -153,7 +167,8 @@ class NodeReplacement:
 
     def _round(self, view: View, hit: list[Running]) -> Round:
         names = {running.attempt.id for running in hit}
-        spares = sorted(node for node in self._spares or () if not view.machine.down[node])
+        kept = view.machine.drained & ~view.machine.down
+        spares = sorted(node for node in self._spares or () if kept[node])
         free = spares + np.flatnonzero(view.machine.free).tolist()
         lenders = self._members.running(view) if self._rule.resizes else []
         calm = [
