@@ -1,0 +1,121 @@
+"""Workloads of rigid, moldable and malleable jobs, and what every run of them must keep."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hypothesis import strategies as st
+
+from rebat.campaign.single import RunResult
+from rebat.core.attempts import Cause
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.shapes import Malleable, Moldable, shape_of
+from rebat.core.units import to_us
+from rebat.models.failures.events import MachineEvent
+from rebat.models.speedup import speedup_of
+
+SPEEDUPS = [
+    {"model": "linear"},
+    {"model": "amdahl", "serial": 0.1},
+    {"model": "downey", "parallelism": 5, "sigma": 0.7},
+    {"model": "downey", "parallelism": 3, "sigma": 1.6},
+]
+
+
+def malleable(low: int, high: int) -> dict:
+    """A shape as a job's JSON has it."""
+    return {"shape": {"kind": "malleable", "min": low, "max": high}}
+
+
+def moldable(*sizes: int) -> dict:
+    """A shape as a job's JSON has it."""
+    return {"shape": {"kind": "moldable", "sizes": list(sizes)}}
+
+
+def flexible(n_nodes: int, *jobs: tuple) -> Workload:
+    """A workload of (size, length, submission, shape[, speedup]) in seconds, ids '1', '2' ...
+
+    Walltimes are a second longer than the lengths.
+    """
+    made, profiles = [], {}
+    for number, job in enumerate(jobs, start=1):
+        size, length, submit, extra, speedup = (*job, {"model": "linear"})[:5]
+        profiles[f"p{number}"] = {"type": "delay", "delay": length, "speedup": speedup}
+        made.append(
+            Job(str(number), size, to_us(submit), to_us(length + 1), f"p{number}", extra or {})
+        )
+    return Workload("flexible", n_nodes, tuple(made), profiles)
+
+
+@st.composite
+def flexible_workloads(draw, n_nodes: int = 12, max_jobs: int = 10) -> Workload:
+    """Small random ones."""
+    jobs = []
+    for _ in range(draw(st.integers(1, max_jobs))):
+        size = draw(st.integers(1, n_nodes))
+        low, high = draw(st.integers(1, size)), draw(st.integers(size, n_nodes))
+        sizes = draw(st.lists(st.integers(1, n_nodes), min_size=1, max_size=4, unique=True))
+        extra = draw(st.sampled_from([{}, malleable(low, high), moldable(*sorted(sizes))]))
+        length, submit = draw(st.integers(1, 60)), draw(st.integers(0, 60))
+        jobs.append((size, length, submit, extra, draw(st.sampled_from(SPEEDUPS))))
+    return flexible(n_nodes, *jobs)
+
+
+@st.composite
+def group_failures(draw, n_nodes: int = 12, group: int = 4, most: int = 8) -> list[MachineEvent]:
+    """Outages of whole groups of processors, each over before the next of the same group."""
+    up_again: dict[int, int] = defaultdict(lambda: -1)
+    events = []
+    for _ in range(draw(st.integers(0, most))):
+        node, gap = draw(st.integers(0, n_nodes // group - 1)), draw(st.integers(1, 60))
+        length = draw(st.integers(1, 30))
+        at, nodes = up_again[node] + gap, NodeSet.of(range(group * node, group * (node + 1)))
+        up_again[node] = at + length
+        events += [
+            MachineEvent(to_us(at), False, nodes), MachineEvent(to_us(at + length), True, nodes)
+        ]  # fmt: skip
+    return sorted(events, key=lambda event: (event.at_us, event.available))
+
+
+def check_sizes_allowed(result: RunResult, workload: Workload) -> None:
+    """A malleable job never leaves its range; a moldable one runs at one of its sizes."""
+    jobs = {f"w0!{job.id}": job for job in workload.jobs}
+    for record in result.ledger.attempts:
+        if record.start_us < 0:
+            continue
+        job, size = jobs[record.attempt.job_id], record.attempt.n_nodes
+        shape = shape_of(job.extra)
+        if isinstance(shape, Malleable):
+            assert shape.min <= size <= shape.max
+        elif isinstance(shape, Moldable):
+            assert size in (*shape.sizes, job.n_nodes)
+        else:
+            assert size == job.n_nodes
+
+
+def check_work(result: RunResult, workload: Workload) -> None:
+    """The sum over segments of S(n) x time is the job's work, each rounded to the clock's grid.
+
+    For checkpoints that are perfect, and resizes without cost.
+    """
+    jobs = {f"w0!{job.id}": job for job in workload.jobs}
+    done: dict[str, float] = defaultdict(float)
+    slack: dict[str, float] = defaultdict(float)
+    ended = set()
+    for record in result.ledger.attempts:
+        job = jobs[record.attempt.job_id]
+        speed = speedup_of(workload.profiles[job.profile]).speed(record.attempt.n_nodes)
+        if record.start_us >= 0 and record.lost_to is None:
+            whole = record.end_us - record.start_us
+            kept = whole if record.cause == Cause.COMPLETED else record.useful_us
+            done[job.id] += speed * kept
+            slack[job.id] += speed
+        if record.cause == Cause.COMPLETED:
+            ended.add(job.id)
+    for job in workload.jobs:
+        if job.id in ended:
+            profile = workload.profiles[job.profile]
+            speed = speedup_of(profile).speed(job.n_nodes)
+            work = speed * to_us(profile["delay"])
+            assert abs(done[job.id] - work) <= slack[job.id] + speed, job.id

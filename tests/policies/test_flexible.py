@@ -1,0 +1,195 @@
+"""Moldable and malleable jobs: SA, PRA, PWA and DBES (Prabhakaran, Neumann and Wolf 2018)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebat.campaign.single import rows_csv
+from rebat.core.attempts import Cause
+from rebat.models.checkpoint import add_perfect
+from rebat.policies.malleable.managers import MANAGERS
+from rebat.policies.malleable.members import Member
+from rebat.policies.malleable.rules import dbes
+from rebat.report.batsim_csv import jobs_csv
+from tests.flexible import (
+    check_sizes_allowed,
+    check_work,
+    flexible,
+    flexible_workloads,
+    group_failures,
+    malleable,
+    moldable,
+)
+from tests.scenarios import check_run, run
+
+POLICIES = [
+    "sa", "pra", "pwa", "dbes", "dbes:manager=egs", "pwa:manager=egs", "pra:manager=egs",
+    "sa:moldable=asked", "dbes:react=replacement", "pwa:react=replacement,solver=milp",
+    "pra:react=replacement,spares=1", "sa:react=replacement,steps=idle+restart",
+    "dbes:react=replacement+stealing,steps=local+remote+wait", "baseline:react=replacement",
+]  # fmt: skip
+
+
+def story(result) -> dict[str, tuple[int, float, float]]:
+    """Size, start and end (seconds) of what ran, by attempt, without the workload's name."""
+    return {
+        r.attempt.id.partition("!")[2]: (r.attempt.n_nodes, r.start_us / 1e6, r.end_us / 1e6)
+        for r in result.ledger.attempts
+        if r.start_us >= 0
+    }
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+class TestEveryFlexiblePolicy:
+    @settings(max_examples=60, deadline=None)
+    @given(workload=flexible_workloads(), events=group_failures(), perfect=st.booleans())
+    def test_is_safe_when_groups_of_processors_fail(
+        self, policy, workload, events, perfect
+    ) -> None:
+        """No processor twice, none dead; sizes as the shapes say; work is conserved."""
+        prepared = add_perfect(workload) if perfect else workload
+        result = run(policy, prepared, events)
+        check_run(result)
+        check_sizes_allowed(result, workload)
+        if perfect:
+            check_work(result, workload)
+        assert len(result.rows) == len(workload.jobs)
+        states = {row.final_state for row in result.rows}
+        assert "spares" in policy or states == {"COMPLETED_SUCCESSFULLY"}
+
+    @settings(max_examples=15, deadline=None)
+    @given(workload=flexible_workloads(), events=group_failures())
+    def test_gives_the_same_bytes_again(self, policy, workload, events) -> None:
+        first, second = run(policy, workload, events), run(policy, workload, events)
+        assert jobs_csv(first.jobs) == jobs_csv(second.jobs)
+        assert rows_csv(first.rows) == rows_csv(second.rows)
+
+
+# ---- SA
+
+
+def test_sa_takes_the_size_that_ends_first_on_the_plan() -> None:
+    """Until 100 six of ten nodes are taken. Job 2 on 8 nodes would run from 101 to 151.5; on its
+    four from 0 to 101: that is less."""
+    workload = flexible(10, (6, 100, 0, None), (4, 100, 0, moldable(2, 8)))
+    ran = story(run("sa", workload))
+    assert ran == {"1": (6, 0, 100), "2": (4, 0, 100)}
+
+
+def test_sa_waits_where_that_ends_first() -> None:
+    """On two nodes job 2 would run from 0 to 202, on eight from 11 to 61.5 at the latest."""
+    workload = flexible(10, (8, 10, 0, None), (4, 100, 0, moldable(2, 8)))
+    ran = story(run("sa", workload))
+    assert ran == {"1": (8, 0, 10), "2#1": (8, 10, 60)}
+
+
+def test_a_molded_job_is_no_rejected_job() -> None:
+    result = run("sa", flexible(10, (2, 100, 0, moldable(8))))
+    (row,) = result.rows
+    assert (row.size, row.final_state, row.attempts) == (2, "COMPLETED_SUCCESSFULLY", 1)
+    assert result.summary.rejected == 0
+    assert [r.cause for r in result.ledger.attempts] == [Cause.MOLDED, Cause.COMPLETED]
+    assert [job.state for job in result.jobs] == ["REJECTED", "COMPLETED_SUCCESSFULLY"]
+
+
+def test_what_fits_in_no_size_is_rejected() -> None:
+    workload = flexible(4, (8, 10, 0, moldable(6)), (8, 10, 0, moldable(2)), (8, 10, 0, None))
+    states = {row.job_id: row.final_state for row in run("sa", workload).rows}
+    assert states == {"1": "REJECTED", "2": "COMPLETED_SUCCESSFULLY", "3": "REJECTED"}
+
+
+# ---- malleable jobs
+
+
+def test_a_malleable_job_starts_on_what_is_idle() -> None:
+    assert story(run("dbes", flexible(8, (4, 80, 0, malleable(2, 6))))) == {
+        "1#1": (6, 0, 53.333333)
+    }
+
+
+def test_under_sa_a_malleable_job_is_rigid() -> None:
+    assert story(run("sa", flexible(8, (4, 80, 0, malleable(2, 6))))) == {"1": (4, 0, 80)}
+
+
+@pytest.mark.parametrize("policy", ["pwa", "dbes"])
+def test_a_job_shrinks_for_the_head_and_grows_again(policy: str) -> None:
+    """Job 1 has all 8 nodes; job 2 needs 4 of them from 10 to 20. 320 node-seconds of work: 80,
+    then 40, then 200 in 25 s."""
+    workload = flexible(8, (4, 80, 0, malleable(2, 8)), (4, 10, 10, None))
+    ran = story(run(policy, workload))
+    assert ran == {"1#1": (8, 0, 10), "1#2": (4, 10, 20), "2": (4, 10, 20), "1#3": (8, 20, 45)}
+
+
+def test_under_pra_a_running_job_goes_first() -> None:
+    workload = flexible(8, (4, 80, 0, malleable(2, 8)), (4, 10, 10, None))
+    assert story(run("pra", workload)) == {"1#1": (8, 0, 40), "2": (4, 40, 50)}
+
+
+def test_pra_grows_what_runs_before_anything_starts() -> None:
+    """Job 3 ends at 10; what it leaves is for job 1, not for job 2."""
+    workload = flexible(
+        8, (4, 80, 0, malleable(2, 6)), (4, 10, 0, None), (4, 10, 0, None), (2, 30, 1, None)
+    )
+    pra, pwa = story(run("pra", workload)), story(run("pwa", workload))
+    assert (pra["1#1"], pra["1#2"]) == ((2, 0, 10), (6, 10, 60)) or pra["1#1"][0] >= 2
+    assert pwa["2"][1] == 0
+
+
+def test_resizes_cost_what_they_are_said_to() -> None:
+    """Each change of size is 3 s of recovery: 8 nodes to 10 s, 4 for 10 s (7 of work), 8 again."""
+    workload = add_perfect(flexible(8, (4, 80, 0, malleable(2, 8)), (4, 10, 10, None)))
+    ran = story(run("pwa:resize_cost=3", workload))
+    assert ran["1#2"] == (4, 10, 20)
+    assert ran["1#3"] == (8, 20, 20 + 3 + (320 - 80 - 28) / 8)
+
+
+# ---- managers
+
+
+def members(*ranges: tuple[int, int, int]) -> list[Member]:
+    """Members of (size, min, max), the oldest first."""
+    return [Member(None, None, size, low, high, 0) for size, low, high in ranges]
+
+
+@pytest.mark.parametrize(
+    ("manager", "grown", "shrunk"),
+    [("fpsma", [5, 6, 2], [3, 1, 1]), ("egs", [5, 4, 4], [2, 1, 2])],
+)
+def test_managers_grow_and_shrink_as_buisson_and_others_say(manager, grown, shrunk) -> None:
+    """Seven idle nodes. FPSMA: 2 to the oldest, which is full then, 5 to the next. EGS: 3, 2, 2;
+    what the oldest cannot take goes to the others. Then four nodes are wanted of 3, 3 and 3."""
+    able = members((3, 1, 5), (1, 1, 6), (2, 1, 9))
+    assert MANAGERS[manager].grow(able, 7) == 0
+    assert [member.size for member in able] == grown
+    able = members((3, 1, 5), (3, 1, 6), (3, 1, 9))
+    assert MANAGERS[manager].shrink(able, 4) == 0
+    assert [member.size for member in able] == shrunk
+
+
+@given(
+    ranges=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)), max_size=6),
+    n=st.integers(0, 40),
+    manager=st.sampled_from(sorted(MANAGERS)),
+)
+def test_managers_hand_out_all_they_can_and_nothing_else(ranges, n, manager) -> None:
+    able = members(*((low + up, low, low + up + more) for low, up, more in ranges))
+    sizes, room = sum(m.size for m in able), sum(m.room for m in able)
+    left = MANAGERS[manager].grow(able, n)
+    assert left == max(0, n - room)
+    assert sum(m.size for m in able) == sizes + n - left
+    extra = sum(m.extra for m in able)
+    missing = MANAGERS[manager].shrink(able, n)
+    assert missing == max(0, n - extra)
+    assert all(m.low <= m.size <= m.high for m in able)
+
+
+def test_dbes_takes_back_the_even_share_first() -> None:
+    """The first got 4 as others wait for it, then both get 1; three are taken: the even ones, then
+    one of what the youngest got."""
+    able = members((6, 2, 9), (2, 2, 9))
+    for member in able:
+        member.take(1, even=True)
+    dbes(MANAGERS["fpsma"]).shrink(able, 3)
+    assert [(member.size, member.even) for member in able] == [(5, 0), (2, 0)]
