@@ -203,6 +203,7 @@ def test_arrivals_may_be_those_of_a_trace(tmp_path: Path) -> None:
     assert gaps_s(generator(text)(0)).tolist() == recorded.tolist()
     assert gaps_s(generator(f"{text},gap_s=50")(0)).tolist() == (2 * recorded).tolist()
     loaded = generator(f"{text},load=70")(0)
+    assert "arrivals t.swf, seed 0" in loaded.notes[0]  # wherever the file is
     assert describe(loaded)["stress"] == pytest.approx(0.7, rel=1e-6)
     ratios = gaps_s(loaded)[recorded > 0] / recorded[recorded > 0]
     assert ratios == pytest.approx(ratios[0], abs=1e-3)

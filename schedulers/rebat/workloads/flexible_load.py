@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -192,5 +193,5 @@ def _note(seed: int, asked: FlexibleLoad) -> str:
     counts = ", ".join(f"{n} {kind}" for n, kind in zip(asked.counts, KINDS, strict=True))
     return (
         f"{counts} jobs by the laws of Tables I and II of Prabhakaran et al. 2018, run time / "
-        f"estimate {asked.accuracy:g}, arrivals {asked.arrivals}, seed {seed}; not a real trace"
+        f"estimate {asked.accuracy:g}, arrivals {Path(asked.arrivals).name}, seed {seed}; not a real trace"
     )
