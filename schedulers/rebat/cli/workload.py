@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.scenario_options import preparation_options
-from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD_OUT
+from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD_OUT, FiniteRange
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
     from rebat.campaign.options import ScenarioOptions
+
+SHARE = FiniteRange(min=0, max=1)
 
 
 @click.group()
@@ -59,12 +61,22 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 def generate(name: str, seed: int, out: Path) -> None:
-    """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic or torus-load.
+    """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic, torus-load or
+    cirne-berman.
 
     The months have every number that the node-stealing paper prints of the real ones (Tables 2 and
     3, section 5.2); 'synthetic' is its section 6.3. None of them is the real trace.
     'torus-load' is a load for a machine that hands out boxes, torus-load:load=80,nodes=4096,days=30
     where nothing else is said: sizes are powers of two, the load is in percent of the nodes.
+    'cirne-berman' has rigid, moldable and malleable jobs after Prabhakaran et al. 2018: mix=mixed,
+    moldable-rigid or malleable-rigid with jobs=1000, or rigid=400,moldable=300,malleable=300;
+    processors=500; accuracy=1 (run time / estimate); arrivals=zero, poisson, or a trace's file,
+    with load=80 (in percent, from the first arrival to the last) or gap_s=60 (the mean gap).
+
+    \b
+    Examples:
+      rebat workload generate torus-load:load=95 -o torus.json.gz
+      rebat workload generate cirne-berman:mix=mixed,arrivals=sdsc.swf,load=80 -o mixed.json.gz
     """
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.generate import generator
@@ -72,6 +84,34 @@ def generate(name: str, seed: int, out: Path) -> None:
     made = generator(name)(seed)
     write_workload(made, out)
     click.echo(f"{out}: {len(made.jobs)} jobs, {made.n_nodes} nodes")
+
+
+@workload.command()
+@click.argument("file", type=FILE)
+@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become malleable: from a quarter of their size to twice that.")  # fmt: skip
+@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share that becomes moldable: a quarter, half, all or twice of their size.")  # fmt: skip
+@click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn for each job, uniform from 0 to 2).")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+def flex(file: Path, out: Path, **options: Any) -> None:
+    """Make shares of the rigid jobs in FILE, a workload or trace, moldable and malleable.
+
+    Sizes stay on the machine; speedups are Downey's, and useful up to the largest size. With the
+    same seed a larger share keeps the jobs of a smaller one.
+
+    \b
+    Example:
+      rebat workload flex june.json.gz --malleable 0.3 --moldable 0.2 --seed 1 -o june-flex.json.gz
+    """
+    from rebat.workloads.batsim_json import write_workload
+    from rebat.workloads.flex import flex as flexible
+    from rebat.workloads.load import load_workload
+
+    if not options["malleable"] and not options["moldable"]:
+        raise InputError("nothing to change", str(file), "--malleable or --moldable")
+    made = flexible(load_workload(file), **options)
+    write_workload(made, out)
+    click.echo(f"{out}: {made.notes[-1]}")
 
 
 @workload.command()

@@ -65,6 +65,17 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
     return shape
 
 
+def fields_of(shape: Shape) -> dict[str, Any]:
+    """What a job's JSON says of a shape: nothing of a rigid one; see `shape_of`.
+
+    >>> fields_of(Malleable(2, 31))
+    {'shape': {'kind': 'malleable', 'min': 2, 'max': 31}}
+    """
+    if isinstance(shape, Rigid):
+        return {}
+    return {"shape": msgspec.json.decode(msgspec.json.encode(shape))}
+
+
 def kind_of(shape: Shape) -> str:
     """The name of a shape's kind."""
     return next(name for name, kind in KINDS.items() if kind is type(shape))

@@ -1,10 +1,11 @@
-"""Generators of workloads, where no trace is at hand: after Du et al. 2024 (node stealing), and a
-load for a torus."""
+"""Generators of workloads, where no trace is at hand: after Du et al. 2024 (node stealing), a load
+for a torus, and rigid, moldable and malleable jobs after Prabhakaran et al. 2018."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,6 +17,7 @@ from rebat.core.streams import stream
 from rebat.core.units import US_PER_S
 from rebat.workloads import month_model, published
 from rebat.workloads.build import delay_workload
+from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.published import PUBLISHED_MONTHS
 from rebat.workloads.torus_load import TorusLoad, torus_load
 
@@ -121,8 +123,11 @@ GENERATORS: dict[str, Callable[[int], Workload]] = {
 }
 """Every generated workload without options, by name; each takes a seed."""
 
-OPTIONS = {"torus-load": TorusLoad}
-"""Generators with options: ``torus-load:load=95,nodes=4096,days=30``."""
+OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] = {
+    "torus-load": (TorusLoad, torus_load),
+    "cirne-berman": (FlexibleLoad, flexible_load),
+}
+"""Generators with options, ``torus-load:load=95,nodes=4096,days=30``: what they take, and they."""
 
 NAMES = (*GENERATORS, *OPTIONS)
 
@@ -142,19 +147,20 @@ def generator(text: str) -> Callable[[int], Workload]:
     if name not in NAMES:
         raise unknown_name("generator", name, NAMES)
     pairs = [part.partition("=")[::2] for part in rest.split(",")] if rest else []
-    known = OPTIONS[name].__struct_fields__ if name in OPTIONS else ()
+    kind, make = OPTIONS.get(name, (msgspec.Struct, None))
+    known = kind.__struct_fields__
     for key, value in pairs:
         if key not in known:
             raise unknown_name(f"option of {name}", key, known)
         if not value or [k for k, _ in pairs].count(key) > 1:
             raise InputError(f"{text!r} has not one value for {key}", expected=f"{name}:{key}=...")
-    if name in GENERATORS:
+    if make is None:
         return GENERATORS[name]
     try:
-        asked = msgspec.convert(dict(pairs), OPTIONS[name], strict=False)
+        asked = msgspec.convert(dict(pairs), kind, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"{text!r}: {error}", expected="numbers") from None
-    return lambda seed: torus_load(seed, asked)
+    return lambda seed: make(seed, asked)
 
 
 def _assemble(

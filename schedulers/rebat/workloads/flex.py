@@ -1,0 +1,136 @@
+"""Rigid jobs of any workload made moldable or malleable, around the size that they asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload, duration_us
+from rebat.core.shapes import RIGID, Malleable, Moldable, Shape, fields_of, shape_of
+from rebat.core.streams import stream
+from rebat.models.speedup import Downey
+from rebat.workloads.columns import counted
+from rebat.workloads.flexible_load import SIGMA_MAX
+
+
+def flex(
+    workload: Workload,
+    *,
+    malleable: float = 0.0,
+    moldable: float = 0.0,
+    seed: int = 0,
+    sigma: float | None = None,
+) -> Workload:
+    """Make shares of the rigid jobs malleable and moldable; nothing else about them changes.
+
+    A malleable job that asks for n nodes takes a quarter of that, rounded down, to twice that, at
+    least 1 and at most the machine; a moldable one n/4, n/2, n and 2n, as far as these are whole
+    and on the machine. The profile gets a speedup after Downey whose mean parallelism is the least
+    by which all these sizes are useful, by equation (5) of Prabhakaran et al. 2018; one that has a
+    speedup keeps it.
+
+    Each job draws a number u: it becomes malleable if u < ``malleable``, moldable if
+    u >= 1 - ``moldable``. So a larger share of a kind holds the jobs of a smaller one. Jobs that
+    are larger than the machine, or whose profile has no run time of its own, stay as they are.
+
+    Parameters
+    ----------
+    workload : Workload
+    malleable, moldable : float
+        Shares of the jobs, from 0 to 1, together at most 1.
+    seed : int
+        Same seed, same jobs and speedups.
+    sigma : float, optional
+        Variance of the parallelism of every job. Default: uniform from 0 to ``SIGMA_MAX``, as
+        Downey 1998 draws them.
+
+    Raises
+    ------
+    InputError
+        For shares or a variance that cannot be.
+    """
+    _check(malleable, moldable, sigma)
+    drawn = stream(seed, "workload", "flex", "kinds").random(len(workload.jobs)).tolist()
+    sigmas = stream(seed, "workload", "flex", "sigmas").uniform(0, SIGMA_MAX, len(drawn)).tolist()
+    scalable = {name for name in workload.profiles if _scales(workload.profiles, name)}
+    jobs, profiles = [], dict(workload.profiles)
+    counts = {Malleable: 0, Moldable: 0}
+    for job, u, one_sigma in zip(workload.jobs, drawn, sigmas, strict=True):
+        kind = Malleable if u < malleable else Moldable if u >= 1 - moldable else None
+        if kind is None or not _can(job, workload.n_nodes, scalable):
+            jobs.append(job)
+            continue
+        counts[kind] += 1
+        shape, most = _around(kind, job.n_nodes, workload.n_nodes)
+        speedup = useful_to(most, one_sigma if sigma is None else sigma)
+        name = _add_profile(profiles, job, speedup)
+        extra = job.extra | fields_of(shape)
+        jobs.append(msgspec.structs.replace(job, profile=name, extra=extra))
+    note = (
+        f"{counted(counts[Malleable])} made malleable, {counted(counts[Moldable])} moldable "
+        f"(shares {malleable:g} and {moldable:g}, seed {seed})"
+    )
+    notes = (*workload.notes, note)
+    return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles, notes=notes)
+
+
+def useful_to(most: int, sigma: float) -> Downey:
+    """The speedup with the least mean parallelism that grows up to ``most`` nodes: eq. (5).
+
+    >>> useful_to(31, 0.5), useful_to(46, 2.0)
+    (Downey(parallelism=16.0, sigma=0.5), Downey(parallelism=16.0, sigma=2.0))
+    """
+    sigma = round(sigma, 6)
+    mean = (most + 1) / 2 if sigma <= 1 else (most + sigma) / (1 + sigma)
+    return Downey(max(math.ceil(mean * 1e6) / 1e6, 1.0), sigma)
+
+
+def _check(malleable: float, moldable: float, sigma: float | None) -> None:
+    for name, share in (("malleable", malleable), ("moldable", moldable)):
+        if not 0 <= share <= 1:
+            raise InputError(f"is {share:g}", name, "a share from 0 to 1")
+    if malleable + moldable > 1:
+        what = f"shares of {malleable:g} malleable and {moldable:g} moldable jobs"
+        raise InputError(what, expected="together at most 1")
+    if sigma is not None:
+        Downey(1.0, sigma)  # checks it
+
+
+def _scales(profiles: Mapping[str, dict[str, Any]], name: str) -> bool:
+    """Whether a profile's run time is its own, not the network's."""
+    try:
+        duration_us(profiles, name)
+    except InputError:
+        return False
+    return True
+
+
+def _can(job: Job, machine: int, scalable: set[str]) -> bool:
+    rigid = shape_of(job.extra) == RIGID
+    return rigid and job.n_nodes <= machine and job.profile in scalable
+
+
+def _around(kind: type[Shape], asked: int, machine: int) -> tuple[Shape, int]:
+    """The shape of a job around what it asked for, and its most nodes."""
+    if kind is Malleable:
+        most = min(2 * asked, machine)
+        return Malleable(max(asked // 4, 1), most), most
+    parts = [asked // part for part in (4, 2) if asked % part == 0]
+    sizes = (*parts, asked, *([2 * asked] if 2 * asked <= machine else []))
+    return Moldable(sizes), sizes[-1]
+
+
+def _add_profile(profiles: dict[str, dict[str, Any]], job: Job, speedup: Downey) -> str:
+    """The job's profile with a speedup, under a name of its own; the name that it goes by."""
+    profile = profiles[job.profile]
+    if "speedup" in profile:
+        return job.profile
+    name = f"{job.profile}-flex-{job.id}"
+    while name in profiles:
+        name += "+"
+    profiles[name] = profile | {"speedup": msgspec.to_builtins(speedup)}
+    return name
