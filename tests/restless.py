@@ -44,6 +44,7 @@ from rebat.policies.placement.table import PICKS, PLACEMENTS
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
 from rebat.session.session import Session
 from tests.coincidences import outages
@@ -66,7 +67,7 @@ CHOICES = {
     "resize_cost": [0.0, 1.0],
     "steps": ["local+idle+remote+restart+wait", "idle+restart+wait", "local+remote", "remote+wait"],
     "spares": [0, 1, 2],
-    "solver": ["milp"],
+    "solver": [*SOLVERS],
     "victim": [*VICTIMS],
     "criterion": [*CRITERIA],
     "timing": [*TIMINGS],

@@ -17,7 +17,8 @@ class JobRow(msgspec.Struct, gc=False):
     ``waiting_time`` is all the time from submission to the end during which the job held no nodes;
     ``flow`` is finish minus submission (None for a rejected job); ``stolen`` counts how often the
     job was a victim; ``wasted_node_seconds`` is work lost to interruptions and to
-    silent errors, times nodes.
+    silent errors, times nodes. ``size`` is what it asked for; ``node_seconds`` what it had, in all
+    its attempts, and ``resizes`` how often that was another number of nodes than before.
     """
 
     job_id: str
@@ -32,11 +33,14 @@ class JobRow(msgspec.Struct, gc=False):
     stolen: int = 0
     wasted_node_seconds: float = 0.0
     final_state: str = ""
+    node_seconds: float = 0.0
+    resizes: int = 0
 
 
 def job_rows(ledger: Ledger) -> list[JobRow]:
     """Rows in the order of submission."""
     rows: dict[int, JobRow] = {}
+    sizes: dict[int, int] = {}
     by_job = sorted(ledger.attempts, key=lambda r: (r.attempt.job_serial, r.attempt.number))
     for record in by_job:
         attempt = record.attempt
@@ -46,6 +50,10 @@ def job_rows(ledger: Ledger) -> list[JobRow]:
             row = JobRow(name, attempt.n_nodes, to_s(attempt.submit_us), waiting_time=0.0)
             rows[attempt.job_serial] = row
         _add(row, record)
+        if record.start_us >= 0:
+            last = sizes.get(attempt.job_serial, attempt.n_nodes)
+            row.resizes += last != attempt.n_nodes
+            sizes[attempt.job_serial] = attempt.n_nodes
     return list(rows.values())
 
 
@@ -65,6 +73,7 @@ def _add(row: JobRow, record: AttemptRecord) -> None:
     row.flow = to_s(record.end_us - record.attempt.submit_us)
     row.failures += record.cause == Cause.NODE_FAILURE
     row.stolen += record.cause == Cause.STOLEN
+    row.node_seconds += to_s((record.end_us - record.start_us) * record.attempt.n_nodes)
     row.wasted_node_seconds += to_s(lost_us(record) * record.attempt.n_nodes)
 
 

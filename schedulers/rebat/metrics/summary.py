@@ -13,6 +13,7 @@ from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flows_by_class, sele
 from rebat.metrics.fragmentation import Fragmentation, fragmentation
 from rebat.metrics.jobs import JobRow, job_rows
 from rebat.metrics.platform import DAY_US, PAPER_WINDOW, PlatformTime, Window, platform_time
+from rebat.metrics.resizes import Resizes, resizes
 from rebat.models.units import Allotment
 from rebat.session.ledger import Ledger
 
@@ -57,6 +58,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     victims: int
     free_node_at_hit: int
     fragmentation: Fragmentation
+    resizes: Resizes
 
 
 def parse_window(text: str) -> Window | None:
@@ -128,6 +130,7 @@ def summarise(
         victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
         fragmentation=fragmentation(ledger, n_nodes, window, allotted),
+        resizes=resizes(ledger, rows, window),
     )
     return summary, rows
 

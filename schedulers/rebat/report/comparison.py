@@ -43,6 +43,11 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
         _line(summaries, "  a node was free", "count", lambda s: s.free_node_at_hit),
         _line(summaries, "  steals decided", "count", lambda s: s.steals),
         _line(summaries, "  victims interrupted", "count", lambda s: s.victims),
+        *(
+            _line(summaries, title, "count", lambda s, f=field: getattr(s.resizes, f))
+            for title, field in _RESIZES.items()
+            if field != "requeued" or any(map(_replaces, summaries.values()))
+        ),
     ]
     groups = list(next(iter(summaries.values())).flows)
     for title, field in _FLOWS.items():
@@ -78,6 +83,26 @@ _BLOCKED = {
     "head of the queue blocked, share of time": ("blocked_share", "share"),
     "  nodes free then, mean": ("blocked_free_nodes", "count"),
 }
+
+
+_RESIZES = {
+    "  went on smaller": "by_local",
+    "  on idle or spare nodes": "by_idle",
+    "  on nodes of malleable jobs": "by_remote",
+    "  on nodes of moldable jobs": "by_restart",
+    "  waited in the queue": "requeued",
+    "jobs started in another size": "molded",
+    "malleable jobs grown": "grown",
+    "malleable jobs shrunk": "shrunk",
+    "malleable jobs shrunk to replace nodes": "lent",
+    "moldable jobs started over for others": "restarted",
+}
+
+
+def _replaces(summary: RunSummary) -> bool:
+    """Whether some dead node was replaced in its run."""
+    r = summary.resizes
+    return bool(r.by_local or r.by_idle or r.by_remote or r.by_restart)
 
 
 def _line(summaries: Mapping[str, RunSummary], metric: str, kind: str, of: Any) -> Line:

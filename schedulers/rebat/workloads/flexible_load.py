@@ -193,5 +193,6 @@ def _note(seed: int, asked: FlexibleLoad) -> str:
     counts = ", ".join(f"{n} {kind}" for n, kind in zip(asked.counts, KINDS, strict=True))
     return (
         f"{counts} jobs by the laws of Tables I and II of Prabhakaran et al. 2018, run time / "
-        f"estimate {asked.accuracy:g}, arrivals {Path(asked.arrivals).name}, seed {seed}; not a real trace"
+        f"estimate {asked.accuracy:g}, arrivals {Path(asked.arrivals).name}, seed {seed}; "
+        "not a real trace"
     )

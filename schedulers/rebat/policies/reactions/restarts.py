@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.attempts import Running
+from rebat.kernels.knapsack import cheapest_restarts
 
 Rows = Sequence["Restart"]
 
@@ -39,12 +40,8 @@ delays (microseconds); no row where nothing frees enough."""
 
 def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
     """By dynamic programming over the nodes freed: exact, and fast enough for a scheduler."""
-    from rebat.kernels.knapsack import cheapest_restarts
-
-    if not rows:
-        return [], 0
-    chosen, total = cheapest_restarts(*_arrays(rows), wanted)
-    return [rows[i] for i in chosen.tolist()], int(total)
+    found = cheapest_restarts(*_arrays(rows), wanted)
+    return ([rows[i] for i in found.rows.tolist()], found.total) if found else ([], 0)
 
 
 def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
