@@ -16,7 +16,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
-from rebat.models.checkpoint import add_young_daly
+from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.events import MachineEvent, read_events, write_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.report.batsim_csv import jobs_csv
@@ -25,7 +25,11 @@ from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
 from tests.scenarios import check_run, on_ring
 
-POLICIES = sorted(PRESETS)
+REPLACING = [
+    "dbes:react=replacement", "pwa:react=replacement,spares=1", "sa:react=replacement",
+    "pra:manager=egs,react=replacement+stealing", "baseline:react=replacement",
+]  # fmt: skip
+POLICIES = sorted(PRESETS) + REPLACING
 
 
 class Case:
@@ -47,31 +51,50 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
     }
     composed = rng.random() < 0.3
     names = list(profiles) if composed else [name for name in profiles if name[0] == "d"]
-    jobs = tuple(
-        Job(
-            str(number),
-            rng.randint(1, n_nodes),
-            to_us(rng.randint(0, 20)),
-            rng.choice([None, to_us(rng.randint(1, 20))]),
-            rng.choice(names),
+    rigid = rng.random() < 0.5
+    jobs = []
+    for number in range(rng.randint(1, 12)):
+        size = rng.randint(1, n_nodes)
+        jobs.append(
+            Job(
+                str(number),
+                size,
+                to_us(rng.randint(0, 20)),
+                rng.choice([None, to_us(rng.randint(1, 20))]),
+                rng.choice(names),
+                {} if rigid else shape(rng, size, n_nodes),
+            )
         )
-        for number in range(rng.randint(1, 12))
-    )
-    made = Workload("coincidences", n_nodes, jobs, profiles)
+    made = Workload("coincidences", n_nodes, tuple(jobs), profiles)
     if composed or rng.random() < 0.5:
         return made
+    if rng.random() < 0.5:
+        return add_perfect(made)
     return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
 
 
+def shape(rng: random.Random, size: int, n_nodes: int) -> dict:
+    """Rigid, moldable or malleable, around a size."""
+    sizes = sorted(rng.sample(range(1, n_nodes + 1), rng.randint(1, min(3, n_nodes))))
+    ends = {"min": rng.randint(1, size), "max": rng.randint(size, n_nodes)}
+    return rng.choice(
+        [
+            {},
+            {"shape": {"kind": "moldable", "sizes": sizes}},
+            {"shape": {"kind": "malleable"} | ends},
+        ]
+    )
+
+
 def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
-    """Nodes that fail, often at the very date at which they or others came back."""
-    events = []
-    for node in range(n_nodes):
+    """Nodes, or groups of them, that fail, often at the very date at which they or others came back."""
+    events, group = [], rng.choice([1, 1, 2])
+    for node in range(0, n_nodes, group):
         at = 0
         for _ in range(rng.randint(0, 3)):
             down = at + rng.choice([0, rng.randint(0, 25)]) + (at == 0)
             at = down + rng.randint(1, 12)
-            nodes = NodeSet.of([node])
+            nodes = NodeSet.of(range(node, node + group))
             events.append(MachineEvent(to_us(down), False, nodes))
             events.append(MachineEvent(to_us(at), True, nodes))
     rng.shuffle(events)
