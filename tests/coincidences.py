@@ -87,7 +87,7 @@ def shape(rng: random.Random, size: int, n_nodes: int) -> dict:
 
 
 def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
-    """Nodes, or groups of them, that fail, often at the very date at which they or others came back."""
+    """Nodes, or groups of them, that fail, often at the very date at which some came back."""
     events, group = [], rng.choice([1, 1, 2])
     for node in range(0, n_nodes, group):
         at = 0

@@ -97,7 +97,7 @@ def test_without_a_step_the_next_one_helps() -> None:
 
 def test_nobody_starts_over_where_waiting_is_shorter() -> None:
     """Job 1 loses a node at 80. Job 2 began at 75 on four nodes, promised to end at 166: job 1
-    would wait for 86 s. Over again on two nodes job 2 would end at 80 + 182, 96 s later than promised."""
+    would wait for 86 s. Over again on two nodes job 2 would end at 80 + 182: 96 s later."""
     workload = flexible(10, (4, 100, 0, None), (4, 90, 75, moldable(2)), (2, 1000, 0, None))
     ran, words = replaced(f"sa:{ON}", workload, down("0", 80, 5000))
     assert words == {}

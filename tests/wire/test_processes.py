@@ -18,12 +18,13 @@ import pytest
 import zmq
 
 from rebat.core.jobs import Job, Workload
-from rebat.models.checkpoint import add_young_daly
+from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
 from rebat.models.failures.law import generate_events
 from rebat.wire.recording import read_recording
 from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.generate import synthetic
 
 REBAT = [sys.executable, "-m", "rebat"]
@@ -46,6 +47,18 @@ def inputs(tmp_path_factory) -> Path:
     write_events(
         generate_events(Authors(1800, 600), 128, horizon_s=100_000, seed=2), folder / "f.events"
     )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flexible_inputs(tmp_path_factory) -> Path:
+    """150 rigid, moldable and malleable jobs; failures that hit four processors at a time."""
+    folder = tmp_path_factory.mktemp("flexible")
+    workload = flexible_load(3, FlexibleLoad(jobs=150))
+    write_workload(add_perfect(workload), folder / "w.json")
+    command = [*REBAT, "failures", "generate", "--nodes", "500", "--cores-per-node", "4", "--law",
+               "renewal:mtbf=1h", "--horizon", "5d", "-o", str(folder / "f.events")]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
     return folder
 
 
@@ -76,7 +89,7 @@ def embedded(inputs: Path, policy: str, out: Path, *more: str) -> bytes:
         [*REBAT, "run", str(inputs / "w.json"), "-p", policy, "--out", str(out), *more],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return (out / policy / "jobs.csv").read_bytes()
+    return (out / policy.replace(":", "+") / "jobs.csv").read_bytes()
 
 
 @pytest.mark.parametrize("policy", ["baseline", "sfsj", "batsched-conservative"])
@@ -98,6 +111,22 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp
     talk = list(read_recording(record))
     assert [line.seq for line in talk] == list(range(len(talk)))
     assert "SIMULATION_ENDS" in talk[-2].raw
+
+
+@pytest.mark.parametrize("policy", ["dbes:react=replacement", "pra:react=replacement", "sa"])
+def test_resizes_and_failures_of_groups_are_the_same_over_the_wire(
+    flexible_inputs, policy, tmp_path
+) -> None:
+    port, events = free_port(), str(flexible_inputs / "f.events")
+    serve = [*REBAT, "serve", "-p", policy, "--endpoint", f"tcp://127.0.0.1:{port}"]
+    with process(*serve, "--timeout", "30s") as server:
+        simulate(flexible_inputs, port, tmp_path / "sim", "--events", events, *DYNAMIC)
+        server.communicate(timeout=30)
+        assert server.returncode == 0
+    expected = embedded(flexible_inputs, policy, tmp_path / "run", "--failures", events)
+    assert (tmp_path / "sim_jobs.csv").read_bytes() == expected
+    states = [row["final_state"] for row in csv.DictReader(expected.decode().splitlines())]
+    assert states.count("REJECTED") > 20 and states.count("COMPLETED_KILLED") > 20
 
 
 def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:
