@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,18 @@ class NodeSet:
             if found >= count:
                 break
         return NodeSet(np.array(intervals, dtype=np.int64).reshape(-1, 2), count)
+
+    def meets(self, other: NodeSet) -> bool:
+        """Whether the two have a node in common."""
+        a, b = self.intervals, other.intervals
+        at = np.searchsorted(a[:, 1], b[:, 0])
+        inside = at < len(a)
+        return bool((a[at[inside], 0] <= b[inside, 1]).any())
+
+    def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The entries of these nodes in an array over all nodes, ascending by node."""
+        parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
+        return np.concatenate(parts) if parts else values[:0]
 
     def put(self, mask: npt.NDArray[np.bool_], value: bool) -> None:
         """Set the entries of these nodes in a mask of all nodes."""

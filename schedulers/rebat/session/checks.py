@@ -8,6 +8,7 @@ from __future__ import annotations
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Start, Stop, Wait, When
+from rebat.kernels.pool import FREE
 from rebat.session.claims import Claims
 from rebat.session.lifecycle import Lifecycle
 
@@ -61,20 +62,19 @@ def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) 
         for stopping in jobs.stopping.values()
         if not isinstance(stopping.stop.then, Wait)  # whose nodes stay held
     }
-    own = running.attempt.serial
-    for node in nodes:
-        tag = claims.tag(node)
-        if tag not in (-1, own) and tag not in leaving:
-            return f"cannot move: node {node} is held"
+    tags = claims.tags(nodes).tolist()
+    others = set(tags) - leaving - {FREE, running.attempt.serial}
+    if others:
+        held = next(node for node, tag in zip(nodes, tags, strict=True) if tag in others)
+        return f"cannot move: node {held} is held"
     return _wanted_twice(nodes, jobs)
 
 
 def _wanted_twice(nodes: NodeSet, jobs: Lifecycle) -> str:
-    wanted = set(nodes)
     stops = [scheduled.stop for scheduled in jobs.scheduled.values()]
     stops += [stopping.stop for stopping in (*jobs.stopping.values(), *jobs.moving.values())]
     for stop in stops:
-        if isinstance(stop.then, Move) and wanted & set(stop.then.nodes):
+        if isinstance(stop.then, Move) and nodes.meets(stop.then.nodes):
             return f"cannot move: {stop.attempt_id} moves there"
     return ""
 

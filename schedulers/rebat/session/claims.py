@@ -60,6 +60,10 @@ class Claims:
         """Who holds a node; -1: nobody."""
         return int(self._pool.owner[node])
 
+    def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
+        """Who holds each of these nodes, ascending by node; -1: nobody."""
+        return nodes.of_each(self._pool.owner)
+
     def obstacle(self, nodes: NodeSet) -> int:
         """The first of these nodes that is not usable and free; -1 if all are."""
         return self._pool.obstacle(nodes)

@@ -277,7 +277,7 @@ class Transactions:
         """A move that has not begun does not go where nothing may start any more."""
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
             then = scheduled.stop.then
-            if isinstance(then, Move) and set(then.nodes) & set(nodes):
+            if isinstance(then, Move) and then.nodes.meets(nodes):
                 self.call_off(attempt_id)
                 self._board.note(attempt_id, "cannot move: a node of its target was drained")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
@@ -62,55 +63,58 @@ class Members:
         self._even: dict[str, int] = {}
 
     def running(self, view: View) -> list[Member]:
-        """Those that can be resized now, the oldest first: on nodes that are all usable."""
-        if not any(self._malleable(view, r.attempt) for r in view.running.values()):
-            return []
-        bad = view.machine.down | view.machine.drained
-        unusable = bool(bad.any())
+        """Those that can be resized now, the oldest first: none of their nodes is drained.
+
+        What runs on dead nodes is stopped anyway, in the message that tells of them.
+        """
+        drained = view.machine.drained
+        limited = bool(drained.any())
         found = []
         for running in view.running.values():
             attempt = running.attempt
+            shape = view.job(attempt.job_id).shape
+            if not isinstance(shape, Malleable):
+                continue
             since_us = self._since_us.setdefault(attempt.job_id, running.start_us)
             busy = attempt.id in view.stopping or attempt.id in view.scheduled
-            if busy or not self._malleable(view, attempt):
-                continue
-            if unusable and bad[list(running.nodes)].any():
-                continue
-            found.append(self._member(view, attempt, running, since_us))
+            if not busy and not (limited and running.nodes.of_each(drained).any()):
+                found.append(self._member(view, attempt, running, since_us, shape))
         return sorted(found, key=lambda member: (member.since_us, member.attempt.job_serial))
 
     def starting(self, view: View, attempt: Attempt) -> Member | None:
         """A malleable job that starts now on as many nodes as ``attempt`` has; None: another."""
-        if not self._malleable(view, attempt):
+        shape = view.job(attempt.job_id).shape
+        if not isinstance(shape, Malleable):
             return None
         self._even.pop(attempt.job_id, None)
         since_us = self._since_us.setdefault(attempt.job_id, view.now_us)
-        return self._member(view, attempt, None, since_us)
+        return self._member(view, attempt, None, since_us, shape)
 
     def remember(self, member: Member) -> None:
         """What it got from the even share."""
         self._even[member.attempt.job_id] = member.even
 
-    @staticmethod
-    def _malleable(view: View, attempt: Attempt) -> bool:
-        return isinstance(view.job(attempt.job_id).shape, Malleable)
-
     def _member(
-        self, view: View, attempt: Attempt, running: Running | None, since_us: int
+        self,
+        view: View,
+        attempt: Attempt,
+        running: Running | None,
+        since_us: int,
+        shape: Malleable,
     ) -> Member:
-        shape = view.job(attempt.job_id).shape
-        assert isinstance(shape, Malleable)
         high = max(attempt.n_nodes, min(shape.max, view.n_nodes))
         even = min(self._even.get(attempt.job_id, 0), attempt.n_nodes - shape.min)
         return Member(attempt, running, attempt.n_nodes, shape.min, high, since_us, max(0, even))
 
 
-def resized_nodes(running: Running, size: int, free: np.ndarray) -> NodeSet:
+def resized_nodes(running: Running, size: int, free: npt.NDArray[np.bool_]) -> NodeSet:
     """The lowest of its nodes, or all of them and the lowest that are free, which are taken."""
-    own = list(running.nodes)
-    more = np.flatnonzero(free)[: max(0, size - len(own))].tolist()
+    own = running.nodes
+    if size <= own.size:
+        return own.first(size)
+    more = np.flatnonzero(free)[: size - own.size]
     free[more] = False
-    return NodeSet.of([*own[:size], *more])
+    return NodeSet.of_sorted(np.sort(np.concatenate([np.fromiter(own, np.int64), more])))
 
 
 Dependents = Mapping[str, int]

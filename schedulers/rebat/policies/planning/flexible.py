@@ -229,4 +229,4 @@ def _lowest(free: Mask, size: int) -> NodeSet:
     """The lowest free nodes, which are taken."""
     nodes = np.flatnonzero(free)[:size]
     free[nodes] = False
-    return NodeSet.of(nodes.tolist())
+    return NodeSet.of_sorted(nodes)

@@ -95,7 +95,7 @@ class NamedPlan:
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
         for held, end in self._holds.values():
-            if _meet(held, alive):
+            if held.meets(alive):
                 self._take(held, end)
         self._opened_us = FOREVER_US
 
@@ -185,11 +185,3 @@ class NamedPlan:
                 max(room[1], min(2 * blocks, self._n_nodes)),
                 max(room[2], 2 * reservations),
             )
-
-
-def _meet(one: NodeSet, other: NodeSet) -> bool:
-    """Whether two node sets have a node in common."""
-    a, b = one.intervals, other.intervals
-    at = np.searchsorted(a[:, 1], b[:, 0])
-    inside = at < len(a)
-    return bool((a[at[inside], 0] <= b[inside, 1]).any())
