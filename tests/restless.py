@@ -64,7 +64,7 @@ CHOICES = {
     "malleable": [*MALLEABILITY],
     "moldable": [*MOLDINGS],
     "manager": [*MANAGERS],
-    "resize_cost": [0.0, 1.0],
+    "resize_cost": ["0", "1", "table*50"],
     "steps": ["local+idle+remote+restart+wait", "idle+restart+wait", "local+remote", "remote+wait"],
     "spares": [0, 1, 2],
     "solver": [*SOLVERS],
@@ -318,7 +318,7 @@ def play(seed: int) -> set[str]:
     settings = session_options_of(axes)
     settings = SessionOptions(
         settings.semantics, not careless, settings.plan_while_killing, settings.hold_lowest,
-        None, settings.silent_errors, settings.resize_cost_us,
+        None, settings.silent_errors, settings.resize_cost,
     )  # fmt: skip
     latency_us = rng.choice([0, 0, rng.randint(1, 20)])
     options = EngineOptions(latency_us=latency_us, split_instants=rng.random() < 0.3)

@@ -35,8 +35,8 @@ class SessionOptions(msgspec.Struct, frozen=True):
     ``young_daly``: checkpointing of jobs whose profiles have no checkpoint fields.
     ``silent_errors``: 'retry' puts a job that ends with a return code other than 0 back into the
     queue, whole, until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
-    ``resize_cost_us``: what a job that goes on on another number of nodes pays first, a recovery of
-    so long more; jobs without checkpoints start over instead.
+    ``resize_cost``: what a job that goes on on another number of nodes pays first, a recovery of so
+    long more (see ``models.migration.cost_us``); jobs without checkpoints start over instead.
     """
 
     semantics: Semantics = "paper"
@@ -45,4 +45,4 @@ class SessionOptions(msgspec.Struct, frozen=True):
     hold_lowest: bool = False
     young_daly: YoungDaly | None = None
     silent_errors: SilentErrors = "accept"
-    resize_cost_us: int = 0
+    resize_cost: str = "0"

@@ -17,6 +17,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.models.boxes import LISTS
+from rebat.models.migration import cost_us
 from rebat.policies.base import Policy
 from rebat.policies.composition import Planning, Scheduler
 from rebat.policies.guard import Guarded
@@ -251,8 +252,10 @@ def check(axes: Axes) -> Axes:
         raise InputError(f"depth {depth!r}", expected=f"a number, or {', '.join(DEPTHS)}")
     if not -1e6 <= axes.margin <= 1e6:
         raise InputError(f"margin {axes.margin!r}", expected="seconds, up to 1e6 either way")
-    if not 0 <= axes.resize_cost <= 1e6:
-        raise InputError(f"resize_cost {axes.resize_cost!r}", expected="seconds, 0 to 1e6")
+    try:
+        cost_us(axes.resize_cost, 1)
+    except InputError as error:
+        raise error.at("axis resize_cost") from None
     if not 0 <= axes.spares < 2**31:
         raise InputError(f"spares {axes.spares!r}", expected="a number of nodes, 0 or more")
     if "replacement" in parts(axes.react) and axes.placement not in ("any", "named"):
@@ -334,5 +337,5 @@ def session_options_of(axes: Axes) -> SessionOptions:
         plan_while_killing=_resolved(axes, "passes") == "two",
         hold_lowest=_resolved(axes, "held") == "lowest",
         silent_errors="retry" if axes.silent_errors == "retry" else "accept",
-        resize_cost_us=to_us(axes.resize_cost),
+        resize_cost=axes.resize_cost,
     )

@@ -54,8 +54,9 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         'accept': a job that ends with an error has failed; 'retry': it is run again.
     malleable, moldable, manager : str
         Keys of MALLEABILITY, MOLDINGS and MANAGERS, for the planning 'flexible'.
-    resize_cost : float
-        Seconds of recovery that a job pays for going on on another number of nodes.
+    resize_cost : str
+        What a job pays for going on on another number of nodes, as a recovery: seconds, or 'table'
+        (Table 1 of Rodríguez-Pascual et al. 2019) with the memory of a task: table*1000 MB.
     steps : str
         Those of the reaction 'replacement', with + between them.
     spares : int
@@ -97,7 +98,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     malleable: str = "dbes"
     moldable: str = "sa"
     manager: str = "fpsma"
-    resize_cost: float = 0.0
+    resize_cost: str = "0"
     steps: str = "local+idle+remote+restart+wait"
     spares: int = 0
     solver: str = "kernel"

@@ -29,6 +29,7 @@ from rebat.models.checkpoint import (
     with_checkpoints_us,
     work_in_us,
 )
+from rebat.models.migration import cost_us
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import run_us, speedup_of
 from rebat.policies.base import Submission
@@ -154,7 +155,8 @@ class Registry:
         """What remains, with the price of a resize; work without checkpoints starts over anyway."""
         if work.checkpointing is None:
             return remaining
-        recovery_us = remaining.first_recovery_us + self._board.options.resize_cost_us
+        paid_us = cost_us(self._board.options.resize_cost, work.attempt.n_nodes)
+        recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
 
     def _content(self, work: Work) -> dict[str, Any]:
