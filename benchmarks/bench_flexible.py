@@ -1,0 +1,70 @@
+"""Moldable and malleable jobs, with failures and replacement, on one core: runs, and their growth.
+
+python -m benchmarks.bench_flexible [runs] [growth]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from rebat.campaign.options import ScenarioOptions
+from rebat.campaign.scenario import Stage, prepared, staged
+from rebat.models.failures.laws import parse_law
+from rebat.policies.presets import preset
+from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
+
+POLICIES = (
+    "baseline", "sa", "pra", "pwa", "dbes",
+    "pra:react=replacement", "pwa:react=replacement", "dbes:react=replacement",
+)  # fmt: skip
+LAW = "renewal:mtbf=1h"
+
+
+def stage(jobs: int, arrivals: str, failing: bool) -> Stage:
+    """The paper's machine and mixed workload, of so many jobs."""
+    load = 80.0 if arrivals != "zero" else None
+    workload = flexible_load(0, FlexibleLoad(jobs=jobs, arrivals=arrivals, load=load))
+    law = parse_law(LAW) if failing else None
+    options = ScenarioOptions(law=law, checkpoint="perfect", cores_per_node=4 if failing else 1)
+    scenario = options.scenario(None)
+    return staged(prepared(workload, scenario), scenario)
+
+
+def timed(scene: Stage, policy: str, times: int) -> None:
+    """The best process time of some runs."""
+    best, attempts, span_h = float("inf"), 0, 0.0
+    for _ in range(times):
+        began = time.process_time()
+        result = scene.run(preset(policy))
+        best = min(best, time.process_time() - began)
+        attempts, span_h = result.summary.attempts, result.summary.makespan_s / 3600
+    print(
+        f"    {policy:<24} {best:8.2f} s   {attempts:8,} attempts, makespan {span_h:9,.1f} h",
+        flush=True,
+    )
+
+
+def runs() -> None:
+    """The paper's 1,000 jobs."""
+    for arrivals in ("zero", "poisson"):
+        for failing in (False, True):
+            scene = stage(1000, arrivals, failing)
+            print(f"1,000 jobs, arrivals {arrivals}, {'failures' if failing else 'no failures'}")
+            scene.run(preset("dbes"))  # compiles
+            for policy in POLICIES if failing else POLICIES[:5]:
+                timed(scene, policy, 3)
+
+
+def growth() -> None:
+    """Ten and a hundred times as many jobs, at a load of 80 %, with failures."""
+    for jobs in (1_000, 10_000, 100_000):
+        scene = stage(jobs, "poisson", failing=True)
+        print(f"{jobs:,} jobs at a load of 80 %, failures")
+        for policy in ("baseline", "dbes", "dbes:react=replacement"):
+            timed(scene, policy, 1)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ["runs"]:
+        {"runs": runs, "growth": growth}[name]()
