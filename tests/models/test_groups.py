@@ -6,12 +6,15 @@ import itertools
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.campaign.opening import open_campaign
+from rebat.campaign.scenario import history
+from rebat.campaign.spec import FailureScenario
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
@@ -90,6 +93,17 @@ def test_a_run_draws_what_the_file_says(begin: list[str], tmp_path: Path) -> Non
     assert run(workload, tmp_path / "read", "--failures", str(file), *options) == drawn
     assert run(workload, tmp_path / "plain", "--failures", str(file), *begin) == drawn
     assert run(workload, tmp_path / "one", *RENEWAL, "--seed", "2", *begin) != drawn
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_processors_have_the_uptime_of_their_node(name: str) -> None:
+    of_nodes = FailureScenario(EXAMPLES[name], seed=3, begin_s=30_000.0)
+    grouped = FailureScenario(EXAMPLES[name], seed=3, begin_s=30_000.0, cores_per_node=4)
+    past, nodes_past = history(grouped, 400), history(of_nodes, 100)
+    assert past is not None
+    assert nodes_past is not None
+    assert past.uptime_us.tolist() == np.repeat(nodes_past.uptime_us, 4).tolist()
+    assert len(set(past.uptime_us.tolist())) > 10
 
 
 def refused(capsys, *arguments: str) -> str:

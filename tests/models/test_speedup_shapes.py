@@ -171,6 +171,7 @@ TABLE = {"model": "table", "sizes": [1, 2], "speeds": [1, 1.9]}
         ({"model": "table", "sizes": [], "speeds": []}, "0 sizes and 0 speeds"),
         (TABLE | {"sizes": [2, 1]}, "sizes: do not ascend"),
         (TABLE | {"sizes": [2, 2]}, "sizes: do not ascend"),
+        (TABLE | {"sizes": [1, 10**400]}, "sizes: is 1000"),
         (TABLE | {"sizes": [0, 2]}, "sizes: do not ascend"),
         (TABLE | {"sizes": [1, 2.5]}, "Expected `int`"),
         (TABLE | {"speeds": [0, 1]}, "speeds: is 0"),

@@ -92,7 +92,8 @@ def check_shape(shape: Shape, asked: int, n_nodes: int) -> None:
     """
     if isinstance(shape, Malleable):
         if not shape.min <= asked <= shape.max:
-            raise InputError(f"is {asked}", "res", f"{shape.min} to {shape.max}, as the shape says")
+            expected = f"{short(shape.min)} to {short(shape.max)}, as the shape says"
+            raise InputError(f"is {asked}", "res", expected)
         largest, field = shape.max, "max"
     elif isinstance(shape, Moldable):
         largest, field = max(shape.sizes), "sizes"
@@ -100,7 +101,7 @@ def check_shape(shape: Shape, asked: int, n_nodes: int) -> None:
         return
     if largest > n_nodes:
         expected = f"at most the machine's {n_nodes} nodes"
-        raise InputError(f"holds {largest}", f"shape: {field}", expected)
+        raise InputError(f"holds {short(largest)}", f"shape: {field}", expected)
 
 
 def extent(shape: Shape, asked: int) -> tuple[int, int]:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.tagged import tagged
 
 MOST = 1e9
-"""Parallelisms, variances and speeds beyond this are taken for mistakes."""
+"""Sizes, parallelisms, variances and speeds beyond this are taken for mistakes."""
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
@@ -87,6 +87,7 @@ class Table(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
             raise InputError(
                 "do not ascend", "speedup: sizes", "whole numbers from 1 on, each once"
             )
+        _check("sizes", sizes[-1], 1)
         for speed in self.speeds:
             _check("speeds", speed, 1 / MOST)
 
@@ -114,7 +115,7 @@ def model_of(speedup: Speedup) -> str:
 
 def _check(name: str, value: float, least: float, most: float = MOST) -> None:
     if not least <= value <= most:  # NaN is nowhere
-        raise InputError(f"is {value:g}", f"speedup: {name}", f"{least:g} to {most:g}")
+        raise InputError(f"is {short(value)}", f"speedup: {name}", f"{least:g} to {most:g}")
 
 
 def downey_speed(n: float, parallelism: float, sigma: float) -> float:

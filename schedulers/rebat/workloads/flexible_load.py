@@ -191,8 +191,6 @@ def _made(rng: Callable[[str], np.random.Generator], kinds: list[str], most: int
 
 def _note(seed: int, asked: FlexibleLoad) -> str:
     counts = ", ".join(f"{n} {kind}" for n, kind in zip(asked.counts, KINDS, strict=True))
-    return (
-        f"{counts} jobs by the laws of Tables I and II of Prabhakaran et al. 2018, run time / "
-        f"estimate {asked.accuracy:g}, arrivals {Path(asked.arrivals).name}, seed {seed}; "
-        "not a real trace"
-    )
+    told = f"run time / estimate {asked.accuracy:g}, arrivals {Path(asked.arrivals).name}"
+    laws_ = "by the laws of Tables I and II of Prabhakaran et al. 2018"
+    return f"{counts} jobs {laws_}, {told}, seed {seed}; not a real trace"
