@@ -145,6 +145,7 @@ def _replacement(axes: Axes, known: Known) -> NodeReplacement:
         _malleability(axes),
         known.members,
         axes.spares,
+        to_us(axes.repair),
         axes.planning == "flexible",
         SOLVERS[axes.solver],
     )
@@ -163,7 +164,7 @@ def _stealing(axes: Axes, known: Known) -> NodeStealing:
 REACTIONS: dict[str, Kind] = {
     "requeue": Kind(lambda axes, known: None),
     "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
-    "replacement": Kind(_replacement, frozenset({"steps", "spares", "solver"})),
+    "replacement": Kind(_replacement, frozenset({"steps", "spares", "repair", "solver"})),
 }
 """What to do when nodes fail under running jobs; 'requeue' leaves it to the session."""
 
@@ -256,6 +257,8 @@ def check(axes: Axes) -> Axes:
         cost_us(axes.resize_cost, 1)
     except InputError as error:
         raise error.at("axis resize_cost") from None
+    if not 0 < axes.repair <= 1e9:
+        raise InputError(f"repair {axes.repair!r}", expected="seconds, above 0, up to 1e9")
     if not 0 <= axes.spares < 2**31:
         raise InputError(f"spares {axes.spares!r}", expected="a number of nodes, 0 or more")
     if "replacement" in parts(axes.react) and axes.placement not in ("any", "named"):

@@ -61,6 +61,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Those of the reaction 'replacement', with + between them.
     spares : int
         Nodes kept for the reaction 'replacement' alone.
+    repair : float
+        Seconds that nodes are down in the mean, as far as the reaction 'replacement' knows.
     solver : str
         A key of SOLVERS: who solves the integer program of its fourth step.
     seed : int
@@ -101,6 +103,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     resize_cost: str = "0"
     steps: str = "local+idle+remote+restart+wait"
     spares: int = 0
+    repair: float = 10_080.0
     solver: str = "kernel"
     seed: int = 0
 

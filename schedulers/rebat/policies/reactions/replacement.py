@@ -17,7 +17,7 @@ from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Move, Proposal, Reject, Requeue, Stop, Undrain, When
 from rebat.core.shapes import Malleable, Moldable
-from rebat.core.units import FOREVER_US
+from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.policies.base import News, View
 from rebat.policies.malleable.members import Member, Members
 from rebat.policies.malleable.rules import Rule
@@ -25,6 +25,9 @@ from rebat.policies.reactions.restarts import Restart, Solver, cheapest
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
 """The five steps in their order; each can be switched off."""
+
+USUAL_REPAIR_US = 10_080 * US_PER_S
+"""2.8 h, the mean of section IV-C."""
 
 
 class Replacement(msgspec.Struct, frozen=True):
@@ -87,6 +90,8 @@ class NodeReplacement:
         What the planning knows of them.
     n_spares : int
         Nodes, the last of the machine, kept for replacement alone; repaired nodes fill them up.
+    repair_us : int
+        How long nodes are down in the mean, as far as the scheduler knows.
     flexible : bool
         Whether moldable jobs are treated as such: others never start over.
     solve : Solver
@@ -99,11 +104,13 @@ class NodeReplacement:
         rule: Rule,
         members: Members,
         n_spares: int = 0,
+        repair_us: int = USUAL_REPAIR_US,
         flexible: bool = True,
         solve: Solver = cheapest,
     ) -> None:
         self._steps, self._rule, self._members = steps, rule, members
-        self._n_spares, self._flexible, self._solve = n_spares, flexible, solve
+        self._n_spares, self._repair_us = n_spares, max(1, repair_us)
+        self._flexible, self._solve = flexible, solve
         self._promised_us: dict[str, int] = {}
         self._spares: set[int] | None = None
 
@@ -250,13 +257,23 @@ class NodeReplacement:
                     yield Restart(running, n_nodes, max(0, end_us - promised_us))
 
     def _wait_us(self, state: Round, failed: Running, short: int) -> int:
-        """How long until walltimes give so many nodes back."""
+        """How long until walltimes and repairs give so many nodes back, as far as can be known.
+
+        A node is expected to be down as long as nodes are in the mean; one that is down for longer,
+        as long again.
+        """
         view = state.view
-        others = (one for one in view.running.values() if one is not failed)
-        for running in sorted(others, key=lambda one: one.planned_end_us):
-            short -= running.attempt.n_nodes
+        back = [
+            (max(0, one.planned_end_us - view.now_us), one.attempt.n_nodes)
+            for one in view.running.values()
+            if one is not failed
+        ]
+        ages_us = view.machine.age_us[view.machine.down].tolist()
+        back += [(self._repair_us - age_us % self._repair_us, 1) for age_us in ages_us]
+        for wait_us, n_nodes in sorted(back):
+            short -= n_nodes
             if short <= 0:
-                return max(0, running.planned_end_us - view.now_us)
+                return wait_us
         return FOREVER_US
 
     # ---- what is done
