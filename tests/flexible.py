@@ -97,7 +97,7 @@ def check_sizes_allowed(result: RunResult, workload: Workload) -> None:
 def check_work(result: RunResult, workload: Workload) -> None:
     """The sum over segments of S(n) x time is the job's work, each rounded to the clock's grid.
 
-    For checkpoints that are perfect, and resizes without cost.
+    For checkpoints that are perfect or none, and resizes without cost.
     """
     jobs = {f"w0!{job.id}": job for job in workload.jobs}
     done: dict[str, float] = defaultdict(float)
@@ -106,9 +106,10 @@ def check_work(result: RunResult, workload: Workload) -> None:
     for record in result.ledger.attempts:
         job = jobs[record.attempt.job_id]
         speed = speedup_of(workload.profiles[job.profile]).speed(record.attempt.n_nodes)
-        if record.start_us >= 0 and record.lost_to is None:
+        if record.start_us >= 0:
             whole = record.end_us - record.start_us
-            kept = whole if record.cause == Cause.COMPLETED else record.useful_us
+            kept = record.useful_us - record.lost_us
+            kept = whole if record.cause == Cause.COMPLETED else kept
             done[job.id] += speed * kept
             slack[job.id] += speed
         if record.cause == Cause.COMPLETED:

@@ -41,6 +41,7 @@ from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.molding import MOLDINGS
 from rebat.policies.malleable.rules import MALLEABILITY
 from rebat.policies.placement.table import PICKS, PLACEMENTS
+from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
@@ -126,7 +127,11 @@ class Restless(Policy):
             yield self._nonsense(view)
 
     def plan(self, view: View, changes):
-        return self._inner.plan(view, changes)
+        proposals = list(self._inner.plan(view, changes))
+        plan = getattr(getattr(self._inner, "_planning", None), "_plan", None)
+        if isinstance(plan, CountedPlan) and not view.stopping:
+            assert plan._base.f[0] == view.n_free  # the plan knows what is free
+        return proposals
 
     def _something(self, view: View):
         """One of the things that can be asked for, as far as it is possible now."""

@@ -177,7 +177,8 @@ def test_a_restart_loses_what_was_done() -> None:
         ("baseline:react=replacement,spares=-1", "spares"),
         ("baseline:steps=local", "means nothing here"),
         ("dbes:resize_cost=-1", "resize_cost"),
-        ("dbes:manager=egg", "egg"),
+        ("pwa:manager=egg", "egg"),
+        ("dbes:manager=egs", "means nothing here"),
         ("faps:react=replacement", "any or named"),
     ],
 )

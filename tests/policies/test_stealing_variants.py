@@ -171,7 +171,7 @@ class TestConsecutiveFailures:
             assert flows(run(variant, EXAMPLE, node)) == flows(run("baseline", EXAMPLE, node))
 
 
-STEALING = sorted(name for name, preset in PRESETS.items() if preset.axes.recovery == "stealing")
+STEALING = sorted(name for name, preset in PRESETS.items() if preset.axes.react == "stealing")
 
 
 @settings(max_examples=40, deadline=None)

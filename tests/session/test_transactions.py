@@ -277,3 +277,31 @@ def test_a_job_rejected_after_having_run_has_no_flow() -> None:
     assert (row.final_state, row.attempts, row.first_start) == ("REJECTED", 1, 0)
     assert (row.finish_time, row.waiting_time, row.flow) == (None, None, None)
     assert result.summary.finished == 0
+
+
+def test_a_node_that_comes_back_and_is_moved_to_at_once_is_counted_once() -> None:
+    """Node 5 is down from 5 to 10; job 1 moves there at 10, so that four nodes are free."""
+    workload = machine(6, (2, 20), (4, 10, 11))
+    ran = play(workload, fails(5, 5, 10), _10=[stop("1", Move(NodeSet.of([0, 5])))])
+    assert ran == {"w0!1": (0, 10), "w0!1#1": (10, 30), "w0!2": (11, 21)}
+
+
+class DrainsAgain(At):
+    """Drains a node in the message that tells that the stop of the last one was carried out."""
+
+    def react(self, view, news):
+        yield from super().react(view, news)
+        if view.now_us == to_us(10) and not news.woken:
+            yield Drain(NodeSet.of([5]))
+
+
+def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once() -> None:
+    """Node 5 is out of service from 2 on but for an instant at 10, in which job 1 moves there."""
+    spare = NodeSet.of([5])
+    there = [Undrain(spare), stop("1", Move(NodeSet.of([0, 5])))]
+    script = DrainsAgain(_2=[Drain(spare)], _10=there, _40=[Undrain(spare)])
+    workload = machine(6, (2, 20), (4, 10, 11), (6, 5, 40))
+    result = simulate_custom(workload, Custom(Scheduler(ListScheduling(), [script])))
+    check_run(result)
+    starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
+    assert starts == {"w0!1": 0, "w0!1#1": 10, "w0!2": 11, "w0!3": 40}

@@ -85,7 +85,7 @@ def lost_us(record: AttemptRecord) -> int:
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
-    kept = 0 if record.lost_to else record.useful_us
+    kept = record.useful_us - record.lost_us
     return max(0, record.end_us - record.start_us - recovery - kept)
 
 

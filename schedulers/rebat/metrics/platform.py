@@ -99,22 +99,25 @@ def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
 def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
     """Time of one attempt within the window by use, in microseconds (per node).
 
-    An attempt is recovery, then kept progress (work and checkpoints in turn), then what was lost;
-    after a proactive checkpoint (timing T2) the tail is that checkpoint.
+    An attempt is recovery, then kept progress (work and checkpoints in turn), then progress that
+    was lost later, then what was lost at once; after a proactive checkpoint (timing T2) the tail is
+    that checkpoint.
     """
     c = record.checkpointing
     run = record.end_us - record.start_us
     recovery_end = min(c.first_recovery_us, run) if c else 0
-    kept_end = min(recovery_end + record.useful_us, run)
+    done_end = min(recovery_end + record.useful_us, run)
+    kept_end = done_end - min(record.lost_us, done_end - recovery_end)
     lo, hi = max(first - record.start_us, 0), min(last - record.start_us, run)
     recovery = _overlap(0, recovery_end, lo, hi)
     kept = _overlap(recovery_end, kept_end, lo, hi)
-    lost = _overlap(kept_end, run, lo, hi)
+    lost_later = _overlap(kept_end, done_end, lo, hi)
+    lost = _overlap(done_end, run, lo, hi)
     into = min(max(lo, recovery_end), kept_end) - recovery_end
     checkpoint = _checkpoint_time(c, into + kept) - _checkpoint_time(c, into)
     parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": kept - checkpoint}
     if record.lost_to:
-        parts = {"recovery": recovery, _LOST[record.lost_to]: kept}
+        parts[_LOST[record.lost_to]] = lost_later
     parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
     return parts
 

@@ -13,13 +13,14 @@ from rebat.session.ledger import Ledger
 class Resizes(msgspec.Struct, frozen=True):
     """Counts of a window.
 
-    ``molded`` jobs started in another size than they had asked for. ``grown``, ``shrunk``: resizes
-    of running malleable jobs by the planning; ``lent``: those that shrank to replace nodes;
-    ``restarted``: moldable jobs that started over for another's sake. Of the attempts that a
-    failure hit, ``by_local`` went on in a smaller size, ``by_idle`` on idle or spare nodes,
-    ``by_remote`` on nodes that others gave back, ``by_restart`` on those of moldable jobs that
-    start over (or started over itself); ``requeued`` had to wait. ``mean_wait_s`` is the mean time
-    that a job held no nodes, between its submission and its end.
+    ``molded`` jobs first started, at any date, in another size than they had asked for.
+    ``grown``, ``shrunk``: resizes of running malleable jobs by the planning; ``lent``: those
+    that shrank to replace nodes; ``restarted``: moldable jobs that started over for another's
+    sake. Of the attempts that a failure hit, ``by_local`` went on in a smaller size,
+    ``by_idle`` on idle or spare nodes, ``by_remote`` on nodes that others gave back,
+    ``by_restart`` on those of moldable jobs that start over (or started over itself);
+    ``requeued`` had to wait. ``mean_wait_s`` is the mean time that a job held no nodes, between
+    its submission and its end.
     """
 
     molded: int
@@ -48,7 +49,7 @@ def resizes(ledger: Ledger, rows: list[JobRow], window: Window) -> Resizes:
     for record in ledger.attempts:
         name = _WORDS.get(record.why)
         if record.cause == Cause.MOLDED:
-            counts["molded"] += 1
+            counts["molded"] += record.attempt.number == 0
         elif window[0] <= record.end_us < window[1]:
             if name:
                 counts[name] += 1

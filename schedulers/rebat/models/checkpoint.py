@@ -60,13 +60,16 @@ class Remaining(msgspec.Struct, frozen=True):
     """What an interruption leaves: ``useful_us`` of the length is kept (t_useful).
 
     ``first_period_us`` and ``first_recovery_us`` are those of the resubmission, and ``wait_us`` is
-    how long after the decision the interruption takes place (t_checkpoint).
+    how long after the decision the interruption takes place (t_checkpoint). ``at_risk_us`` of what
+    is kept is in no checkpoint yet: a job that is resized takes it along. Where that is lost after
+    all, ``useful_us`` is below 0.
     """
 
     useful_us: int
     first_period_us: int
     first_recovery_us: int
     wait_us: int = 0
+    at_risk_us: int = 0
 
 
 def since_last_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -> Remaining:
@@ -119,24 +122,33 @@ def after_next_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -
     return Remaining(kept, c.period_us, c.recovery_us, wait)
 
 
-def resized(c: Checkpointing | None, run_us: int) -> Remaining:
+def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remaining:
     """A malleable job gives or takes nodes and computes on: nothing is lost, nothing is paid.
 
     What it has still to recover it recovers on the other nodes; a checkpoint that is being written
-    is written anew.
+    is written anew. ``at_risk_us`` is what it brought along that was in no checkpoint.
     """
     if c is None:
-        return Remaining(run_us, 0, 0)
+        return Remaining(run_us, 0, 0, at_risk_us=at_risk_us + run_us)
+    if c.perfect:
+        return _all_but_recovery(c, run_us)
     in_first = run_us - c.first_recovery_us
     if in_first <= 0:
-        return Remaining(0, c.first_period_us, -in_first)
-    if in_first <= c.first_period_us:
-        return Remaining(in_first, c.first_period_us - in_first, 0)
+        return Remaining(0, c.first_period_us, -in_first, at_risk_us=at_risk_us)
     if run_us <= c.first_end_us:
-        return Remaining(c.first_period_us, 0, 0)
+        worked_us = min(in_first, c.first_period_us)
+        left_us = c.first_period_us - worked_us
+        return Remaining(worked_us, left_us, 0, at_risk_us=at_risk_us + worked_us)
     into = (run_us - c.first_end_us) % c.cycle_us
-    writing_us = max(0, into - c.period_us)
-    return Remaining(in_first - writing_us, max(0, c.period_us - into), 0)
+    worked_us = min(into, c.period_us)
+    kept_us = in_first - (into - worked_us)
+    return Remaining(kept_us, c.period_us - worked_us, 0, at_risk_us=worked_us)
+
+
+def _all_but_recovery(c: Checkpointing, run_us: int) -> Remaining:
+    """Perfect checkpoints keep all; a recovery is the price of a resize."""
+    paid_us = min(run_us, c.first_recovery_us)
+    return Remaining(run_us - paid_us, c.first_period_us, c.first_recovery_us - paid_us)
 
 
 RemainingRule = Callable[[Checkpointing, int, Semantics], Remaining]
@@ -150,20 +162,27 @@ STOP_RULES: dict[When, RemainingRule] = {
 
 
 def remaining_after(
-    c: Checkpointing | None, run_us: int, when: When, semantics: Semantics
+    c: Checkpointing | None, run_us: int, when: When, semantics: Semantics, at_risk_us: int = 0
 ) -> Remaining:
     """What remains after a stop; a job without checkpoints starts over, at no cost.
 
-    With perfect checkpoints all is kept, but for a recovery: the price of a resize.
+    ``at_risk_us`` is what the attempt brought along that was in no checkpoint, at its own speed:
+    where it has kept nothing itself, that is lost, too, and to be done before its first checkpoint.
     """
     if when == When.RESIZE:
-        return resized(c, run_us)
+        return resized(c, run_us, at_risk_us)
     if c is None:
-        return Remaining(0, 0, 0)
+        return Remaining(-at_risk_us, 0, 0)
     if c.perfect:
-        paid_us = min(run_us, c.first_recovery_us)
-        return Remaining(run_us - paid_us, c.first_period_us, c.first_recovery_us - paid_us)
-    return STOP_RULES[when](c, run_us, semantics)
+        return _all_but_recovery(c, run_us)
+    remaining = STOP_RULES[when](c, run_us, semantics)
+    if not at_risk_us or remaining.useful_us > 0:
+        return remaining
+    return msgspec.structs.replace(
+        remaining,
+        useful_us=-at_risk_us,
+        first_period_us=remaining.first_period_us + at_risk_us,
+    )
 
 
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:

@@ -23,7 +23,7 @@ from rebat.policies.composition import Planning, Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.molding import MOLDINGS
-from rebat.policies.malleable.rules import MALLEABILITY, Rule
+from rebat.policies.malleable.rules import MALLEABILITY, MANAGED, Rule
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, placed, source_of
 from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.placement.boxes import Hazards, Site
@@ -209,6 +209,8 @@ def effective(axes: Axes) -> frozenset[str]:
     idle = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
     if depth in (0, ALL):
         idle.add("reserve")
+    if axes.malleable not in MANAGED:
+        idle.add("manager")
     return found - idle
 
 

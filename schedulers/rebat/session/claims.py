@@ -130,14 +130,13 @@ class Claims:
         )
         self._changed.update(dict.fromkeys(nodes))
 
-    def news(self) -> Iterator[tuple[int, bool]]:
-        """(node, whether it can be used) of those in another state than was told last.
+    def news(self) -> Iterator[tuple[int, bool, bool]]:
+        """Of each node that changed: whether it can be used, and whether that was told otherwise.
 
         A node may have been repaired and have failed again since, at one date even.
         """
         for node in self._changed:
             unusable = bool(self._pool.down[node])
-            if unusable != (node in self._told_unusable):
-                yield node, not unusable
+            yield node, not unusable, unusable != (node in self._told_unusable)
             (self._told_unusable.add if unusable else self._told_unusable.discard)(node)
         self._changed.clear()

@@ -25,7 +25,7 @@ from rebat.core.nodes import NodeSet
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
-from rebat.session.lifecycle import Lifecycle
+from rebat.session.lifecycle import Lifecycle, Stopping
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 
@@ -80,8 +80,8 @@ class Intake:
         stopping = self._jobs.stopping.get(event.job_id)
         if stopping and event.state == "COMPLETED_KILLED":
             self._board.changes.leave(running, self._board.changes.stopped)
-            stop = stopping.stop
-            self._record(running, event, stop.cause, stopping.remaining.useful_us, stop.why)
+            useful_us = max(0, stopping.remaining.useful_us)
+            self._record(running, event, stopping.stop.cause, useful_us, stopping)
             return
         self._board.changes.leave(running, self._board.changes.ended)
         self._board.news.ended.append(running)
@@ -96,14 +96,16 @@ class Intake:
         self._jobs.over(running.attempt.job_id)
 
     def _record(
-        self, running: Running, event: JobCompleted, cause: Cause, useful: int, why: str = ""
-    ) -> None:
+        self, running: Running, event: JobCompleted, cause: Cause, useful: int,
+        stopping: Stopping | None = None,
+    ) -> None:  # fmt: skip
         work = self._registry.work[running.attempt.id]
         record = AttemptRecord(
             running.attempt, work.profile, work.checkpointing, running.start_us,
-            event.at_us, cause, event.state, useful, running.nodes, why=why,
+            event.at_us, cause, event.state, useful, running.nodes,
+            why=stopping.stop.why if stopping else "",
         )  # fmt: skip
-        self._board.ledger.add(record)
+        self._board.ledger.add(record, stopping.remaining if stopping else None)
 
     def _retry(self, running: Running) -> None:
         """Put a job back into the queue, whole, after an error was detected when it ended.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from rebat.core.attempts import INTERRUPTED, Attempt, Cause
 from rebat.core.nodes import NodeSet
-from rebat.models.checkpoint import Checkpointing
+from rebat.models.checkpoint import Checkpointing, Remaining
 
 
 class AttemptRecord(msgspec.Struct, gc=False):
     """One execution, or one that never was (rejected, molded: ``start_us`` -1); in microseconds.
 
-    ``useful_us`` is the progress kept (regular checkpoints included, recovery apart); ``lost_to``
-    says that it was lost after all: to a silent error in a later attempt, or as the job started
-    over to be moved. ``why`` is the word of the policy that stopped it.
+    ``useful_us`` is the progress kept (regular checkpoints included, recovery apart);
+    ``lost_us`` of it, its end, was lost after all, ``lost_to`` what: a silent error in a later
+    attempt, a failure before the next checkpoint of a job that had been resized, or as the job
+    started over to be moved. ``why`` is the word of the policy that stopped it.
     """
 
     attempt: Attempt
@@ -26,14 +29,20 @@ class AttemptRecord(msgspec.Struct, gc=False):
     state: str
     useful_us: int
     nodes: NodeSet | None
+    lost_us: int = 0
     lost_to: Cause | None = None
     why: str = ""
+
+
+Part = tuple[AttemptRecord, int]
+"""Of an attempt's progress so much, in microseconds."""
 
 
 class Ledger(msgspec.Struct):
     """Attempts in the order of their ends, machine events, and what was counted on the way.
 
-    ``kept`` are, by job, those that were interrupted and had made progress that still counts.
+    ``kept`` is, by job, the progress that counts of those that were interrupted; ``at_risk`` what
+    of it is in no checkpoint, as it was taken along by resizes.
 
     ``failures_that_hit`` are the dates of failures under running jobs, each with the number of
     nodes free right then; ``steals`` the dates at which a steal was decided (T2 and
@@ -42,19 +51,36 @@ class Ledger(msgspec.Struct):
     """
 
     attempts: list[AttemptRecord] = []
-    kept: dict[str, list[AttemptRecord]] = {}
+    kept: dict[str, list[Part]] = {}
+    at_risk: dict[str, list[Part]] = {}
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
     failures_that_hit: list[tuple[int, int]] = []
     steals: list[int] = []
 
-    def add(self, record: AttemptRecord) -> None:
-        """An attempt ended, or never ran."""
+    def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
+        """An attempt ended, or never ran; ``remaining`` is what an interruption left of it."""
         self.attempts.append(record)
-        if record.cause in INTERRUPTED and record.useful_us:
-            self.kept.setdefault(record.attempt.job_id, []).append(record)
+        if remaining is None or record.cause not in INTERRUPTED:
+            return
+        job_id, at_risk_us = record.attempt.job_id, remaining.at_risk_us
+        if remaining.useful_us < 0:
+            self._lose(self.at_risk.pop(job_id, ()), record.cause)
+        elif at_risk_us < remaining.useful_us:
+            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt holds it
+        if record.useful_us:
+            self.kept.setdefault(job_id, []).append((record, record.useful_us))
+        if at_risk_us:
+            own_us = min(at_risk_us, record.useful_us)
+            self.at_risk.setdefault(job_id, []).append((record, own_us))
 
     def lose(self, job_id: str, to: Cause) -> None:
         """A job starts over: what its attempts had kept so far is lost."""
-        for record in self.kept.pop(job_id, ()):
+        self.at_risk.pop(job_id, None)
+        self._lose(self.kept.pop(job_id, ()), to)
+
+    @staticmethod
+    def _lose(parts: Iterable[Part], to: Cause) -> None:
+        for record, us in parts:
+            record.lost_us = min(record.useful_us, record.lost_us + us)
             record.lost_to = to

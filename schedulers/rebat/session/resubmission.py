@@ -38,12 +38,16 @@ from rebat.session.submission import first_attempt
 
 
 class Work(msgspec.Struct, gc=False):
-    """What the session knows of an attempt and the policy must not: what it really does."""
+    """What the session knows of an attempt and the policy must not: what it really does.
+
+    ``at_risk_us``: what it took along when it was resized and is in no checkpoint, at its speed.
+    """
 
     attempt: Attempt
     workload: str
     profile: str
     checkpointing: Checkpointing | None
+    at_risk_us: int = 0
 
 
 class Registry:
@@ -94,8 +98,8 @@ class Registry:
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """What an attempt keeps that is stopped after having run so long."""
-        checkpointing = self.work[attempt_id].checkpointing
-        return remaining_after(checkpointing, ran_us, when, self._board.options.semantics)
+        work, semantics = self.work[attempt_id], self._board.options.semantics
+        return remaining_after(work.checkpointing, ran_us, when, semantics, work.at_risk_us)
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
@@ -206,6 +210,7 @@ class Registry:
         walltime_us = self._walltime_us(old, remaining, size, profile)
         attempt = self._next(last, walltime_us, priority, size)
         self._register(attempt, old, profile, resumed(old.checkpointing, remaining))
+        self.work[attempt.id].at_risk_us = self._scaled_us(last, remaining.at_risk_us, size)
         return attempt
 
     def molded(self, attempt: Attempt, n_nodes: int) -> Attempt:
@@ -226,14 +231,16 @@ class Registry:
         return new
 
     def retry(self, attempt_id: str) -> Attempt:
-        """Register a job anew, whole, after an error was detected when it ended."""
+        """Register a job anew, whole and in the size that it had, after an error at its end."""
         failed = self.work[attempt_id]
         self.need_registration(attempt_id)
         first = self.work[failed.attempt.job_id]
-        attempt = self._next(
-            failed.attempt, first.attempt.walltime_us, Priority.REGULAR, first.attempt.n_nodes
-        )
-        profile = retried_profile(self._content(first), self._content(failed))
+        size, whole = failed.attempt.n_nodes, self._content(first)
+        if size != first.attempt.n_nodes:
+            whole = self._profile_after(first, _all_of(first), size)
+        walltime_us = self._walltime_us(first, _all_of(first), size, whole)
+        attempt = self._next(failed.attempt, walltime_us, Priority.REGULAR, size)
+        profile = retried_profile(whole, self._content(failed))
         self._register(attempt, first, profile, first.checkpointing)
         return attempt
 
@@ -246,10 +253,13 @@ class Registry:
         if size == before.n_nodes:
             return left_us
         checkpointing, recovery = resumed(old.checkpointing, remaining), remaining.first_recovery_us
-        speedup = self.submissions[before.job_id].speedup
         work_us = work_in_us(checkpointing, left_us - recovery)
-        scaled_us = run_us(speedup, work_us, before.n_nodes, size)
+        scaled_us = self._scaled_us(before, work_us, size)
         return recovery + with_checkpoints_us(checkpointing, scaled_us)
+
+    def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
+        """How long on ``size`` nodes what takes so long on those of an attempt."""
+        return run_us(self.submissions[before.job_id].speedup, work_us, before.n_nodes, size)
 
     def _walltime_us(
         self, old: Work, remaining: Remaining, size: int, profile: dict[str, Any]

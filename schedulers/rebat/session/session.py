@@ -190,13 +190,23 @@ class Session:
         self._transactions.send_kills()
 
     def _tell_nodes(self, changes: Changes) -> None:
-        """Say which nodes are in another state than the policy was told last."""
-        for node, usable in self._claims.news():
-            (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
+        """Say which nodes are in another state than the policy was told last.
+
+        What plans hear of only now took its nodes when they could be used; so those of them that
+        plans believe dead are not told again, and those that came back are not under it.
+        """
+        unheard = {running.attempt.id for running in (*changes.moved, *changes.held)}
+        for node, usable, news in self._claims.news():
+            if news:
+                (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
             tag = self._claims.tag(node)
             holder = self._board.by_tag.get(tag) or self._board.by_hold.get(tag)
-            if holder:
-                (changes.rejuvenated_under if usable else changes.failed_under).append(holder)
+            if not holder:
+                continue
+            if usable and news and holder not in unheard:
+                changes.rejuvenated_under.append(holder)
+            elif not usable and (news or holder in unheard):
+                changes.failed_under.append(holder)
 
     def _finish(self) -> None:
         board = self._board

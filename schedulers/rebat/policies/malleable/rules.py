@@ -108,3 +108,6 @@ MALLEABILITY: dict[str, Callable[[Manager], Rule]] = {
     "dbes": dbes,
 }
 """How malleable jobs are treated."""
+
+MANAGED = frozenset({"pra", "pwa"})
+"""Those that leave it to a manager who grows and who shrinks."""

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import Attempt, Cause
+from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Proposal, Reject, Start, Stop, When
 from rebat.core.shapes import Malleable, Moldable
@@ -135,6 +135,8 @@ class FlexibleScheduling(ListScheduling):
         same instant, when it has."""
         rule = self._rule
         members = self._members.running(view) if rule.resizes else []
+        if rule.before_starts and self._hit_waits():
+            members = []  # what is idle is for a job that lost its nodes (step 5)
         if members and rule.before_starts and view.n_free:
             rule.grow(members, view.n_free, dict)
             if grown := self._resizes(members, view.machine.free):
@@ -150,6 +152,10 @@ class FlexibleScheduling(ListScheduling):
         if able and idle:
             rule.grow(able, idle, lambda: self._dependents(view, idle))
         return self._starts_and_resizes(view, due, starting, members)
+
+    def _hit_waits(self) -> bool:
+        """Whether the head of the queue was stopped by a failure."""
+        return bool(len(self._queue)) and self._queue.attempts[0].priority > Priority.REGULAR
 
     def _shrink_for_the_head(
         self, due: list[tuple[int, Attempt]], members: list[Member], idle: int

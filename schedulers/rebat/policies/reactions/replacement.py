@@ -210,7 +210,7 @@ class NodeReplacement:
             return Replacement("remote", own + state.take_free(idle) + self._shrink(state, lent))
         if "restart" not in self._steps:
             return None
-        return self._restart(state, failed, own, idle, lent)
+        return self._restart(state, failed, own, low, idle + lent)
 
     def _shrink(self, state: Round, n: int) -> list[int]:
         """Nodes from others; a lender that gave some does not start over."""
@@ -218,23 +218,27 @@ class NodeReplacement:
         return state.collect()
 
     def _restart(
-        self, state: Round, failed: Running, own: list[int], idle: int, lent: int
+        self, state: Round, failed: Running, own: list[int], low: int, found: int
     ) -> Replacement | None:
-        """Start moldable jobs over, if that delays them less than waiting would delay this one."""
+        """Start moldable jobs over, if that delays them less than waiting would delay this one.
+
+        ``low`` is how many nodes it needs, ``found`` how many others would do without that.
+        """
         attempt = failed.attempt
-        short = attempt.n_nodes - len(own) - idle - lent
-        rows = list(self._rows(state, attempt))
-        chosen, delay_us = self._solve(rows, short)
+        short = low - len(own) - found
+        chosen, delay_us = self._solve(list(self._rows(state, attempt)), short)
         if not chosen or delay_us >= self._wait_us(state, failed, short):
             return None
-        nodes = own + state.take_free(idle) + self._shrink(state, lent)
-        size = attempt.n_nodes
+        nodes, size = list(own), low
         for row in chosen:
             if row.running.attempt.id == attempt.id:
                 size = row.n_nodes
             else:
                 nodes += list(row.running.nodes)[row.n_nodes :]
             state.moldable.pop(row.running.attempt.id)
+        if "idle" in self._steps:
+            nodes += state.take_free(max(0, size - len(nodes)))
+        nodes += self._shrink(state, max(0, size - len(nodes)))
         others = [row for row in chosen if row.running.attempt.id != attempt.id]
         return Replacement("restart", nodes[:size], others)
 
