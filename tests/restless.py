@@ -35,8 +35,9 @@ from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
-from rebat.policies.axes import COMMON, PLANNINGS, changed, policy_of, session_options_of
+from rebat.policies.axes import PLANNINGS, policy_of, session_options_of
 from rebat.policies.base import News, Policy, View
+from rebat.policies.choosing import COMMON, changed
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.molding import MOLDINGS
 from rebat.policies.malleable.rules import MALLEABILITY

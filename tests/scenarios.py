@@ -17,8 +17,8 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.axes import effective
 from rebat.policies.base import Policy
+from rebat.policies.choosing import effective
 from rebat.policies.presets import Preset, preset
 from rebat.session.ledger import Ledger
 

@@ -17,7 +17,7 @@ from rebat.core.units import FOREVER_US, format_duration, to_s
 from rebat.figures.torus import DOWN, FREE, torus_instant
 from rebat.metrics.platform import down_intervals, free_steps
 from rebat.models.units import Units
-from rebat.policies.axes import effective
+from rebat.policies.choosing import effective
 from rebat.policies.placement.table import site
 from rebat.policies.presets import Preset
 from rebat.reports.parts import Picture

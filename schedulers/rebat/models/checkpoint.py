@@ -31,7 +31,8 @@ class Checkpointing(msgspec.Struct, frozen=True):
     """How one execution checkpoints; all in microseconds.
 
     ``first_recovery_us`` and ``first_period_us`` are the paper's R_first and T_first: 0 and T for
-    an original submission.
+    an original submission. ``closing``: a checkpoint ends every period that was begun (eq. 1 rounds
+    up), also the last one; else only those that came to their end.
     """
 
     period_us: int
@@ -39,6 +40,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
     recovery_us: int
     first_period_us: int
     first_recovery_us: int = 0
+    closing: bool = True
 
     @property
     def first_end_us(self) -> int:
@@ -203,29 +205,37 @@ def resumed_length_us(length_us: int, c: Checkpointing | None, remaining: Remain
 
 
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
-    """The work in a length, its recovery apart: all but a checkpoint for each period begun (eq. 1).
+    """The work in a length, its recovery apart: all but its checkpoints (eq. 1).
 
-    A length that was not made by equation 1 may end with less than that checkpoint: that, too, is
-    taken for checkpointing.
+    A length that was not made by equation 1 may end with less than a closing checkpoint: that, too,
+    is taken for checkpointing.
     """
     if c is None:
         return length_us
+    closing_us = c.cost_us if c.closing else 0
     beyond_us = length_us - c.first_period_us - c.cost_us
     if beyond_us <= 0:
-        return max(0, length_us - c.cost_us)
+        return min(c.first_period_us, max(0, length_us - closing_us))
     cycles, into = divmod(beyond_us, c.cycle_us)
-    return c.first_period_us + cycles * c.period_us + max(0, into - c.cost_us)
+    last_us = min(c.period_us, max(0, into - closing_us))
+    return c.first_period_us + cycles * c.period_us + last_us
 
 
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
-    """The length of so much work, recovery apart: with a checkpoint for each period begun (eq. 1).
+    """The length of so much work, recovery apart: with a checkpoint for each period (eq. 1).
 
     >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40), 41)
     61
+    >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40, closing=False), 41)
+    51
     """
     if c is None:
         return work_us
-    periods = 1 + max(0, -((c.first_period_us - work_us) // c.period_us))
+    beyond_us = work_us - c.first_period_us
+    if c.closing:
+        periods = 1 + max(0, -(-beyond_us // c.period_us))
+    else:
+        periods = 1 + beyond_us // c.period_us if beyond_us >= 0 else 0
     return work_us + periods * c.cost_us
 
 
@@ -259,6 +269,8 @@ def _with_checkpoints(
         "Tfirst": period_s,
         "Rfirst": 0.0,
     }
+    if rounding == "floor":
+        lengthened["checkpoint_rounding"] = rounding
     walltime = job.walltime_us
     if walltime is not None:
         walltime = _lengthened_us(walltime, period_s, cost_us, rounding)
@@ -332,7 +344,8 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     period, cost, recovery, first_period, first_recovery = values
     if period == 0:
         raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
-    return Checkpointing(period, cost, recovery, first_period, first_recovery)
+    closing = profile.get("checkpoint_rounding") != "floor"
+    return Checkpointing(period, cost, recovery, first_period, first_recovery, closing)
 
 
 def derived_checkpointing(

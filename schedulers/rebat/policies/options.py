@@ -14,8 +14,9 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions, YoungDaly
 from rebat.core.units import parse_duration
-from rebat.policies.axes import changed, policy_of, session_options_of
+from rebat.policies.axes import policy_of, session_options_of
 from rebat.policies.base import Policy
+from rebat.policies.choosing import changed
 from rebat.policies.presets import Preset, scheduler
 
 _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}

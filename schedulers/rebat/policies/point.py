@@ -54,7 +54,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         'accept': a job that ends with an error has failed; 'retry': it is run again.
     malleable, moldable, manager : str
         Keys of MALLEABILITY, MOLDINGS and MANAGERS, for the planning 'flexible'.
-    resize_cost : str
+    resize_cost : str or float
         What a job pays for going on on another number of nodes, as a recovery: seconds, or 'table'
         (Table 1 of Rodríguez-Pascual et al. 2019) with the memory of a task: table*1000 MB.
     steps : str
@@ -100,7 +100,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     malleable: str = "dbes"
     moldable: str = "sa"
     manager: str = "fpsma"
-    resize_cost: str = "0"
+    resize_cost: str | float = "0"
     steps: str = "local+idle+remote+restart+wait"
     spares: int = 0
     repair: float = 10_080.0
@@ -122,3 +122,12 @@ class Kind(msgspec.Struct, frozen=True):
 
     make: Callable[[Axes, Any], Any]
     axes: frozenset[str] = frozenset()
+
+
+def parts(text: str) -> list[str]:
+    """What is written with + between.
+
+    >>> parts("replacement+stealing")
+    ['replacement', 'stealing']
+    """
+    return [part for part in text.split("+") if part]

@@ -14,13 +14,12 @@ from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
 from rebat.models.units import Allotment
 from rebat.policies.axes import (
-    changed,
-    effective,
     own_sources,
     policy_of,
     session_options_of,
 )
 from rebat.policies.base import Policy
+from rebat.policies.choosing import changed, effective
 from rebat.policies.own import OwnCode, OwnPolicy, is_own, own_policy
 from rebat.policies.placement.boxes import Hazards
 from rebat.policies.placement.table import allotment, believed, is_file

@@ -9,6 +9,7 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
+from rebat.core.shapes import shape_of
 from rebat.report.attempts import chains, split_attempt
 from rebat.report.batsim_files import FAILED, KILLED, SUCCESS, WALLTIME, JobRecord
 from rebat.report.findings import ROUNDING_US, Finding, Reference, seconds
@@ -44,6 +45,8 @@ def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterato
             yield from _as_submitted(row, jobs[row.job_id])
         elif number == 0 or base not in jobs:
             yield Finding("unknown", row.line, f"job {row.key} is not of the workload")
+        else:
+            yield from _in_its_shape(row, jobs[base])
     yield from _run_times(own, jobs, workload, ROUNDING_US + reference.slack_us)
 
 
@@ -75,6 +78,18 @@ def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
     if row.profile is not None and row.profile != job.profile:
         names = f"{row.profile!r}, in the workload {job.profile!r}"
         yield Finding("request", row.line, f"job {row.key}: profile is {names}")
+
+
+def _in_its_shape(row: JobRecord, job: Job) -> Iterator[Finding]:
+    """A resubmission that rebat made has a size that the job's shape allows."""
+    made_by_rebat = row.profile == f"{row.job_id}:{job.profile}"
+    size = row.n_nodes
+    if not made_by_rebat or size is None or size == job.n_nodes:
+        return
+    shape = shape_of(job.extra)
+    if not shape.allows(size, job.n_nodes):
+        text = f"job {row.key}: requested {size}, the job {job.n_nodes}, its shape is {shape}"
+        yield Finding("size", row.line, text)
 
 
 def _same(one: int | None, other: int | None) -> bool:

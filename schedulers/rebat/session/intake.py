@@ -58,6 +58,9 @@ class Intake:
             return []
         names, self._hit = dict.fromkeys(self._hit), []
         jobs = self._jobs
+        for name in names:
+            if name in jobs.stopping:
+                self._transactions.spoil(jobs.stopping[name])
         return [jobs.running[n] for n in names if n in jobs.running and n not in jobs.stopping]
 
     # ---- jobs

@@ -126,6 +126,16 @@ class Transactions:
             self.call_off(attempt_id)
             self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
+    def spoil(self, stopping: Stopping) -> None:
+        """What is being resized is hit: it goes on from its last checkpoint, first in the queue."""
+        stop = stopping.stop
+        if stop.when == When.RESIZE:
+            ran_us = stopping.sent_us - stopping.running.start_us
+            stopping.remaining = self._registry.after_stop(stop.attempt_id, ran_us, When.NOW)
+            stopping.stop = Stop(stop.attempt_id, Cause.NODE_FAILURE)
+            self._holds.let_go(*stopping.claims)
+            stopping.claims = []
+
     def send_kills(self) -> None:
         """One message for all that is to be killed now."""
         board = self._board

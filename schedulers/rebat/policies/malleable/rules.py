@@ -86,9 +86,11 @@ def _by_dependents(members: Sequence[Member], idle: int, outlook: Outlook) -> No
 
 
 def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
+    """Most dependents first, then who ends first; one that starts has its whole walltime ahead."""
     attempt = member.attempt
-    end_us = member.running.planned_end_us if member.running else 0
-    return (-waiting[attempt.job_id], end_us, attempt.job_serial)
+    end_us = member.running.planned_end_us if member.running else member.since_us
+    lasts_us = 0 if member.running else attempt.walltime_us
+    return (-waiting[attempt.job_id], end_us + lasts_us, attempt.job_serial)
 
 
 def _even_share_first(members: Sequence[Member], wanted: int) -> int:

@@ -150,7 +150,7 @@ class FlexibleScheduling(ListScheduling):
         ]
         able = [*members, *filter(None, starting)]
         if able and idle:
-            rule.grow(able, idle, lambda: self._dependents(view, idle))
+            rule.grow(able, idle, lambda: self._dependents(view, due, idle))
         return self._starts_and_resizes(view, due, starting, members)
 
     def _hit_waits(self) -> bool:
@@ -211,24 +211,25 @@ class FlexibleScheduling(ListScheduling):
             stops.append(Stop(running.attempt.id, Cause.MOVED, When.RESIZE, move, why))
         return stops
 
-    def _dependents(self, view: View, idle: int) -> Dependents:
-        """How many reservations wait for each job that runs, as all is planned now."""
-        queue, running = self._queue, list(view.running.values())
-        n = len(queue)
+    def _dependents(self, view: View, due: list[tuple[int, Attempt]], idle: int) -> Dependents:
+        """How many reservations wait for each job that runs or starts, as all is planned now."""
+        queue, n = self._queue, len(self._queue)
         waiting = np.flatnonzero((queue.start[:n] > view.now_us) & (queue.start[:n] < NEVER))
         order = waiting[np.argsort(queue.start[waiting], kind="stable")]
         if not len(order):
             return {}
+        holders = [(one.attempt, self._end_us(one)) for one in view.running.values()]
+        holders += [(entry, view.now_us + queue.duration_of(entry)) for _, entry in due]
         start = queue.start[order]
         found = dependents(
             max(0, idle),
-            np.array([self._end_us(one) for one in running], dtype=np.int64),
-            np.array([one.attempt.n_nodes for one in running], dtype=np.int64),
+            np.array([end_us for _, end_us in holders], dtype=np.int64),
+            np.array([attempt.n_nodes for attempt, _ in holders], dtype=np.int64),
             start,
             start + queue.duration[order],
             queue.size[order],
         )
-        return {one.attempt.job_id: int(n) for one, n in zip(running, found, strict=True)}
+        return {one.job_id: int(n) for (one, _), n in zip(holders, found, strict=True)}
 
 
 def _lowest(free: Mask, size: int) -> NodeSet:

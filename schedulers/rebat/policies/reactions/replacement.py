@@ -201,9 +201,9 @@ class NodeReplacement:
             if "local" in self._steps:
                 return Replacement("local", own)
             low = attempt.n_nodes
-        short = low - len(own)
-        idle = min(short, len(state.free)) if "idle" in self._steps else 0
-        if idle == short:
+        short, lost = low - len(own), attempt.n_nodes - len(own)
+        idle = min(lost, len(state.free)) if "idle" in self._steps else 0
+        if idle >= short:
             return Replacement("idle", own + state.take_free(idle))
         lent = min(short - idle, state.spare) if "remote" in self._steps else 0
         if idle + lent == short:

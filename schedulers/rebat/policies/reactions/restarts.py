@@ -16,6 +16,9 @@ from rebat.kernels.knapsack import cheapest_restarts
 
 Rows = Sequence["Restart"]
 
+LONGEST_US = 2**48
+"""Longer delays (8.9 years) are as bad: sums of thousands fit into 64 bits."""
+
 
 class Restart(msgspec.Struct, frozen=True):
     """A running job on fewer nodes: how much later than first promised it would end (equation 2).
@@ -70,7 +73,7 @@ def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
 
 def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Delays, freed nodes and job numbers, ascending."""
-    delay = np.array([row.delay_us for row in rows], dtype=np.int64)
+    delay = np.array([min(row.delay_us, LONGEST_US) for row in rows], dtype=np.int64)
     freed = np.array([row.freed for row in rows], dtype=np.int64)
     names = [row.running.attempt.id for row in rows]
     number = {name: i for i, name in enumerate(dict.fromkeys(names))}
