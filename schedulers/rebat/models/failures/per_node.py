@@ -8,7 +8,7 @@ parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is printed with a wrong
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -55,6 +55,10 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
 
     def __len__(self) -> int:
         return len(self.scale_s)
+
+    def of(self, nodes: npt.NDArray[np.int64]) -> Self:
+        """The laws of these nodes alone, in their order."""
+        return type(self)(self.scale_s[nodes], self.shape[nodes])
 
     def log_survival(self, times_s: Times) -> Floats:
         """The logarithm of the probability to live longer than that."""

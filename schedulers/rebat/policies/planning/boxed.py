@@ -70,8 +70,7 @@ class BoxPlan:
         """Move to a date; what was due at the last one has been started."""
         waits = self._starts > self._now_us
         if not waits.all():
-            running = self._holds.values()
-            self._timeline.drop([row for row in self._rows[~waits] if row not in running])
+            self._drop(self._rows[~waits])
             self._rows, self._starts = self._rows[waits], self._starts[waits]
         self._now_us = now_us
         self._timeline.forget(now_us)
@@ -79,9 +78,14 @@ class BoxPlan:
 
     def clear(self) -> None:
         """Nothing is reserved any more; a rebuild is due."""
-        running = self._holds.values()
-        self._timeline.drop([row for row in self._rows if row not in running])
+        self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
+
+    def _drop(self, rows: Ints) -> None:
+        """Give these back, but for those of attempts that run."""
+        runs = np.zeros(len(self._timeline.rows.end), dtype=np.bool_)
+        runs[list(self._holds.values())] = True
+        self._timeline.drop(rows[~runs[rows]])
 
     def started(self, running: Running, end_us: int) -> None:
         """An attempt runs where it was reserved, until ``end_us`` at the latest."""
@@ -111,7 +115,7 @@ class BoxPlan:
         if self._loose:  # some units may be taken by another as well
             self._timeline.stale = True
             self._loose.discard(running.attempt.id)
-        self._timeline.drop([row])
+        self._timeline.drop(np.array([row]))
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Nodes cannot be used until their repair, and nothing stays reserved."""
