@@ -1,7 +1,7 @@
 """First fit of boxes on a timeline of slots (see ``box_slots``): dates and boxes that stay free.
 
-The catalogue says for each volume which sums to run (see ``box_sums``) and which boxes there are;
-where boxes are of no interest (``LINEAR``), units are taken in a line.
+The catalogue says for each volume which boxes there are (see ``box_free``); where boxes are of no
+interest (``LINEAR``), units are taken in a line.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from rebat.kernels.box_free import LINEAR, free_box, put_box
 from rebat.kernels.box_slots import NEVER, n_set, pack, put, unpack
-from rebat.kernels.box_sums import run_sums
 from rebat.kernels.jit import kernel
-
-LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""What is taken of what is free: the first units in a line, the first box in their order, any."""
 
 UNKNOWN = -1
 
@@ -26,50 +23,6 @@ COUNT_EVERY = 8
 Rows = namedtuple("Rows", ("start", "end", "mask"))
 """What is in use or reserved: over [start, end), sets of units (see ``box_slots``); a row of end 0
 stands for nothing."""
-
-Catalogue = namedtuple(
-    "Catalogue",
-    ("volume", "program_of", "program", "chosen_of", "chosen", "shapes_of", "shapes", "begins",
-     "values_at", "sizes", "coordinates", "work", "busy", "taken", "words", "full", "next_full"),
-)  # fmt: skip
-"""The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program``, and so on;
-the sums of each of the ``shapes`` begin where ``begins`` says. ``work``, ``busy``, ``taken`` and
-``words`` are scratch arrays. ``full`` are sets of units beside which no box is free, some for each
-volume, the next in the place of ``next_full``."""
-
-
-@kernel
-def mix(seed: int, serial: int, index: int) -> int:
-    """A random number of 32 bits for a box (splitmix64): the same again for the same three."""
-    z = (
-        np.uint64(seed)
-        + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
-        + np.uint64(index) * np.uint64(0xD1342543DE82EF95)
-    )
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return int(np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(32)))
-
-
-@kernel
-def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
-    """One of the chosen boxes whose sum is 0, each as likely as any other; -1: there is none."""
-    best, least = -1, 1 << 40
-    for i in range(chosen.shape[0]):
-        if sums[chosen[i]] == 0:
-            number = mix(seed, serial, i)
-            if number < least:
-                best, least = i, number
-    return best
-
-
-@kernel
-def first_box(sums: Any, chosen: Any) -> int:
-    """The first of the chosen boxes whose sum is 0; -1: there is none."""
-    for i in range(chosen.shape[0]):
-        if sums[chosen[i]] == 0:
-            return i
-    return -1
 
 
 @kernel
@@ -93,27 +46,6 @@ def line(busy: Any, count: int, out: Any) -> bool:
             if count == 0:
                 break
     return True
-
-
-@kernel
-def put_box(catalogue: Any, v: int, place: int, out: Any) -> None:
-    """Write which units a box takes, whose sum stands at a place."""
-    shape = catalogue.shapes_of[v]
-    while shape + 1 < catalogue.shapes_of[v + 1] and catalogue.begins[shape + 1] <= place:
-        shape += 1
-    rest = place - catalogue.begins[shape]
-    out[:] = 1
-    for axis in range(catalogue.sizes.shape[0]):
-        size, extent = catalogue.sizes[axis], catalogue.shapes[shape, axis]
-        if extent == size:
-            continue
-        origin = rest % size
-        rest //= size
-        for unit in range(out.shape[0]):
-            offset = catalogue.coordinates[unit, axis] - origin
-            if offset < 0:
-                offset += size
-            out[unit] &= offset < extent
 
 
 @kernel
@@ -144,22 +76,17 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
     """Choose among what is not taken, and write the units (a set); whether anything fits."""
     if is_full(catalogue, v, words):
         return False
-    busy, taken, work = catalogue.busy, catalogue.taken, catalogue.work
-    unpack(words, busy)
     if rule == LINEAR:
-        found = line(busy, catalogue.volume[v], taken)
-    else:
-        work[catalogue.values_at[v] : catalogue.values_at[v] + busy.shape[0]] = busy
-        run_sums(catalogue.program[catalogue.program_of[v] : catalogue.program_of[v + 1]], work)
-        first = catalogue.chosen_of[v]
-        chosen = catalogue.chosen[first : catalogue.chosen_of[v + 1]]
-        box = random_box(work, chosen, seed, serial) if rule == RANDOM else first_box(work, chosen)
-        found = box >= 0
+        unpack(words, catalogue.busy)
+        found = line(catalogue.busy, catalogue.volume[v], catalogue.taken)
         if found:
-            put_box(catalogue, v, chosen[box], taken)
-    if found:
-        pack(taken, out)
+            pack(catalogue.taken, out)
     else:
+        shape, corner = free_box(catalogue, v, words, rule, seed, serial)
+        found = shape >= 0
+        if found:
+            put_box(catalogue.sizes, catalogue.shapes[shape], corner, out)
+    if not found:
         remember_full(catalogue, v, words)
     return found
 

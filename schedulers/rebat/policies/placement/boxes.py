@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.kernels.box_plan import LINEAR, LOWEST, first_box, line, random_box
+from rebat.kernels.box_free import LINEAR, LOWEST
+from rebat.kernels.box_plan import line
+from rebat.kernels.box_sums import first_box, random_box
 from rebat.models.boxes import TIE, Boxes
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
 from rebat.models.units import MIDPLANES, Units
@@ -227,7 +229,7 @@ class BoxChooser:
     ----------
     site : Site
     rule : int
-        What reservations for later take: a rule of `kernels.box_plan`.
+        What reservations for later take: a rule of `kernels.box_free`.
     pick : Picker, optional
         Which box an attempt takes that starts now (default: as for later).
     seed : int

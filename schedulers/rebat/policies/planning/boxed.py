@@ -11,7 +11,7 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import box_plan
-from rebat.kernels.box_plan import LINEAR, RANDOM
+from rebat.kernels.box_free import RANDOM
 from rebat.kernels.box_slots import NEVER
 from rebat.policies.base import Machine
 from rebat.policies.placement.boxes import BoxChooser
@@ -41,7 +41,7 @@ class BoxPlan:
         self._machine, self._choose = machine, choose
         self._division = choose.division(machine.n_nodes)
         self._n_units = self._division.units.torus.n_nodes
-        self._volumes = Volumes(self._division, choose.rule == LINEAR)
+        self._volumes = Volumes(self._division, choose.rule)
         self._timeline = Timeline(self._n_units)
         self._unusable = np.zeros(self._n_units, dtype=np.int32)
         self._now_us = self._opened_us = 0

@@ -1,0 +1,151 @@
+"""Which boxes of a torus are free: sets of units, shifted along its dimensions and met.
+
+Where a window of some units is free from a unit on is known from where its two parts are, just as
+in ``box_sums``, but for all units of a word at once. Nothing that contains a window of which none
+is free is looked at: the fuller the torus, the sooner it is done.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from rebat.kernels.box_slots import n_bits
+from rebat.kernels.box_sums import mix
+from rebat.kernels.jit import kernel
+
+LINEAR, LOWEST, RANDOM = 0, 1, 2
+"""What is taken of what is free: the first units in a line, the first box in their order, any."""
+
+COPY = -1
+"""As second operand: the set is the first."""
+
+Catalogue = namedtuple(
+    "Catalogue",
+    ("volume", "program_of", "program", "shapes_of", "shapes", "allowed", "ranks", "inside",
+     "sizes", "everything", "sets", "busy", "taken", "words", "full", "next_full"),
+)  # fmt: skip
+"""The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program`` (see
+``models.free_boxes``), and so on; each of the ``shapes`` with its ``allowed`` corners (a set of
+units, see ``box_slots``), and for RANDOM the ``ranks`` of the boxes that have them. ``inside`` are
+the units from which a step does not leave the torus, and ``everything`` is all of its units.
+``sets``, ``busy``, ``taken`` and ``words`` are scratch arrays. ``full`` are sets of units beside
+which no box is free, some for each volume, the next in the place of ``next_full``."""
+
+
+@kernel
+def bits_from(words: Any, at: int) -> Any:
+    """64 bits of a set from a place on, which may lie before it or go beyond it."""
+    w, shift, n = at >> 6, np.uint64(at & 63), words.shape[0]
+    bits = np.uint64(0)
+    if 0 <= w < n:
+        bits = words[w] >> shift
+    if shift > 0 and 0 <= w + 1 < n:
+        bits |= words[w + 1] << (np.uint64(64) - shift)
+    return bits
+
+
+@kernel
+def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
+    """Write which units of a set have in another set the unit that is so far ``on``; if any.
+
+    Where that is not ``inside`` the torus it wraps around, to the unit so far ``back``.
+    """
+    left = np.uint64(0)
+    for w in range(out.shape[0]):
+        word = first[w]
+        if word:
+            here = inside[w]
+            word &= (bits_from(second, (w << 6) + on) & here) | (
+                bits_from(second, (w << 6) - back) & ~here
+            )
+            left |= word
+        out[w] = word
+    return bool(left != 0)
+
+
+@kernel
+def lowest(word: Any) -> int:
+    """The place of the lowest bit of a word that is not 0."""
+    return n_bits((word & (~word + np.uint64(1))) - np.uint64(1))
+
+
+@kernel
+def first_corner(corners: Any, allowed: Any) -> int:
+    """The lowest of the corners that are allowed; -1: there is none."""
+    for w in range(corners.shape[0]):
+        word = corners[w] & allowed[w]
+        if word:
+            return (w << 6) + lowest(word)
+    return -1
+
+
+@kernel
+def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
+    """The allowed corner whose box draws the least number, with that and its rank; or a -1."""
+    best, least, rank = -1, 1 << 40, 0
+    for w in range(corners.shape[0]):
+        word = corners[w] & allowed[w]
+        while word:
+            corner = (w << 6) + lowest(word)
+            word &= word - np.uint64(1)
+            number = mix(seed, serial, ranks[corner])
+            if number < least or (number == least and ranks[corner] < rank):
+                best, least, rank = corner, number, ranks[corner]
+    return best, least, rank
+
+
+@kernel
+def free_box(catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int) -> Any:
+    """A box of a volume none of whose units is taken: the row of its shape, its corner.
+
+    Either is -1: there is none.
+    """
+    sets, best, corner, least, rank = catalogue.sets, -1, -1, 1 << 40, 0
+    for w in range(taken.shape[0]):
+        sets[0, w] = ~taken[w] & catalogue.everything[w]
+    begin, end = catalogue.program_of[v], catalogue.program_of[v + 1]
+    at = begin
+    while at < end:
+        row = catalogue.program[at]
+        first, second, target, shape = row[0], row[1], row[5], row[7]
+        if second != COPY and not meet(
+            sets[first], sets[second], catalogue.inside[row[2]], row[3], row[4], sets[target]
+        ):
+            at = begin + row[6]  # nor is anything that contains it free
+            continue
+        at += 1
+        if shape < 0:
+            continue
+        shape += catalogue.shapes_of[v]
+        allowed = catalogue.allowed[shape]
+        if rule == LOWEST:
+            found = first_corner(sets[target], allowed)
+            if found >= 0 and (best < 0 or (found, shape) < (corner, best)):
+                best, corner = shape, found
+        else:
+            found, number, place = least_number(
+                sets[target], allowed, catalogue.ranks[shape], seed, serial
+            )
+            if found >= 0 and (number < least or (number == least and place < rank)):
+                best, corner, least, rank = shape, found, number, place
+    return best, corner
+
+
+@kernel
+def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
+    """Write which units a box takes."""
+    volume = 1
+    for extent in shape:
+        volume *= extent
+    out[:] = 0
+    for index in range(volume):
+        unit, stride, offset, rest = 0, 1, index, corner
+        for axis in range(shape.shape[0]):
+            size = sizes[axis]
+            along = rest % size + offset % shape[axis]
+            unit += (along if along < size else along - size) * stride
+            offset, rest, stride = offset // shape[axis], rest // size, stride * size
+        out[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
