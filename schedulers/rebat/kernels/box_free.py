@@ -31,38 +31,28 @@ Catalogue = namedtuple(
 ``models.free_boxes``), and so on; each of the ``shapes`` with its ``allowed`` corners (a set of
 units, see ``box_slots``), and for RANDOM the ``ranks`` of the boxes that have them. ``inside`` are
 the units from which a step does not leave the torus, and ``everything`` is all of its units.
-``sets``, ``busy``, ``taken`` and ``words`` are scratch arrays. ``full`` are sets of units beside
-which no box is free, some for each volume, the next in the place of ``next_full``."""
-
-
-@kernel
-def bits_from(words: Any, at: int) -> Any:
-    """64 bits of a set from a place on, which may lie before it or go beyond it."""
-    w, shift, n = at >> 6, np.uint64(at & 63), words.shape[0]
-    bits = np.uint64(0)
-    if 0 <= w < n:
-        bits = words[w] >> shift
-    if shift > 0 and 0 <= w + 1 < n:
-        bits |= words[w + 1] << (np.uint64(64) - shift)
-    return bits
+``sets`` (see ``meet``), ``busy``, ``taken`` and ``words`` are scratch arrays. ``full`` are sets of
+units beside which no box is free, some for each volume, the next in the place of ``next_full``."""
 
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
     """Write which units of a set have in another set the unit that is so far ``on``; if any.
 
-    Where that is not ``inside`` the torus it wraps around, to the unit so far ``back``.
+    Where that is not ``inside`` the torus it wraps around, to the unit so far ``back``. Before and
+    after the words of each set there are as many that are 0, and one more: no step leaves them.
     """
+    n, one = inside.shape[0], np.uint64(1)
+    to, rest = n + (on >> 6), np.uint64(on & 63)
+    to_back, rest_back = n + ((-back) >> 6), np.uint64(-back & 63)
+    over, over_back = np.uint64(63) - rest, np.uint64(63) - rest_back
     left = np.uint64(0)
-    for w in range(out.shape[0]):
-        word = first[w]
-        if word:
-            here = inside[w]
-            word &= (bits_from(second, (w << 6) + on) & here) | (
-                bits_from(second, (w << 6) - back) & ~here
-            )
-            left |= word
-        out[w] = word
+    for w in range(n):
+        ahead = (second[to + w] >> rest) | (second[to + w + 1] << one << over)
+        behind = (second[to_back + w] >> rest_back) | (second[to_back + w + 1] << one << over_back)
+        word = first[n + w] & ((ahead & inside[w]) | (behind & ~inside[w]))
+        out[n + w] = word
+        left |= word
     return bool(left != 0)
 
 
@@ -75,8 +65,9 @@ def lowest(word: Any) -> int:
 @kernel
 def first_corner(corners: Any, allowed: Any) -> int:
     """The lowest of the corners that are allowed; -1: there is none."""
-    for w in range(corners.shape[0]):
-        word = corners[w] & allowed[w]
+    n = allowed.shape[0]
+    for w in range(n):
+        word = corners[n + w] & allowed[w]
         if word:
             return (w << 6) + lowest(word)
     return -1
@@ -85,9 +76,9 @@ def first_corner(corners: Any, allowed: Any) -> int:
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
     """The allowed corner whose box draws the least number, with that and its rank; or a -1."""
-    best, least, rank = -1, 1 << 40, 0
-    for w in range(corners.shape[0]):
-        word = corners[w] & allowed[w]
+    best, least, rank, n = -1, 1 << 40, 0, allowed.shape[0]
+    for w in range(n):
+        word = corners[n + w] & allowed[w]
         while word:
             corner = (w << 6) + lowest(word)
             word &= word - np.uint64(1)
@@ -105,7 +96,7 @@ def free_box(catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: i
     """
     sets, best, corner, least, rank = catalogue.sets, -1, -1, 1 << 40, 0
     for w in range(taken.shape[0]):
-        sets[0, w] = ~taken[w] & catalogue.everything[w]
+        sets[0, taken.shape[0] + w] = ~taken[w] & catalogue.everything[w]
     begin, end = catalogue.program_of[v], catalogue.program_of[v + 1]
     at = begin
     while at < end:

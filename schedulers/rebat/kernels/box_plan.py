@@ -103,8 +103,9 @@ def first_fit(
     where it is UNKNOWN). The units ``own`` count as free over [own_start, own_end).
     """
     i, n, volume, words = 0, slots.n[0], catalogue.volume[v], catalogue.words
-    most, n_words, n_own = catalogue.busy.shape[0] - volume, words.shape[0], n_set(own)
+    most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
     meets = any_left(own, ~freed)  # some of them are its own
+    folded = past = counted = 0
     while i < n and slots.t[i] < until:
         end, needs_freed = min(slots.t[i] + length, NEVER), slots.t[i] < opened
         if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
@@ -116,36 +117,73 @@ def first_fit(
             if reach[i] < end:
                 i += 1
                 continue
-        j = i
-        while j < n and slots.t[j] < end:
-            is_own = own_start <= slots.t[j] < own_end
-            if slots.free[j] + is_own * n_own < volume:
+        counted = max(counted, i)
+        while counted < n and slots.t[counted] < end:
+            is_own = own_start <= slots.t[counted] < own_end
+            if slots.free[counted] + is_own * n_own < volume:
                 break
-            j += 1
-        if j < n and slots.t[j] < end:
-            i = j + 1  # nothing that begins up to that slot stays free
+            counted += 1
+        if counted < n and slots.t[counted] < end:
+            i = counted = counted + 1  # nothing that begins up to that slot stays free
             continue
-        for w in range(n_words):
-            words[w] = 0
-        for k in range(i, j):
-            if own_start <= slots.t[k] < own_end:
-                for w in range(n_words):
-                    words[w] |= slots.busy[k, w] & ~own[w]
-            else:
-                for w in range(n_words):
-                    words[w] |= slots.busy[k, w]
-            if (k - i) % COUNT_EVERY == COUNT_EVERY - 1 and (
-                n_set(words) > most or (needs_freed and not any_left(freed, words))
-            ):
-                break
-        if (
-            n_set(words) <= most
-            and (any_left(freed, words) or not needs_freed)
-            and fit(catalogue, v, words, rule, seed, serial, out)
-        ):
+        if folded <= i:
+            past = max(past, i)
+            fold(slots, i, past, own, own_start, own_end, front)
+            folded = past
+        past, room = widen(
+            slots, i, folded, past, end, most, freed, needs_freed, own, own_start, own_end, front,
+            words,
+        )  # fmt: skip
+        if room and fit(catalogue, v, words, rule, seed, serial, out):
             return slots.t[i]
         i += 1
     return NEVER
+
+
+@kernel
+def add_slot(slots: Any, k: int, own: Any, own_start: int, own_end: int, words: Any) -> None:
+    """Add what is taken in a slot, but for its ``own``, to a set."""
+    if own_start <= slots.t[k] < own_end:
+        for w in range(words.shape[0]):
+            words[w] |= slots.busy[k, w] & ~own[w]
+    else:
+        for w in range(words.shape[0]):
+            words[w] |= slots.busy[k, w]
+
+
+@kernel
+def fold(
+    slots: Any, first: int, past: int, own: Any, own_start: int, own_end: int, front: Any
+) -> None:
+    """Write what is taken from each slot on up to a last one; ``front``, what is after it, is 0."""
+    front[:] = 0
+    for k in range(past - 1, first - 1, -1):
+        add_slot(slots, k, own, own_start, own_end, front)
+        slots.back[k] = front
+    front[:] = 0
+
+
+@kernel
+def widen(
+    slots: Any, i: int, folded: int, past: int, end: int, most: int, freed: Any, needs_freed: bool,
+    own: Any, own_start: int, own_end: int, front: Any, words: Any,
+) -> tuple[int, bool]:  # fmt: skip
+    """Write what is taken from a slot to a date, or from there to where it is too much already.
+
+    It is known from the slot to ``folded``, and in ``front`` from there to ``past``, which moves
+    on: over all slots of a timeline once. Whether it is not too much comes second.
+    """
+    while True:
+        for w in range(words.shape[0]):
+            words[w] = front[w] | slots.back[i, w] if i < folded else front[w]
+        if n_set(words) > most or (needs_freed and not any_left(freed, words)):
+            return past, False
+        if past == slots.n[0] or slots.t[past] >= end:
+            return past, True
+        stop = min(past + COUNT_EVERY, slots.n[0])
+        while past < stop and slots.t[past] < end:
+            add_slot(slots, past, own, own_start, own_end, front)
+            past += 1
 
 
 @kernel

@@ -14,9 +14,9 @@ from rebat.kernels.jit import kernel
 
 NEVER = 2**62
 
-Slots = namedtuple("Slots", ("n", "t", "busy", "free"))
+Slots = namedtuple("Slots", ("n", "t", "busy", "free", "back"))
 """``n[0]`` slots: their dates (int64, ascending), what is taken in each (uint64, shape (slots,
-words)), and how many units are not."""
+words)), and how many units are not. ``back`` is a scratch array like ``busy``."""
 
 
 def empty_slots(capacity: int, n_units: int) -> Slots:
@@ -27,6 +27,7 @@ def empty_slots(capacity: int, n_units: int) -> Slots:
         np.zeros(capacity, dtype=np.int64),
         np.zeros((capacity, words), dtype=np.uint64),
         np.zeros(capacity, dtype=np.int64),
+        np.zeros((capacity, words), dtype=np.uint64),
     )
 
 

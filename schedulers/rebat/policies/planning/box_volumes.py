@@ -72,7 +72,7 @@ class Volumes:
         for name in ("program_of", "shapes_of"):
             self._tables[name].add([0])
         self._scratch: dict[str, Array] = {
-            "sets": np.zeros((1, words), dtype=np.uint64),
+            "sets": np.zeros((1, 3 * words + 1), dtype=np.uint64),
             "busy": np.zeros(torus.n_nodes, dtype=np.uint8),
             "taken": np.zeros(torus.n_nodes, dtype=np.uint8),
             "words": np.zeros(words, dtype=np.uint64),
@@ -114,7 +114,7 @@ class Volumes:
         for name in ("program", "shapes"):
             tables[f"{name}_of"].add([tables[name].n])
         if search.n_sets > len(self._scratch["sets"]):
-            self._scratch["sets"] = np.zeros((search.n_sets, words), dtype=np.uint64)
+            self._scratch["sets"] = np.zeros((search.n_sets, 3 * words + 1), dtype=np.uint64)
 
     def _made(self) -> Catalogue:
         return Catalogue(
