@@ -89,16 +89,21 @@ def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int)
 
 
 @kernel
-def free_box(catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int) -> Any:
-    """A box of a volume none of whose units is taken: the row of its shape, its corner.
+def begin_search(catalogue: Any, v: int, taken: Any) -> int:
+    """Enter what is free; where the program of a volume begins."""
+    n = taken.shape[0]
+    for w in range(n):
+        catalogue.sets[0, n + w] = ~taken[w] & catalogue.everything[w]
+    return catalogue.program_of[v]
 
-    Either is -1: there is none.
+
+@kernel
+def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
+    """Go on to the next shape that has free boxes, allowed or not, from a row of the program.
+
+    The row after that, the set of their corners, and the row of the shape; -1: there is none.
     """
-    sets, best, corner, least, rank = catalogue.sets, -1, -1, 1 << 40, 0
-    for w in range(taken.shape[0]):
-        sets[0, taken.shape[0] + w] = ~taken[w] & catalogue.everything[w]
-    begin, end = catalogue.program_of[v], catalogue.program_of[v + 1]
-    at = begin
+    begin, end, sets = catalogue.program_of[v], catalogue.program_of[v + 1], catalogue.sets
     while at < end:
         row = catalogue.program[at]
         first, second, target, shape = row[0], row[1], row[5], row[7]
@@ -108,21 +113,46 @@ def free_box(catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: i
             at = begin + row[6]  # nor is anything that contains it free
             continue
         at += 1
-        if shape < 0:
-            continue
-        shape += catalogue.shapes_of[v]
-        allowed = catalogue.allowed[shape]
+        if shape >= 0:
+            return at, target, catalogue.shapes_of[v] + shape
+    return end, 0, -1
+
+
+@kernel
+def free_box(
+    catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int
+) -> tuple[int, int]:
+    """A box of a volume none of whose units is taken: the row of its shape, its corner.
+
+    The row is -1: there is none.
+    """
+    best, corner, least, rank = -1, -1, 1 << 40, 0
+    at, target, shape = next_shape(catalogue, v, begin_search(catalogue, v, taken))
+    while shape >= 0:
+        corners, allowed = catalogue.sets[target], catalogue.allowed[shape]
         if rule == LOWEST:
-            found = first_corner(sets[target], allowed)
+            found = first_corner(corners, allowed)
             if found >= 0 and (best < 0 or (found, shape) < (corner, best)):
                 best, corner = shape, found
         else:
-            found, number, place = least_number(
-                sets[target], allowed, catalogue.ranks[shape], seed, serial
-            )
+            ranks = catalogue.ranks[shape]
+            found, number, place = least_number(corners, allowed, ranks, seed, serial)
             if found >= 0 and (number < least or (number == least and place < rank)):
                 best, corner, least, rank = shape, found, number, place
+        at, target, shape = next_shape(catalogue, v, at)
     return best, corner
+
+
+@kernel
+def any_choice(catalogue: Any, v: int, taken: Any) -> bool:
+    """Whether more than one box of a volume is free."""
+    n_free, n = 0, taken.shape[0]
+    at, target, shape = next_shape(catalogue, v, begin_search(catalogue, v, taken))
+    while shape >= 0 and n_free < 2:
+        for w in range(n):
+            n_free += n_bits(catalogue.sets[target, n + w] & catalogue.allowed[shape, w])
+        at, target, shape = next_shape(catalogue, v, at)
+    return n_free > 1
 
 
 @kernel

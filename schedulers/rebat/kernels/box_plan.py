@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from rebat.kernels.box_free import LINEAR, free_box, put_box
-from rebat.kernels.box_slots import NEVER, n_set, pack, put, unpack
+from rebat.kernels.box_free import LINEAR, any_choice, free_box, put_box
+from rebat.kernels.box_slots import NEVER, n_set, pack, put, taken_over, unpack
 from rebat.kernels.jit import kernel
 
 UNKNOWN = -1
@@ -156,11 +156,13 @@ def fold(
     slots: Any, first: int, past: int, own: Any, own_start: int, own_end: int, front: Any
 ) -> None:
     """Write what is taken from each slot on up to a last one; ``front``, what is after it, is 0."""
-    front[:] = 0
     for k in range(past - 1, first - 1, -1):
-        add_slot(slots, k, own, own_start, own_end, front)
-        slots.back[k] = front
-    front[:] = 0
+        is_own = own_start <= slots.t[k] < own_end
+        for w in range(front.shape[0]):
+            word = slots.busy[k, w] & ~own[w] if is_own else slots.busy[k, w]
+            slots.back[k, w] = word | slots.back[k + 1, w] if k + 1 < past else word
+    for w in range(front.shape[0]):
+        front[w] = 0
 
 
 @kernel
@@ -219,6 +221,15 @@ def reach_of(slots: Any, i: int, some: Any, words: Any) -> int:
         if not any_left(some, words):
             return slots.t[j]
     return NEVER
+
+
+@kernel
+def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
+    """Whether another box than that of a row, which begins in the first slot, is free as long."""
+    taken_over(slots, 0, rows.end[row], catalogue.words)
+    for w in range(catalogue.words.shape[0]):
+        catalogue.words[w] &= ~rows.mask[row, w]
+    return any_choice(catalogue, v, catalogue.words)
 
 
 @kernel

@@ -48,8 +48,8 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
         if self.scale_s.shape != self.shape.shape or self.scale_s.ndim != 1:
             raise InputError("scales and shapes differ in number", expected="one of each per node")
         for name, values in (("scale", self.scale_s), ("shape", self.shape)):
-            wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-            if len(wrong):
+            if not (values.min(initial=1.0) > 0 and values.max(initial=1.0) < math.inf):
+                wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
                 expected = "a finite number above 0"
                 raise InputError(f"{name} is {values[wrong[0]]:g}", f"node {wrong[0]}", expected)
 

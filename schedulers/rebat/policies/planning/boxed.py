@@ -212,8 +212,13 @@ class BoxPlan:
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return
+        row, volumes = int(self._rows[position]), self._volumes
+        slots, rows = self._timeline.ready(self._now_us, 0), self._timeline.rows
+        volume = volumes.of(queue.size[position : position + 1])[0]
+        if not box_plan.may_choose(slots, rows, volumes.catalogue, volume, row):
+            return
         size, length_us = int(queue.size[position]), int(queue.duration[position])
-        with self._timeline.out(int(self._rows[position]), self._now_us) as choice:
+        with self._timeline.out(row, self._now_us) as choice:
             request = Request(size, length_us, 0, queue.attempts[position].serial)
             boxes = self._division.boxes(self._division.units.count_for(size))
             index = pick(self._division, boxes, choice.free, request, self._machine)
