@@ -106,24 +106,29 @@ def first_fit(
     most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
     meets = any_left(own, ~freed)  # some of them are its own
     folded = past = counted = 0
-    while i < n and slots.t[i] < until:
-        end, needs_freed = min(slots.t[i] + length, NEVER), slots.t[i] < opened
-        if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
+    t, opens, free = slots.t, slots.opens, slots.free
+    while i < n and t[i] < until:
+        if i > 0 and not opens[i] and not own_start <= t[i] <= own_end:
             i += 1  # what begins a slot earlier is no worse off
             continue
-        if needs_freed and not meets:
-            if reach[i] == UNKNOWN:
-                reach[i] = reach_of(slots, i, freed, words)
-            if reach[i] < end:
-                i += 1
-                continue
+        end, needs_freed = min(t[i] + length, NEVER), t[i] < opened
+        bounded = needs_freed and not meets
+        if bounded and UNKNOWN < reach[i] < end:
+            i += 1
+            continue
+        if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
+            i += 1
+            continue
+        if bounded and reach[i] == UNKNOWN:
+            reach[i] = reach_of(slots, i, freed, words)
+            continue
         counted = max(counted, i)
-        while counted < n and slots.t[counted] < end:
-            is_own = own_start <= slots.t[counted] < own_end
-            if slots.free[counted] + is_own * n_own < volume:
+        while counted < n and t[counted] < end:
+            is_own = own_start <= t[counted] < own_end
+            if free[counted] + is_own * n_own < volume:
                 break
             counted += 1
-        if counted < n and slots.t[counted] < end:
+        if counted < n and t[counted] < end:
             i = counted = counted + 1  # nothing that begins up to that slot stays free
             continue
         if folded <= i:
@@ -135,7 +140,7 @@ def first_fit(
             words,
         )  # fmt: skip
         if room and fit(catalogue, v, words, rule, seed, serial, out):
-            return slots.t[i]
+            return t[i]
         i += 1
     return NEVER
 
@@ -213,12 +218,14 @@ def any_left(some: Any, taken: Any) -> bool:
 @kernel
 def reach_of(slots: Any, i: int, some: Any, words: Any) -> int:
     """The date to which one of some units at least stays free from a slot on."""
-    for w in range(words.shape[0]):
-        words[w] = 0
+    words[:] = some
+    busy = slots.busy
     for j in range(i, slots.n[0]):
+        left = np.uint64(0)
         for w in range(words.shape[0]):
-            words[w] |= slots.busy[j, w]
-        if not any_left(some, words):
+            words[w] &= ~busy[j, w]
+            left |= words[w]
+        if left == 0:
             return slots.t[j]
     return NEVER
 
