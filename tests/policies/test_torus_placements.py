@@ -15,7 +15,7 @@ from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_us
-from rebat.kernels.box_plan import LINEAR, LOWEST, RANDOM
+from rebat.kernels.box_free import LINEAR, LOWEST, RANDOM
 from rebat.models.failures.laws import make_law
 from rebat.models.failures.per_node import WeibullNodes
 from rebat.models.failures.poisson import Poisson

@@ -1,7 +1,7 @@
 """First fit of boxes on a timeline of slots (see ``box_slots``): dates and boxes that stay free.
 
-The catalogue says for each volume which sums to run (see ``box_sums``) and which boxes there are;
-where boxes are of no interest (``LINEAR``), units are taken in a line.
+The catalogue says for each volume which boxes there are (see ``box_free``); where boxes are of no
+interest (``LINEAR``), units are taken in a line.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from rebat.kernels.box_slots import NEVER, n_set, pack, put, unpack
-from rebat.kernels.box_sums import run_sums
+from rebat.kernels.box_free import LINEAR, any_choice, free_box, put_box
+from rebat.kernels.box_slots import NEVER, n_set, pack, put, taken_over, unpack
 from rebat.kernels.jit import kernel
-
-LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""What is taken of what is free: the first units in a line, the first box in their order, any."""
 
 UNKNOWN = -1
 
@@ -26,50 +23,6 @@ COUNT_EVERY = 8
 Rows = namedtuple("Rows", ("start", "end", "mask"))
 """What is in use or reserved: over [start, end), sets of units (see ``box_slots``); a row of end 0
 stands for nothing."""
-
-Catalogue = namedtuple(
-    "Catalogue",
-    ("volume", "program_of", "program", "chosen_of", "chosen", "shapes_of", "shapes", "begins",
-     "values_at", "sizes", "coordinates", "work", "busy", "taken", "words", "full", "next_full"),
-)  # fmt: skip
-"""The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program``, and so on;
-the sums of each of the ``shapes`` begin where ``begins`` says. ``work``, ``busy``, ``taken`` and
-``words`` are scratch arrays. ``full`` are sets of units beside which no box is free, some for each
-volume, the next in the place of ``next_full``."""
-
-
-@kernel
-def mix(seed: int, serial: int, index: int) -> int:
-    """A random number of 32 bits for a box (splitmix64): the same again for the same three."""
-    z = (
-        np.uint64(seed)
-        + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
-        + np.uint64(index) * np.uint64(0xD1342543DE82EF95)
-    )
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return int(np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(32)))
-
-
-@kernel
-def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
-    """One of the chosen boxes whose sum is 0, each as likely as any other; -1: there is none."""
-    best, least = -1, 1 << 40
-    for i in range(chosen.shape[0]):
-        if sums[chosen[i]] == 0:
-            number = mix(seed, serial, i)
-            if number < least:
-                best, least = i, number
-    return best
-
-
-@kernel
-def first_box(sums: Any, chosen: Any) -> int:
-    """The first of the chosen boxes whose sum is 0; -1: there is none."""
-    for i in range(chosen.shape[0]):
-        if sums[chosen[i]] == 0:
-            return i
-    return -1
 
 
 @kernel
@@ -93,27 +46,6 @@ def line(busy: Any, count: int, out: Any) -> bool:
             if count == 0:
                 break
     return True
-
-
-@kernel
-def put_box(catalogue: Any, v: int, place: int, out: Any) -> None:
-    """Write which units a box takes, whose sum stands at a place."""
-    shape = catalogue.shapes_of[v]
-    while shape + 1 < catalogue.shapes_of[v + 1] and catalogue.begins[shape + 1] <= place:
-        shape += 1
-    rest = place - catalogue.begins[shape]
-    out[:] = 1
-    for axis in range(catalogue.sizes.shape[0]):
-        size, extent = catalogue.sizes[axis], catalogue.shapes[shape, axis]
-        if extent == size:
-            continue
-        origin = rest % size
-        rest //= size
-        for unit in range(out.shape[0]):
-            offset = catalogue.coordinates[unit, axis] - origin
-            if offset < 0:
-                offset += size
-            out[unit] &= offset < extent
 
 
 @kernel
@@ -144,22 +76,17 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
     """Choose among what is not taken, and write the units (a set); whether anything fits."""
     if is_full(catalogue, v, words):
         return False
-    busy, taken, work = catalogue.busy, catalogue.taken, catalogue.work
-    unpack(words, busy)
     if rule == LINEAR:
-        found = line(busy, catalogue.volume[v], taken)
-    else:
-        work[catalogue.values_at[v] : catalogue.values_at[v] + busy.shape[0]] = busy
-        run_sums(catalogue.program[catalogue.program_of[v] : catalogue.program_of[v + 1]], work)
-        first = catalogue.chosen_of[v]
-        chosen = catalogue.chosen[first : catalogue.chosen_of[v + 1]]
-        box = random_box(work, chosen, seed, serial) if rule == RANDOM else first_box(work, chosen)
-        found = box >= 0
+        unpack(words, catalogue.busy)
+        found = line(catalogue.busy, catalogue.volume[v], catalogue.taken)
         if found:
-            put_box(catalogue, v, chosen[box], taken)
-    if found:
-        pack(taken, out)
+            pack(catalogue.taken, out)
     else:
+        shape, corner = free_box(catalogue, v, words, rule, seed, serial)
+        found = shape >= 0
+        if found:
+            put_box(catalogue.sizes, catalogue.shapes[shape], corner, out)
+    if not found:
         remember_full(catalogue, v, words)
     return found
 
@@ -176,49 +103,94 @@ def first_fit(
     where it is UNKNOWN). The units ``own`` count as free over [own_start, own_end).
     """
     i, n, volume, words = 0, slots.n[0], catalogue.volume[v], catalogue.words
-    most, n_words, n_own = catalogue.busy.shape[0] - volume, words.shape[0], n_set(own)
+    most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
     meets = any_left(own, ~freed)  # some of them are its own
-    while i < n and slots.t[i] < until:
-        end, needs_freed = min(slots.t[i] + length, NEVER), slots.t[i] < opened
-        if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
+    folded = past = counted = 0
+    t, opens, free = slots.t, slots.opens, slots.free
+    while i < n and t[i] < until:
+        if i > 0 and not opens[i] and not own_start <= t[i] <= own_end:
             i += 1  # what begins a slot earlier is no worse off
             continue
-        if needs_freed and not meets:
-            if reach[i] == UNKNOWN:
-                reach[i] = reach_of(slots, i, freed, words)
-            if reach[i] < end:
-                i += 1
-                continue
-        j = i
-        while j < n and slots.t[j] < end:
-            is_own = own_start <= slots.t[j] < own_end
-            if slots.free[j] + is_own * n_own < volume:
-                break
-            j += 1
-        if j < n and slots.t[j] < end:
-            i = j + 1  # nothing that begins up to that slot stays free
+        end, needs_freed = min(t[i] + length, NEVER), t[i] < opened
+        bounded = needs_freed and not meets
+        if bounded and UNKNOWN < reach[i] < end:
+            i += 1
             continue
-        for w in range(n_words):
-            words[w] = 0
-        for k in range(i, j):
-            if own_start <= slots.t[k] < own_end:
-                for w in range(n_words):
-                    words[w] |= slots.busy[k, w] & ~own[w]
-            else:
-                for w in range(n_words):
-                    words[w] |= slots.busy[k, w]
-            if (k - i) % COUNT_EVERY == COUNT_EVERY - 1 and (
-                n_set(words) > most or (needs_freed and not any_left(freed, words))
-            ):
+        if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
+            i += 1
+            continue
+        if bounded and reach[i] == UNKNOWN:
+            reach[i] = reach_of(slots, i, freed, words)
+            continue
+        counted = max(counted, i)
+        while counted < n and t[counted] < end:
+            is_own = own_start <= t[counted] < own_end
+            if free[counted] + is_own * n_own < volume:
                 break
-        if (
-            n_set(words) <= most
-            and (any_left(freed, words) or not needs_freed)
-            and fit(catalogue, v, words, rule, seed, serial, out)
-        ):
-            return slots.t[i]
+            counted += 1
+        if counted < n and t[counted] < end:
+            i = counted = counted + 1  # nothing that begins up to that slot stays free
+            continue
+        if folded <= i:
+            past = max(past, i)
+            fold(slots, i, past, own, own_start, own_end, front)
+            folded = past
+        past, room = widen(
+            slots, i, folded, past, end, most, freed, needs_freed, own, own_start, own_end, front,
+            words,
+        )  # fmt: skip
+        if room and fit(catalogue, v, words, rule, seed, serial, out):
+            return t[i]
         i += 1
     return NEVER
+
+
+@kernel
+def add_slot(slots: Any, k: int, own: Any, own_start: int, own_end: int, words: Any) -> None:
+    """Add what is taken in a slot, but for its ``own``, to a set."""
+    if own_start <= slots.t[k] < own_end:
+        for w in range(words.shape[0]):
+            words[w] |= slots.busy[k, w] & ~own[w]
+    else:
+        for w in range(words.shape[0]):
+            words[w] |= slots.busy[k, w]
+
+
+@kernel
+def fold(
+    slots: Any, first: int, past: int, own: Any, own_start: int, own_end: int, front: Any
+) -> None:
+    """Write what is taken from each slot on up to a last one; ``front``, what is after it, is 0."""
+    for k in range(past - 1, first - 1, -1):
+        is_own = own_start <= slots.t[k] < own_end
+        for w in range(front.shape[0]):
+            word = slots.busy[k, w] & ~own[w] if is_own else slots.busy[k, w]
+            slots.back[k, w] = word | slots.back[k + 1, w] if k + 1 < past else word
+    for w in range(front.shape[0]):
+        front[w] = 0
+
+
+@kernel
+def widen(
+    slots: Any, i: int, folded: int, past: int, end: int, most: int, freed: Any, needs_freed: bool,
+    own: Any, own_start: int, own_end: int, front: Any, words: Any,
+) -> tuple[int, bool]:  # fmt: skip
+    """Write what is taken from a slot to a date, or from there to where it is too much already.
+
+    It is known from the slot to ``folded``, and in ``front`` from there to ``past``, which moves
+    on: over all slots of a timeline once. Whether it is not too much comes second.
+    """
+    while True:
+        for w in range(words.shape[0]):
+            words[w] = front[w] | slots.back[i, w] if i < folded else front[w]
+        if n_set(words) > most or (needs_freed and not any_left(freed, words)):
+            return past, False
+        if past == slots.n[0] or slots.t[past] >= end:
+            return past, True
+        stop = min(past + COUNT_EVERY, slots.n[0])
+        while past < stop and slots.t[past] < end:
+            add_slot(slots, past, own, own_start, own_end, front)
+            past += 1
 
 
 @kernel
@@ -246,14 +218,25 @@ def any_left(some: Any, taken: Any) -> bool:
 @kernel
 def reach_of(slots: Any, i: int, some: Any, words: Any) -> int:
     """The date to which one of some units at least stays free from a slot on."""
-    for w in range(words.shape[0]):
-        words[w] = 0
+    words[:] = some
+    busy = slots.busy
     for j in range(i, slots.n[0]):
+        left = np.uint64(0)
         for w in range(words.shape[0]):
-            words[w] |= slots.busy[j, w]
-        if not any_left(some, words):
+            words[w] &= ~busy[j, w]
+            left |= words[w]
+        if left == 0:
             return slots.t[j]
     return NEVER
+
+
+@kernel
+def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
+    """Whether another box than that of a row, which begins in the first slot, is free as long."""
+    taken_over(slots, 0, rows.end[row], catalogue.words)
+    for w in range(catalogue.words.shape[0]):
+        catalogue.words[w] &= ~rows.mask[row, w]
+    return any_choice(catalogue, v, catalogue.words)
 
 
 @kernel

@@ -14,9 +14,10 @@ from rebat.kernels.jit import kernel
 
 NEVER = 2**62
 
-Slots = namedtuple("Slots", ("n", "t", "busy", "free"))
+Slots = namedtuple("Slots", ("n", "t", "busy", "free", "opens", "back"))
 """``n[0]`` slots: their dates (int64, ascending), what is taken in each (uint64, shape (slots,
-words)), and how many units are not."""
+words)), how many units are not, and whether some are not that are taken in the slot before.
+``back`` is a scratch array like ``busy``."""
 
 
 def empty_slots(capacity: int, n_units: int) -> Slots:
@@ -27,6 +28,8 @@ def empty_slots(capacity: int, n_units: int) -> Slots:
         np.zeros(capacity, dtype=np.int64),
         np.zeros((capacity, words), dtype=np.uint64),
         np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.bool_),
+        np.zeros((capacity, words), dtype=np.uint64),
     )
 
 
@@ -66,9 +69,23 @@ def pack(units: Any, out: Any) -> None:
 
 @kernel
 def copy(slots: Any, one: int, other: int) -> None:
-    """Let in a slot be taken what is taken in another."""
+    """Let a slot be like another, but for the scratch."""
+    slots.t[other], slots.free[other] = slots.t[one], slots.free[one]
+    slots.opens[other] = slots.opens[one]
     for w in range(slots.busy.shape[1]):
         slots.busy[other, w] = slots.busy[one, w]
+
+
+@kernel
+def mark(slots: Any, first: int, last: int) -> None:
+    """Note of slots, the last one too, whether they open, after what is taken has changed."""
+    for i in range(max(first, 1), min(last + 1, slots.n[0])):
+        opens = False
+        for w in range(slots.busy.shape[1]):
+            if slots.busy[i - 1, w] & ~slots.busy[i, w]:
+                opens = True
+                break
+        slots.opens[i] = opens
 
 
 @kernel
@@ -79,10 +96,9 @@ def split(slots: Any, date: int) -> int:
     if at < n and t[at] == date:
         return at
     for i in range(n, at, -1):
-        t[i], slots.free[i] = t[i - 1], slots.free[i - 1]
         copy(slots, i - 1, i)
-    t[at], slots.free[at] = date, slots.free[at - 1]
     copy(slots, at - 1, at)
+    t[at], slots.opens[at] = date, False
     slots.n[0] = n + 1
     return at
 
@@ -105,6 +121,7 @@ def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> 
             else:
                 slots.busy[i, w] &= ~words[w]
         slots.free[i] += -size if take else size
+    mark(slots, first, last)
 
 
 @kernel
@@ -115,7 +132,6 @@ def forget(slots: Any, now: int) -> None:
         gone += 1
     if gone > 0:
         for i in range(n - gone):
-            slots.t[i], slots.free[i] = slots.t[i + gone], slots.free[i + gone]
             copy(slots, i + gone, i)
         slots.n[0] = n - gone
     slots.t[0] = now

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rebat.kernels.jit import kernel
 
 COPY = -1
@@ -52,5 +54,39 @@ def least_box(sums: Any, chosen: Any, slack: float) -> int:
     least += abs(least) * slack
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] <= least:
+            return i
+    return -1
+
+
+@kernel
+def mix(seed: int, serial: int, index: int) -> int:
+    """A random number of 32 bits for a box (splitmix64): the same again for the same three."""
+    z = (
+        np.uint64(seed)
+        + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
+        + np.uint64(index) * np.uint64(0xD1342543DE82EF95)
+    )
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return int(np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(32)))
+
+
+@kernel
+def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
+    """One of the chosen boxes whose sum is 0, each as likely as any other; -1: there is none."""
+    best, least = -1, 1 << 40
+    for i in range(chosen.shape[0]):
+        if sums[chosen[i]] == 0:
+            number = mix(seed, serial, i)
+            if number < least:
+                best, least = i, number
+    return best
+
+
+@kernel
+def first_box(sums: Any, chosen: Any) -> int:
+    """The first of the chosen boxes whose sum is 0; -1: there is none."""
+    for i in range(chosen.shape[0]):
+        if sums[chosen[i]] == 0:
             return i
     return -1

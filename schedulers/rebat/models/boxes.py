@@ -130,11 +130,24 @@ class Boxes:
         if which == "16":
             least = min(map(surface, self.shapes))
             self.shapes = [shape for shape in self.shapes if surface(shape) == least]
+        self._aligned = which != "all"
         self.sums_of = BoxSums(torus.sizes, self.shapes)
-        parts = [self._of_shape(index, which != "all") for index in range(len(self.shapes))]
-        places, corners = (np.concatenate(column) for column in zip(*parts, strict=True))
-        self.chosen: Ints = places[np.argsort(corners, kind="stable")]
+
+    @cached_property
+    def chosen(self) -> Ints:
         """Where the sum of each box stands among all sums, shape (n,)."""
+        places, corners = map(np.concatenate, zip(*self._parts, strict=True))
+        chosen: Ints = places[np.argsort(corners, kind="stable")]
+        return chosen
+
+    @property
+    def corners(self) -> list[Ints]:
+        """The node numbers of the corners that the boxes of each shape have, ascending."""
+        return [corners for _, corners in self._parts]
+
+    @cached_property
+    def _parts(self) -> list[tuple[Ints, Ints]]:
+        return [self._of_shape(index, self._aligned) for index in range(len(self.shapes))]
 
     def _of_shape(self, index: int, aligned: bool) -> tuple[Ints, Ints]:
         """Where the sums of a shape's boxes stand, and the node numbers of their corners."""
@@ -198,6 +211,8 @@ class BoxSums:
         self._values_at = self.n
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
+        self.ends: list[int] = []
+        """For each row the first one after it whose windows do not contain its own."""
         self._extend((), self._values_at, math.prod(sizes))
         self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
         self.work_size, self.values_at = self._end, self._values_at
@@ -221,7 +236,7 @@ class BoxSums:
         inner = math.prod(self._sizes[:axis])
         outer = length // (size * inner)
         wanted = sorted({shape[axis] for shape in self._shapes if shape[axis + 1 :] == tail})
-        windows = {1: at}
+        windows, begin = {1: at}, len(self._rows)
         for extent in wanted:
             here, target = (extent, *tail), None
             if axis == 0:
@@ -229,6 +244,7 @@ class BoxSums:
             place = self._window(windows, extent, (outer, size, inner), target)
             if axis > 0:
                 self._extend(here, place, outer * _length(extent, size) * inner)
+        self.ends[begin:] = [end or len(self._rows) for end in self.ends[begin:]]
 
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
@@ -262,6 +278,7 @@ class BoxSums:
         if target is None:
             self._end += outer * length * inner
         self._rows.append((first, second, shift, outer, size, inner, length, place))
+        self.ends.append(0)
         return place
 
 

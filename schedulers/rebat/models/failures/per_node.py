@@ -8,7 +8,7 @@ parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is printed with a wrong
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -48,13 +48,17 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
         if self.scale_s.shape != self.shape.shape or self.scale_s.ndim != 1:
             raise InputError("scales and shapes differ in number", expected="one of each per node")
         for name, values in (("scale", self.scale_s), ("shape", self.shape)):
-            wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-            if len(wrong):
+            if not (values.min(initial=1.0) > 0 and values.max(initial=1.0) < math.inf):
+                wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
                 expected = "a finite number above 0"
                 raise InputError(f"{name} is {values[wrong[0]]:g}", f"node {wrong[0]}", expected)
 
     def __len__(self) -> int:
         return len(self.scale_s)
+
+    def of(self, nodes: npt.NDArray[np.int64]) -> Self:
+        """The laws of these nodes alone, in their order."""
+        return type(self)(self.scale_s[nodes], self.shape[nodes])
 
     def log_survival(self, times_s: Times) -> Floats:
         """The logarithm of the probability to live longer than that."""

@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.kernels.box_plan import LINEAR, LOWEST, first_box, line, random_box
+from rebat.kernels.box_free import LINEAR, LOWEST
+from rebat.kernels.box_plan import line
+from rebat.kernels.box_sums import first_box, random_box
 from rebat.models.boxes import TIE, Boxes
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
 from rebat.models.units import MIDPLANES, Units
@@ -27,6 +29,7 @@ from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Mask, Request
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 KNOWN = {torus.n_nodes: torus for torus in (MIRA, INTREPID, Torus((8, 8, 8, 8)))}
 """The tori that a machine's size stands for."""
@@ -38,6 +41,9 @@ class Hazards(Protocol):
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
         """For every node the cumulative hazard while it runs on for so long, shape (n,)."""
 
+    def of(self, nodes: Ints) -> Hazards:
+        """What is known of these nodes alone, in their order."""
+
 
 class Ageing(msgspec.Struct, frozen=True):
     """Nothing is known but uptimes: nodes get worse with them (``sign`` 1), or better (-1)."""
@@ -47,6 +53,10 @@ class Ageing(msgspec.Struct, frozen=True):
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
         """Not a hazard, but in its order."""
         return self.sign * uptime_s
+
+    def of(self, nodes: Ints) -> Ageing:
+        """The same for all nodes."""
+        return self
 
 
 NOTHING_FAILS = Ageing(0)
@@ -61,6 +71,10 @@ class Stretched(msgspec.Struct, frozen=True):
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
         """That of times that all pass more slowly."""
         return self.hazards.hazard(uptime_s / self.factor, duration_s / self.factor)
+
+    def of(self, nodes: Ints) -> Stretched:
+        """The same belief of these nodes alone."""
+        return Stretched(self.hazards.of(nodes), self.factor)
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -118,14 +132,16 @@ class Division:
         return self._boxes[volume]
 
     @cached_property
-    def neighbours(self) -> list[list[int]]:
-        """The units next to each unit."""
+    def neighbours(self) -> Ints:
+        """The units next to each unit, of which all have as many: shape (units, neighbours)."""
         torus = self.units.torus
-        return [torus.neighbours(unit) for unit in range(torus.n_nodes)]
+        near = [torus.neighbours(unit) for unit in range(torus.n_nodes)]
+        return np.array(near, dtype=np.int64).reshape(torus.n_nodes, -1)
 
     def contacts(self, free: Mask) -> Floats:
         """For every unit how many of its neighbours are not free: shape (units,)."""
-        return np.array([np.count_nonzero(~free[near]) for near in self.neighbours], dtype=float)
+        busy: Floats = np.count_nonzero(~free[self.neighbours], axis=1).astype(np.float64)
+        return busy
 
     def nodes(self, taken: Mask) -> NodeSet:
         """The nodes of some units."""
@@ -181,10 +197,13 @@ class LeastHazard(msgspec.Struct, frozen=True):
     def __call__(
         self, division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
     ) -> int:
-        uptime_s = (machine.age_us if self.from_failure else machine.uptime_us) / 1e6
-        hazard = division.units.sums(self.hazards.hazard(uptime_s, request.length_us / 1e6))
-        second = -division.contacts(free) if self.by_contact else None
-        return _best(boxes, np.where(free, hazard, math.inf), second)
+        nodes = division.units.members[free]  # no other can be in a free box: few, under load
+        uptime_us = machine.age_us if self.from_failure else machine.uptime_us
+        uptime_s = uptime_us[nodes.ravel()] / 1e6
+        hazard = self.hazards.of(nodes.ravel()).hazard(uptime_s, request.length_us / 1e6)
+        cost = np.full(len(free), math.inf)
+        cost[free] = hazard.reshape(nodes.shape).sum(axis=1)
+        return _best(boxes, cost, -division.contacts(free) if self.by_contact else None)
 
     def check(self, n_nodes: int) -> None:
         """InputError for hazards of another machine."""
@@ -210,7 +229,7 @@ class BoxChooser:
     ----------
     site : Site
     rule : int
-        What reservations for later take: a rule of `kernels.box_plan`.
+        What reservations for later take: a rule of `kernels.box_free`.
     pick : Picker, optional
         Which box an attempt takes that starts now (default: as for later).
     seed : int

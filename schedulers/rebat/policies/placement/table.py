@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.kernels.box_plan import LINEAR, LOWEST, RANDOM
+from rebat.kernels.box_free import LINEAR, LOWEST, RANDOM
 from rebat.models.units import Allotment
 from rebat.policies.placement.boxes import (
     Ageing,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -78,18 +78,18 @@ class Timeline:
         self.stale = True
         return row
 
-    def drop(self, rows: Sequence[int]) -> None:
+    def drop(self, rows: Ints) -> None:
         """These rows stand for nothing any more."""
-        for row in rows:
-            end_us = int(self.rows.end[row])
-            if (self.rows.mask[row] & self._dead).any():
-                self.stale = True  # those do not become free
-            if end_us and not self.stale:
-                self._make_room(1)
-                start_us = int(self.rows.start[row])
+        used = rows[self.rows.end[rows] != 0]
+        if not self.stale and len(used):
+            self.stale = bool((self.rows.mask[used] & self._dead).any())  # not free, but dead
+        if not self.stale:
+            self._make_room(len(used))
+            for row in used.tolist():
+                start_us, end_us = int(self.rows.start[row]), int(self.rows.end[row])
                 enter(self._slots, self.rows, row, start_us, end_us, False)
-            self.rows.end[row] = 0
-            self._unused.append(int(row))
+        self.rows.end[rows] = 0
+        self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
         """These units, where the number is not 0, cannot be used from now on."""

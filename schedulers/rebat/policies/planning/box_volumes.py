@@ -5,22 +5,78 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rebat.kernels.box_plan import Catalogue
+from rebat.kernels.box_free import LINEAR, RANDOM, Catalogue
+from rebat.models.free_boxes import Steps, free_boxes
 from rebat.policies.placement.boxes import Division
 
+Array = npt.NDArray[np.generic]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16
 """How many sets of units are remembered for a volume, beside which nothing of it fits."""
 
 
-class Volumes:
-    """The units that requests for nodes come to, and their boxes in one catalogue."""
+class Table:
+    """An array to whose end rows are added; those from ``n`` on are room for more.
 
-    def __init__(self, division: Division, linear: bool) -> None:
-        self._division, self._linear = division, linear
+    Parameters
+    ----------
+    shape : sequence of int
+        Of a row.
+    dtype : numpy type
+    """
+
+    def __init__(self, *shape: int, dtype: npt.DTypeLike = np.int64) -> None:
+        self.n = 0
+        self.array: Array = np.zeros((4, *shape), dtype)
+
+    def add(self, rows: npt.ArrayLike) -> None:
+        """Add some rows."""
+        added = np.asarray(rows)
+        n = self.n + len(added)
+        if n > len(self.array):
+            more = np.zeros((2 * n, *self.array.shape[1:]), self.array.dtype)
+            more[: self.n] = self.array[: self.n]
+            self.array = more
+        self.array[self.n : n] = added
+        self.n = n
+
+
+class Volumes:
+    """The units that requests for nodes come to, and their boxes in one catalogue.
+
+    Parameters
+    ----------
+    division : Division
+    rule : int
+        Of `kernels.box_free`: what is taken.
+    """
+
+    def __init__(self, division: Division, rule: int) -> None:
+        self._division, self._rule = division, rule
         self._index: Ints = np.full(division.units.of_nodes.n_nodes + 1, -1, dtype=np.int64)
-        self._known: list[int] = []
+        self._known: dict[int, int] = {}
+        torus = division.units.torus
+        self._steps, words, axes = Steps(torus), -(-torus.n_nodes // 64), len(torus.sizes)
+        self._tables: dict[str, Table] = {
+            "volume": Table(),
+            "program_of": Table(),
+            "program": Table(8),
+            "shapes_of": Table(),
+            "shapes": Table(axes),
+            "allowed": Table(words, dtype=np.uint64),
+            "ranks": Table(torus.n_nodes if rule == RANDOM else 0, dtype=np.int32),
+            "full": Table(REMEMBERED, words, dtype=np.uint64),
+            "next_full": Table(),
+        }
+        for name in ("program_of", "shapes_of"):
+            self._tables[name].add([0])
+        self._scratch: dict[str, Array] = {
+            "sets": np.zeros((1, 3 * words + 1), dtype=np.uint64),
+            "busy": np.zeros(torus.n_nodes, dtype=np.uint8),
+            "taken": np.zeros(torus.n_nodes, dtype=np.uint8),
+            "words": np.zeros(words, dtype=np.uint64),
+        }
         self.catalogue = self._made()
 
     def of(self, sizes: Ints) -> Ints:
@@ -37,39 +93,34 @@ class Volumes:
 
     def _place(self, size: int) -> int:
         units = self._division.units
-        volume = units.in_line_for(size) if self._linear else units.count_for(size)
+        linear = self._rule == LINEAR
+        volume = units.in_line_for(size) if linear else units.count_for(size)
         if volume not in self._known:
-            self._known.append(volume)
-        return self._known.index(volume)
+            self._known[volume] = len(self._known)
+            self._add(volume)
+        return self._known[volume]
+
+    def _add(self, volume: int) -> None:
+        """Enter a volume; nothing is known yet beside which it does not fit."""
+        tables, words = self._tables, len(self._steps.everything)
+        tables["volume"].add([volume])
+        tables["full"].add(np.full((1, REMEMBERED, words), ~np.uint64(0)))
+        tables["next_full"].add([0])
+        if self._rule == LINEAR:
+            return
+        search = free_boxes(self._division.boxes(volume), self._steps, self._rule == RANDOM)
+        for name in ("program", "shapes", "allowed", "ranks"):
+            tables[name].add(getattr(search, name))
+        for name in ("program", "shapes"):
+            tables[f"{name}_of"].add([tables[name].n])
+        if search.n_sets > len(self._scratch["sets"]):
+            self._scratch["sets"] = np.zeros((search.n_sets, 3 * words + 1), dtype=np.uint64)
 
     def _made(self) -> Catalogue:
-        torus = self._division.units.torus
-        lists = [] if self._linear else [self._division.boxes(v) for v in self._known]
-        words = -(-torus.n_nodes // 64)
-        none = np.zeros((0, len(torus.sizes)), dtype=np.int64)
         return Catalogue(
-            volume=np.array(self._known, dtype=np.int64),
-            program_of=_offsets([len(boxes.sums_of.program) for boxes in lists]),
-            program=np.concatenate([_NO_SUMS, *(boxes.sums_of.program for boxes in lists)]),
-            chosen_of=_offsets([len(boxes) for boxes in lists]),
-            chosen=np.concatenate([none[:, 0], *(boxes.chosen for boxes in lists)]),
-            shapes_of=_offsets([len(boxes.shapes) for boxes in lists]),
-            shapes=np.concatenate([none, *(np.array(boxes.shapes) for boxes in lists)]),
-            begins=np.concatenate([none[:, 0], *(boxes.sums_of.first[:-1] for boxes in lists)]),
-            values_at=np.array([boxes.sums_of.values_at for boxes in lists], dtype=np.int64),
-            sizes=np.array(torus.sizes),
-            coordinates=torus.coordinate_table(),
-            work=np.zeros(max([1, *(b.sums_of.work_size for b in lists)]), dtype=np.int32),
-            busy=np.zeros(torus.n_nodes, dtype=np.uint8),
-            taken=np.zeros(torus.n_nodes, dtype=np.uint8),
-            words=np.zeros(words, dtype=np.uint64),
-            full=np.full((len(self._known), REMEMBERED, words), ~np.uint64(0)),
-            next_full=np.zeros(len(self._known), dtype=np.int64),
+            **{name: table.array for name, table in self._tables.items()},
+            **self._scratch,
+            inside=self._steps.inside,
+            everything=self._steps.everything,
+            sizes=np.array(self._division.units.torus.sizes),
         )
-
-
-_NO_SUMS: Ints = np.zeros((0, 8), dtype=np.int64)
-
-
-def _offsets(counts: list[int]) -> Ints:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

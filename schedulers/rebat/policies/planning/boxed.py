@@ -11,7 +11,7 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import box_plan
-from rebat.kernels.box_plan import LINEAR, RANDOM
+from rebat.kernels.box_free import RANDOM
 from rebat.kernels.box_slots import NEVER
 from rebat.policies.base import Machine
 from rebat.policies.placement.boxes import BoxChooser
@@ -41,7 +41,7 @@ class BoxPlan:
         self._machine, self._choose = machine, choose
         self._division = choose.division(machine.n_nodes)
         self._n_units = self._division.units.torus.n_nodes
-        self._volumes = Volumes(self._division, choose.rule == LINEAR)
+        self._volumes = Volumes(self._division, choose.rule)
         self._timeline = Timeline(self._n_units)
         self._unusable = np.zeros(self._n_units, dtype=np.int32)
         self._now_us = self._opened_us = 0
@@ -70,8 +70,7 @@ class BoxPlan:
         """Move to a date; what was due at the last one has been started."""
         waits = self._starts > self._now_us
         if not waits.all():
-            running = self._holds.values()
-            self._timeline.drop([row for row in self._rows[~waits] if row not in running])
+            self._drop(self._rows[~waits])
             self._rows, self._starts = self._rows[waits], self._starts[waits]
         self._now_us = now_us
         self._timeline.forget(now_us)
@@ -79,9 +78,14 @@ class BoxPlan:
 
     def clear(self) -> None:
         """Nothing is reserved any more; a rebuild is due."""
-        running = self._holds.values()
-        self._timeline.drop([row for row in self._rows if row not in running])
+        self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
+
+    def _drop(self, rows: Ints) -> None:
+        """Give these back, but for those of attempts that run."""
+        runs = np.zeros(len(self._timeline.rows.end), dtype=np.bool_)
+        runs[list(self._holds.values())] = True
+        self._timeline.drop(rows[~runs[rows]])
 
     def started(self, running: Running, end_us: int) -> None:
         """An attempt runs where it was reserved, until ``end_us`` at the latest."""
@@ -111,7 +115,7 @@ class BoxPlan:
         if self._loose:  # some units may be taken by another as well
             self._timeline.stale = True
             self._loose.discard(running.attempt.id)
-        self._timeline.drop([row])
+        self._timeline.drop(np.array([row]))
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Nodes cannot be used until their repair, and nothing stays reserved."""
@@ -208,8 +212,13 @@ class BoxPlan:
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return
+        row, volumes = int(self._rows[position]), self._volumes
+        slots, rows = self._timeline.ready(self._now_us, 0), self._timeline.rows
+        volume = volumes.of(queue.size[position : position + 1])[0]
+        if not box_plan.may_choose(slots, rows, volumes.catalogue, volume, row):
+            return
         size, length_us = int(queue.size[position]), int(queue.duration[position])
-        with self._timeline.out(int(self._rows[position]), self._now_us) as choice:
+        with self._timeline.out(row, self._now_us) as choice:
             request = Request(size, length_us, 0, queue.attempts[position].serial)
             boxes = self._division.boxes(self._division.units.count_for(size))
             index = pick(self._division, boxes, choice.free, request, self._machine)

@@ -1,0 +1,92 @@
+"""The search for free boxes as `kernels.box_free` runs it: the windows of ``BoxSums``, in sets."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.kernels.box_sums import COPY
+from rebat.models.boxes import Boxes, Ints
+from rebat.models.topology import Torus
+
+Words = npt.NDArray[np.uint64]
+
+
+class Steps:
+    """Steps along the dimensions of a torus, and from which units they do not leave it.
+
+    ``inside`` has a set of units for each: shape (steps, words).
+    """
+
+    def __init__(self, torus: Torus) -> None:
+        self.everything = packed(np.ones((1, torus.n_nodes), dtype=np.bool_))[0]
+        self._index: dict[tuple[int, int, int], int] = {}
+        sets = [self.everything[None]]
+        coordinates = torus.coordinate_table()
+        for axis, (size, stride) in enumerate(zip(torus.sizes, torus.strides, strict=True)):
+            for step in range(1, size):
+                self._index[size, stride, step] = len(sets)
+                sets.append(packed(coordinates[None, :, axis] + step < size))
+        self.inside: Words = np.concatenate(sets)
+
+    def row(self, size: int, stride: int, step: int) -> tuple[int, int, int]:
+        """The place of a step among the sets, and how many units it goes on, or wraps back."""
+        if step == 0:
+            return 0, 0, 0
+        return self._index[size, stride, step], step * stride, (size - step) * stride
+
+
+class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
+    """What there is to do, and to know, to find a free one of some boxes.
+
+    ``program`` has the rows (first, second, step, on, back, target, end, shape): the units of the
+    set ``first`` from which a step leads into the set ``second`` are the set ``target``; where it
+    is empty, the rows up to ``end`` need not be looked at. It is the set of the corners of the free
+    boxes of a ``shape``, or of none (-1). Set 0 is what is free.
+    """
+
+    program: Ints
+    shapes: Ints
+    allowed: Words
+    ranks: npt.NDArray[np.int32]
+
+    @property
+    def n_sets(self) -> int:
+        """How many sets there are on the way."""
+        return len(self.program) + 1
+
+
+def free_boxes(boxes: Boxes, steps: Steps, ranked: bool) -> FreeBoxes:
+    """The search for boxes; ``ranked``: with the place of each of them in their order."""
+    n_units, n_shapes = boxes.torus.n_nodes, len(boxes.shapes)
+    is_corner = np.zeros((n_shapes, n_units), dtype=np.bool_)
+    for shape, corners in enumerate(boxes.corners):
+        is_corner[shape, corners] = True
+    ranks = np.zeros((n_shapes, n_units if ranked else 0), dtype=np.int32)
+    if ranked:
+        ranks[:] = is_corner.T.cumsum().reshape(n_units, n_shapes).T - 1
+    return FreeBoxes(_program(boxes, steps), np.array(boxes.shapes), packed(is_corner), ranks)
+
+
+def _program(boxes: Boxes, steps: Steps) -> Ints:
+    sums, rows = boxes.sums_of, []
+    set_at = {sums.values_at: 0}
+    for index, row in enumerate(sums.program.tolist()):
+        first, second, shift, _, size, stride, _, target = row
+        copied = second == COPY
+        set_at[target] = set_at[first] if copied else index + 1
+        shape = int(np.searchsorted(sums.first, target)) if target < sums.n else -1
+        rows.append(
+            (set_at[first], COPY if copied else set_at[second], *steps.row(size, stride, shift),
+             set_at[target], sums.ends[index], shape)
+        )  # fmt: skip
+    return np.array(rows, dtype=np.int64).reshape(-1, 8)
+
+
+def packed(masks: npt.NDArray[np.bool_]) -> Words:
+    """Sets of units as bits of 64-bit words, from masks of shape (sets, units)."""
+    padded = np.zeros((len(masks), -(-masks.shape[1] // 64) * 64), dtype=np.bool_)
+    padded[:, : masks.shape[1]] = masks
+    words: Words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    return words
