@@ -68,14 +68,21 @@ def test_a_failure_of_processors_of_two_jobs_is_decided_on_as_a_whole() -> None:
 
 
 def test_spare_nodes_come_first_and_are_filled_up() -> None:
-    """Of six nodes the last is spare, so job 2 waits; node 0 is the spare one when it is back."""
+    """Of six nodes the last is spare, so job 2 waits; node 4, which is idle, is the next one."""
     workload = flexible(6, (4, 100, 0, None), (2, 10, 0, None), (5, 10, 60, None))
     result = run(f"baseline:{ON},spares=1", add_perfect(workload), down("0", 25, 50))
     nodes = {r.attempt.id.partition("!")[2]: str(r.nodes) for r in result.ledger.attempts}
     assert nodes["1#1"].replace(" ", ",") in ("1-3,5", "1,2,3,5")
     assert story(result)["1#1"] == (4, 25, 100)
     assert story(result)["2"] == (2, 100, 110)
-    assert 0 not in NodeSet.parse(nodes["3"].replace(" ", ",")) and story(result)["3"][1] == 110
+    assert (nodes["3"], story(result)["3"][1]) == ("0-3 5", 110)
+
+
+def test_while_a_job_that_was_hit_waits_spare_nodes_are_for_it() -> None:
+    """Two nodes are lost and one is spare; at 40 job 3 ends, and with its node there are enough."""
+    workload = flexible(8, (4, 100, 0, None), (2, 500, 0, None), (1, 40, 0, None))
+    ran, _ = replaced(f"baseline:{ON},spares=1", workload, down("0-1", 10, 1000))
+    assert ran["1#1"] == (4, 40, 130)
 
 
 def test_others_shrink_for_it_together_with_what_is_idle() -> None:
@@ -177,6 +184,9 @@ def test_a_restart_loses_what_was_done() -> None:
         ("baseline:react=replacement,spares=-1", "spares"),
         ("baseline:steps=local", "means nothing here"),
         ("dbes:resize_cost=-1", "resize_cost"),
+        ("sa:resize_cost=3", "means nothing here"),
+        ("baseline:react=stealing+replacement", "what is not replaced may steal"),
+        ("baseline:react=replacement,steps=local,spares=2", "means nothing here"),
         ("pwa:manager=egg", "egg"),
         ("dbes:manager=egs", "means nothing here"),
         ("faps:react=replacement", "any or named"),

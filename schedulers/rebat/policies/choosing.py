@@ -100,6 +100,9 @@ def _check_parts(axis: str, text: str, choices: Iterable[str]) -> None:
     alone = "requeue" in found and len(found) > 1
     if len(set(found)) < len(found) or alone or (axis == "react" and not found):
         raise InputError(f"{axis} {text!r}", expected="some of them, each once, with + between")
+    if axis == "react" and found == ["stealing", "replacement"]:
+        expected = "replacement+stealing: what is not replaced may steal"
+        raise InputError(f"react {text!r}", expected=expected)
 
 
 def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) -> Axes:

@@ -43,8 +43,9 @@ class Starts:
     def _why_not_mold(self, attempt: Attempt, size: int) -> str:
         if size == attempt.n_nodes:
             return ""
-        return self._registry.why_not_size(attempt.id, size) or self._registry.why_not_again(
-            attempt.id
+        reason = self._registry.why_not_again(attempt.id)
+        return self._registry.why_not_size(attempt.id, size) or (
+            reason and f"cannot start on {size} nodes: {reason}"
         )
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:

@@ -89,7 +89,7 @@ class NodeReplacement:
     members : Members
         What the planning knows of them.
     n_spares : int
-        Nodes, the last of the machine, kept for replacement alone; repaired nodes fill them up.
+        Nodes, the last of the machine, kept for replacement alone; idle nodes fill them up again.
     repair_us : int
         How long nodes are down in the mean, as far as the scheduler knows.
     flexible : bool
@@ -118,11 +118,12 @@ class NodeReplacement:
         """Help each attempt that was hit; keep the spare pool filled."""
         for running in news.started:
             self._promised_us.setdefault(running.attempt.job_id, running.planned_end_us)
-        yield from self._fill_up(view, news)
+        yield from self._keep_spares(view)
         if self._n_spares:
             yield from self._too_large(view, news.arrived)
-        if news.hit:
-            yield from self._help(view, news.hit)
+        hit = [failed for failed in news.hit if failed.attempt.id not in view.stopping]
+        if hit:
+            yield from self._help(view, hit)
 
     # ---- spare nodes
 
@@ -138,18 +139,31 @@ class NodeReplacement:
             if least > most:
                 yield Reject(attempt.id, f"asks for {least} of {most} nodes that are not spare")
 
-    def _fill_up(self, view: View, news: News) -> Iterator[Drain]:
-        """Keep the last nodes at the beginning, later nodes that come back from repair."""
+    def _keep_spares(self, view: View) -> Iterator[Drain | Undrain]:
+        """Keep the last nodes at the beginning, later any that are idle.
+
+        While an attempt that lost nodes waits, all are for that one (step 5).
+        """
+        if not self._n_spares:
+            return
         if self._spares is None:
-            self._spares = set()
-            nodes = list(range(view.n_nodes))[max(0, view.n_nodes - self._n_spares) :]
-        else:
-            missing = self._n_spares - len(self._spares)
-            free = view.machine.free if missing and news.rejuvenated else np.zeros(0, dtype=bool)
-            nodes = [node for node in news.rejuvenated if missing and free[node]][:missing]
-        if nodes:
-            self._spares.update(nodes)
-            yield Drain(NodeSet.of(nodes))
+            self._spares = set(range(max(0, view.n_nodes - self._n_spares), view.n_nodes))
+            yield Drain(NodeSet.of(self._spares))
+        elif any(attempt.priority >= Priority.FAILED for attempt in view.queue.values()):
+            ready = self._ready(view)
+            if ready:
+                self._spares.difference_update(ready)
+                yield Undrain(NodeSet.of(ready))
+        elif len(self._spares) < self._n_spares:
+            idle = np.flatnonzero(view.machine.free)[len(self._spares) - self._n_spares :].tolist()
+            if idle:
+                self._spares.update(idle)
+                yield Drain(NodeSet.of(idle))
+
+    def _ready(self, view: View) -> list[int]:
+        """The spare nodes that are up, ascending."""
+        kept = view.machine.drained & ~view.machine.down
+        return sorted(node for node in self._spares or () if kept[node])
 
     # ---- the five steps
 
@@ -174,9 +188,7 @@ class NodeReplacement:
 
     def _round(self, view: View, hit: list[Running]) -> Round:
         names = {running.attempt.id for running in hit}
-        kept = view.machine.drained & ~view.machine.down
-        spares = sorted(node for node in self._spares or () if kept[node])
-        free = spares + np.flatnonzero(view.machine.free).tolist()
+        free = self._ready(view) + np.flatnonzero(view.machine.free).tolist()
         lenders = self._members.running(view) if self._rule.resizes else []
         calm = [
             running
