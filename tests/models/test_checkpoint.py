@@ -11,15 +11,17 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import (
     Checkpointing,
     add_young_daly,
-    after_next_checkpoint,
-    after_proactive_checkpoint,
     checkpointing_of,
-    resumed,
-    resumed_length_us,
-    since_last_checkpoint,
     with_checkpoints_us,
     work_in_us,
     young_daly_period_s,
+)
+from rebat.models.remaining import (
+    after_next_checkpoint,
+    after_proactive_checkpoint,
+    resumed,
+    resumed_length_us,
+    since_last_checkpoint,
 )
 from tests.scenarios import machine
 

@@ -36,7 +36,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     ``silent_errors``: 'retry' puts a job that ends with a return code other than 0 back into the
     queue, whole, until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     ``resize_cost``: what a job that goes on on another number of nodes pays first, a recovery of so
-    long more (see ``models.migration.cost_us``); jobs without checkpoints start over instead.
+    long more (see ``models.migration.cost_us``).
     """
 
     semantics: Semantics = "paper"

@@ -153,6 +153,7 @@ def _stealing(axes: Axes, known: Known) -> NodeStealing:
         _rule(axes, "timing"),
         RELEASES[_resolved(axes, "release")],
         _placement(axes, known.hazards).choose,
+        _malleability(axes).resizes,
     )
 
 

@@ -30,7 +30,8 @@ from rebat.core.proposals import (
     When,
 )
 from rebat.core.shapes import Shape
-from rebat.models.checkpoint import Checkpointing, Remaining
+from rebat.models.checkpoint import Checkpointing
+from rebat.models.remaining import Remaining
 from rebat.models.speedup import Speedup
 
 

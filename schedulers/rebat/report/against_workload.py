@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -10,8 +11,10 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.shapes import shape_of
+from rebat.models.checkpoint import checkpointing_of, work_in_us
+from rebat.models.speedup import run_us, speedup_of
 from rebat.report.attempts import chains, split_attempt
-from rebat.report.batsim_files import FAILED, KILLED, SUCCESS, WALLTIME, JobRecord
+from rebat.report.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord
 from rebat.report.findings import ROUNDING_US, Finding, Reference, seconds
 
 _NULL_RUN_US = 10
@@ -116,8 +119,9 @@ def _run_times(
             yield from _as_long(row, full[number], slack)
         if 0 in attempts:
             yield from _return_code(attempts[0], workload.profiles[job.profile])
-        if full[max(full)] is None:
-            yield from _together(attempts, length_us(job.profile), slack)
+        whole = length_us(job.profile)
+        if full[max(full)] is None and whole is not None:
+            yield from _together(attempts, job, workload.profiles[job.profile], whole, slack)
 
 
 def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
@@ -191,18 +195,40 @@ def _return_code(row: JobRecord, profile: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("state", row.line, text)
 
 
-def _together(attempts: Mapping[int, JobRecord], full: int | None, slack: int) -> Iterator[Finding]:
-    """A job that came to its end on one size was run whole, in however many attempts."""
-    last = attempts[max(attempts)]
-    if full is None or last.state not in (SUCCESS, FAILED):
+def _together(
+    attempts: Mapping[int, JobRecord], job: Job, profile: dict[str, Any], full: int, slack: int
+) -> Iterator[Finding]:
+    """A job that came to its end was run whole, in however many attempts and sizes.
+
+    Where its size changed its work counts: that of a delay, without what checkpoints take of it.
+    """
+    last, done, ran = attempts[max(attempts)], 0, 0
+    resized = any(row.n_nodes != job.n_nodes for row in attempts.values() if row.ran)
+    if last.state not in (SUCCESS, FAILED) or (resized and profile.get("type") != "delay"):
         return
-    runs = [
-        row.end_us - row.start_us
-        for row in attempts.values()
-        if row.start_us is not None and row.end_us is not None
-    ]
-    all_ran = len(runs) == max(attempts) + 1
-    one_size = len({row.n_nodes for row in attempts.values()}) == 1
-    if all_ran and one_size and sum(runs) < full - slack * len(runs):
-        took = f"all attempts took {seconds(sum(runs))}, its profile takes {seconds(full)}"
+    if resized and not _scaled_by_rebat(attempts):
+        return
+    if resized:
+        full = work_in_us(checkpointing_of(profile), full)
+    for row in attempts.values():
+        if row.start_us is None or row.end_us is None or row.n_nodes is None:
+            if row.state != REJECTED:
+                return  # not all is known
+            continue
+        done += run_us(speedup_of(profile), row.end_us - row.start_us, row.n_nodes, job.n_nodes)
+        ran += 1
+    if len(attempts) == max(attempts) + 1 and done < full - slack * (ran + resized):
+        took = f"all attempts did {seconds(done)} of the {seconds(full)} of its profile"
         yield Finding("run time", last.line, f"job {last.key}: {last.state}, but {took}")
+
+
+def _scaled_by_rebat(attempts: Mapping[int, JobRecord]) -> bool:
+    """Whether the attempts look as if rebat had worked out what remains: a walltime for each size.
+
+    Others may resize as they like.
+    """
+    rows = [attempts[number] for number in sorted(attempts)]
+    return not any(
+        one.n_nodes != other.n_nodes and one.walltime_us == other.walltime_us is not None
+        for one, other in pairwise(rows)
+    )

@@ -8,7 +8,8 @@ import msgspec
 
 from rebat.core.attempts import INTERRUPTED, Attempt, Cause
 from rebat.core.nodes import NodeSet
-from rebat.models.checkpoint import Checkpointing, Remaining
+from rebat.models.checkpoint import Checkpointing
+from rebat.models.remaining import Remaining
 
 
 class AttemptRecord(msgspec.Struct, gc=False):

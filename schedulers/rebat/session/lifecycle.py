@@ -16,7 +16,7 @@ import msgspec
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
 from rebat.core.proposals import Stop
-from rebat.models.checkpoint import Remaining
+from rebat.models.remaining import Remaining
 
 
 class State(StrEnum):

@@ -19,17 +19,15 @@ from rebat.core.proposals import When
 from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
+    NEVER,
     Checkpointing,
-    Remaining,
     checkpointing_of,
     derived_checkpointing,
-    remaining_after,
-    resumed,
-    resumed_length_us,
     with_checkpoints_us,
     work_in_us,
 )
 from rebat.models.migration import cost_us
+from rebat.models.remaining import Remaining, remaining_after, resumed, resumed_length_us, untouched
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import run_us, speedup_of
 from rebat.policies.base import Submission
@@ -91,6 +89,8 @@ class Registry:
         elif checkpointing is None:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
+            if checkpointing is None and self._board.options.resize_cost != "0":
+                checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing)
         return attempt
 
@@ -118,7 +118,7 @@ class Registry:
         work = self._origin(attempt_id, n_nodes)
         if n_nodes == work.attempt.n_nodes:
             return work.attempt.walltime_us
-        remaining = _all_of(work)
+        remaining = untouched(work.checkpointing)
         return self._walltime_us(
             work, remaining, n_nodes, self._profile_after(work, remaining, n_nodes)
         )
@@ -156,9 +156,7 @@ class Registry:
         return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
 
     def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
-        """What remains, with the price of a resize; work without checkpoints starts over anyway."""
-        if work.checkpointing is None:
-            return remaining
+        """What remains, with the price of a resize."""
         paid_us = cost_us(self._board.options.resize_cost, work.attempt.n_nodes)
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
@@ -202,7 +200,7 @@ class Registry:
         size = n_nodes or last.n_nodes
         old = self._origin(attempt_id, size)
         if self.starts_over(attempt_id, size):
-            remaining = _all_of(old)
+            remaining = untouched(old.checkpointing)
             self._board.ledger.lose(last.job_id, Cause.MOVED)
         elif size != last.n_nodes:
             remaining = self._with_cost(old, remaining)
@@ -218,7 +216,11 @@ class Registry:
         old = self._origin(attempt.id, n_nodes)
         if self.starts_over(attempt.id, n_nodes):
             self._board.ledger.lose(attempt.job_id, Cause.MOVED)
-        remaining = _all_of(old)
+        remaining = (
+            untouched(old.checkpointing)
+            if attempt.number == 0
+            else self._with_cost(old, untouched(old.checkpointing))
+        )
         profile = self._profile_after(old, remaining, n_nodes)
         new = msgspec.structs.replace(
             attempt,
@@ -237,8 +239,8 @@ class Registry:
         first = self.work[failed.attempt.job_id]
         size, whole = failed.attempt.n_nodes, self._content(first)
         if size != first.attempt.n_nodes:
-            whole = self._profile_after(first, _all_of(first), size)
-        walltime_us = self._walltime_us(first, _all_of(first), size, whole)
+            whole = self._profile_after(first, untouched(first.checkpointing), size)
+        walltime_us = self._walltime_us(first, untouched(first.checkpointing), size, whole)
         attempt = self._next(failed.attempt, walltime_us, Priority.REGULAR, size)
         profile = retried_profile(whole, self._content(failed))
         self._register(attempt, first, profile, first.checkpointing)
@@ -342,9 +344,3 @@ class Registry:
                 f"job {old.attempt.id}", "a delay profile",
             )  # fmt: skip
         return old.profile
-
-
-def _all_of(work: Work) -> Remaining:
-    """What remains of an attempt that has not run: all of it."""
-    c = work.checkpointing
-    return Remaining(0, c.first_period_us, c.first_recovery_us) if c else Remaining(0, 0, 0)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import When
-from rebat.models.checkpoint import Checkpointing, Remaining
+from rebat.models.checkpoint import Checkpointing
+from rebat.models.remaining import Remaining
 from rebat.policies.base import Submission
 from rebat.session.board import Board
 from rebat.session.claims import Claims

@@ -99,12 +99,12 @@ def sizes_between(least: int, most: int, uniform: Floats, powers: Floats) -> lis
     return found
 
 
-def requests(first: int, least: int, others: Sequence[int], count: int) -> tuple[int, ...]:
-    """The sizes that a user asks for, ascending: the first, the least, then others, each once.
+def requests(least: int, others: Sequence[int], count: int) -> list[int]:
+    """The sizes that a user asks for: the least one, then others, each once.
 
     They are fewer than ``count`` where there are no more.
 
-    >>> requests(8, 2, [8, 4, 16, 32], 4)
-    (2, 4, 8, 16)
+    >>> requests(2, [8, 2, 8, 4, 16, 32], 4)
+    [2, 8, 4, 16]
     """
-    return tuple(sorted(list(dict.fromkeys([first, least, *others]))[:count]))
+    return list(dict.fromkeys([least, *others]))[:count]

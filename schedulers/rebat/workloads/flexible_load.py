@@ -108,11 +108,11 @@ def flexible_load(seed: int, asked: FlexibleLoad | None = None) -> Workload:
 
     ``res`` is the size of a rigid job. A moldable or malleable one has a least size and a mean
     parallelism by the joint law, a variance of it up to ``SIGMA_MAX``, and by equation (5) a most
-    useful size, cut to the machine; its ``res`` is a reference size, log-uniform in that range. For
-    a moldable one that is the first request; the least size is the second, if there is one, others
-    are log-uniform as well. A malleable one takes every size of the range. The estimate, by the
-    same law for all, is the walltime at ``res``; the run time there is the estimate times the
-    accuracy (see ``MARGIN_US``).
+    useful size, cut to the machine. A malleable one takes every size of the range; its ``res`` is
+    log-uniform in it. A moldable one asks for its least size first, then for log-uniform ones; its
+    ``res`` is the second of these requests, if there is one. The estimate, by the same law for all,
+    is the walltime at ``res``; the run time there is the estimate times the accuracy (see
+    ``MARGIN_US``).
 
     Parameters
     ----------
@@ -181,11 +181,12 @@ def _made(rng: Callable[[str], np.random.Generator], kinds: list[str], most: int
             continue
         speedup = Downey(round(parallelism, 6), round(s, 6))
         high = min(max(math.floor(speedup.n_nodes_max), low), most)
-        first, *others = laws.sizes_between(low, high, uniform, powers)
-        shape: Shape = Malleable(low, high)
-        if kind == "moldable":
-            shape = Moldable(laws.requests(first, low, others, n_requests))
-        found.append(_Made(first, shape, speedup))
+        others = laws.sizes_between(low, high, uniform, powers)
+        if kind == "malleable":
+            found.append(_Made(others[0], Malleable(low, high), speedup))
+            continue
+        sizes = laws.requests(low, others, n_requests)
+        found.append(_Made(sizes[min(1, len(sizes) - 1)], Moldable(tuple(sorted(sizes))), speedup))
     return found
 
 

@@ -60,6 +60,8 @@ def pwa(manager: Manager) -> Rule:
 def dbes(manager: Manager) -> Rule:
     """Dependency-based expansion scheduling: first what others wait for, then equally.
 
+    How many wait is worked out once, not again after each growth.
+
     Its internals are not in the paper; this form is ours. Whom the most reservations wait for,
     directly or not, grows first and as far as it can; among equals, who ends first. What is left
     is shared equally, and is taken back first.

@@ -41,14 +41,20 @@ class Replacement(msgspec.Struct, frozen=True):
 class Round:
     """The nodes that can still be handed out in one reaction, and who could give some.
 
-    ``free`` are idle nodes, those of the spare pool first; ``lenders`` malleable jobs with the
-    nodes that they have; ``moldable`` attempts that could start over.
+    ``hit`` are the attempts that lost nodes; ``free`` are idle nodes, those of the spare pool
+    first; ``lenders`` malleable jobs with the nodes that they have; ``moldable`` attempts that
+    could start over.
     """
 
     def __init__(
-        self, view: View, free: list[int], lenders: list[Member], moldable: list[Running]
+        self,
+        view: View,
+        hit: set[str],
+        free: list[int],
+        lenders: list[Member],
+        moldable: list[Running],
     ) -> None:
-        self.view, self.free, self.lenders = view, free, lenders
+        self.view, self.hit, self.free, self.lenders = view, hit, free, lenders
         self.moldable = {running.attempt.id: running for running in moldable}
         self.nodes = {
             member.running.attempt.id: list(member.running.nodes)
@@ -131,10 +137,8 @@ class NodeReplacement:
         """What would need spare nodes to start never will."""
         most = view.n_nodes - self._n_spares
         for attempt in arrived:
-            shape, least = view.job(attempt.job_id).shape, attempt.n_nodes
-            if isinstance(shape, Malleable) and self._rule.resizes:
-                least = shape.min
-            elif isinstance(shape, Moldable) and self._flexible:
+            shape, least = view.job(attempt.job_id).shape, self._least(view, attempt)
+            if isinstance(shape, Moldable) and self._flexible:
                 least = min(least, *shape.sizes)
             if least > most:
                 yield Reject(attempt.id, f"asks for {least} of {most} nodes that are not spare")
@@ -167,6 +171,11 @@ class NodeReplacement:
 
     # ---- the five steps
 
+    def _least(self, view: View, attempt: Attempt) -> int:
+        """On how many nodes an attempt can go on."""
+        shape = view.job(attempt.job_id).shape
+        return shape.min if isinstance(shape, Malleable) and self._rule.resizes else attempt.n_nodes
+
     def _help(self, view: View, hit: list[Running]) -> Iterator[Proposal]:
         """Decide on all that were hit, in their order; then stop, and move, as decided."""
         state = self._round(view, hit)
@@ -196,7 +205,8 @@ class NodeReplacement:
             if name not in view.stopping and name not in view.scheduled
         ]
         moldable = [one for one in calm if self._flexible and self._can_restart(view, one)]
-        return Round(view, free, [m for m in lenders if m.attempt.id not in names], moldable)
+        lenders = [member for member in lenders if member.attempt.id not in names]
+        return Round(view, names, free, lenders, moldable)
 
     def _can_restart(self, view: View, running: Running) -> bool:
         attempt = running.attempt
@@ -207,8 +217,7 @@ class NodeReplacement:
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
         own = [node for node in failed.nodes if not bad[node]]
-        shape = view.job(attempt.job_id).shape
-        low = shape.min if isinstance(shape, Malleable) and self._rule.resizes else attempt.n_nodes
+        low = self._least(view, attempt)
         if len(own) >= low:
             if "local" in self._steps:
                 return Replacement("local", own)
@@ -239,7 +248,7 @@ class NodeReplacement:
         attempt = failed.attempt
         short = low - len(own) - found
         chosen, delay_us = self._solve(list(self._rows(state, attempt)), short)
-        if not chosen or delay_us >= self._wait_us(state, failed, short):
+        if not chosen or delay_us >= self._wait_us(state, short):
             return None
         nodes, size = list(own), low
         for row in chosen:
@@ -256,7 +265,7 @@ class NodeReplacement:
 
     def _rows(self, state: Round, failed: Attempt) -> Iterator[Restart]:
         """Every smaller size of every moldable job that runs on nodes that are all alive, or is the
-        failed one; its cost is how much later than first promised it would end."""
+        failed one; its cost is how much later than first promised it would end, 0 at least."""
         view = state.view
         bad = view.machine.down | view.machine.drained
         for running in state.moldable.values():
@@ -272,7 +281,7 @@ class NodeReplacement:
                     end_us = view.now_us + view.walltime_on_us(attempt.id, n_nodes)
                     yield Restart(running, n_nodes, max(0, end_us - promised_us))
 
-    def _wait_us(self, state: Round, failed: Running, short: int) -> int:
+    def _wait_us(self, state: Round, short: int) -> int:
         """How long until walltimes and repairs give so many nodes back, as far as can be known.
 
         A node is expected to be down as long as nodes are in the mean; one that is down for longer,
@@ -281,8 +290,8 @@ class NodeReplacement:
         view = state.view
         back = [
             (max(0, one.planned_end_us - view.now_us), one.attempt.n_nodes)
-            for one in view.running.values()
-            if one is not failed
+            for name, one in view.running.items()
+            if name not in state.hit
         ]
         ages_us = view.machine.age_us[view.machine.down].tolist()
         back += [(self._repair_us - age_us % self._repair_us, 1) for age_us in ages_us]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
 import numpy as np
 
 from rebat.core.attempts import Cause, Priority, Running
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
-from rebat.models.checkpoint import Remaining
+from rebat.core.shapes import Malleable
+from rebat.models.remaining import Remaining
 from rebat.policies.base import News, View
 from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
 from rebat.policies.reactions.victims import (
@@ -42,6 +44,8 @@ class NodeStealing:
         Release date of an attempt, for the victim rule and the criterion.
     choose : Chooser
         The placement: says whether a job fits on some nodes.
+    flexible : bool
+        Whether malleable jobs go on on their minimum.
     """
 
     def __init__(
@@ -51,8 +55,9 @@ class NodeStealing:
         timing: When = When.NOW,
         release: ReleaseOf = original_release,
         choose: Chooser = lowest,
+        flexible: bool = False,
     ) -> None:
-        self._choose = choose
+        self._choose, self._flexible = choose, flexible
         self._key = victim
         self._criterion = criterion
         self._timing = timing
@@ -75,7 +80,7 @@ class NodeStealing:
             survivors = np.zeros(view.n_nodes, dtype=np.bool_)
             failed.nodes.put(survivors, True)
             survivors &= usable
-            again = self._choose(free | survivors, Request.later(failed.attempt), view.machine)
+            again = self._choose(free | survivors, self._request(view, failed), view.machine)
             if again is not None:
                 free |= survivors
                 again.put(free, False)  # no need for node stealing
@@ -116,7 +121,14 @@ class NodeStealing:
         mask = survivors.copy()
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)
-        return self._choose(mask, Request.later(failed.attempt), view.machine) is not None
+        return self._choose(mask, self._request(view, failed), view.machine) is not None
+
+    def _request(self, view: View, failed: Running) -> Request:
+        """What a failed job needs to go on."""
+        attempt, shape = failed.attempt, view.job(failed.attempt.job_id).shape
+        if self._flexible and isinstance(shape, Malleable):
+            attempt = msgspec.structs.replace(attempt, n_nodes=shape.min)
+        return Request.later(attempt)
 
     def _victim(self, view: View, spared: set[str]) -> Running | None:
         candidates = [
