@@ -126,7 +126,7 @@ def test_resizes_and_failures_of_groups_are_the_same_over_the_wire(
     expected = embedded(flexible_inputs, policy, tmp_path / "run", "--failures", events)
     assert (tmp_path / "sim_jobs.csv").read_bytes() == expected
     states = [row["final_state"] for row in csv.DictReader(expected.decode().splitlines())]
-    assert states.count("REJECTED") > 20 and states.count("COMPLETED_KILLED") > 20
+    assert states.count("REJECTED") > 10 and states.count("COMPLETED_KILLED") > 20
 
 
 def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:

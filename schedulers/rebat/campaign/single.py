@@ -18,7 +18,7 @@ from rebat.core.units import to_s
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
-from rebat.metrics.jobs import JobRow
+from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRow
 from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.base import Policy
@@ -90,6 +90,8 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
         folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
     )
     write_text(folder / "rebat_jobs.csv", rows_csv(result.rows))
+    if result.summary.resizes.molded or any(row.resizes for row in result.rows):
+        write_text(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
     write_text(folder / "node_events.csv", node_events_csv(result.ledger))
     summary = {
         "policy": result.policy,
@@ -101,11 +103,11 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
     write_text(folder / "summary.json", text + "\n")
 
 
-def rows_csv(rows: Sequence[JobRow]) -> str:
-    """rebat_jobs.csv: a row per original job, times in seconds."""
-    lines = [",".join(JobRow.__struct_fields__)]
+def rows_csv(rows: Sequence[JobRow], columns: Sequence[str] = JOB_COLUMNS) -> str:
+    """rebat_jobs.csv, or other columns: a row per original job, times in seconds."""
+    lines = [",".join(columns)]
     for row in rows:
-        values = (getattr(row, name) for name in JobRow.__struct_fields__)
+        values = (getattr(row, name) for name in columns)
         lines.append(",".join(_cell(value) for value in values))
     return "\n".join(lines) + "\n"
 

@@ -37,6 +37,10 @@ class JobRow(msgspec.Struct, gc=False):
     resizes: int = 0
 
 
+SIZE_COLUMNS = ("job_id", "size", "node_seconds", "resizes")
+JOB_COLUMNS = tuple(name for name in JobRow.__struct_fields__ if name not in SIZE_COLUMNS[2:])
+
+
 def job_rows(ledger: Ledger) -> list[JobRow]:
     """Rows in the order of submission."""
     rows: dict[int, JobRow] = {}
