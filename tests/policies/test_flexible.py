@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.single import rows_csv
+from rebat.campaign.single import rows_csv, write_run
 from rebat.core.attempts import Cause
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.policies.malleable.managers import MANAGERS
@@ -209,3 +209,12 @@ def test_dbes_takes_back_the_even_share_first() -> None:
         member.take(1, even=True)
     dbes(MANAGERS["fpsma"]).shrink(able, 3)
     assert [(member.size, member.even) for member in able] == [(5, 0), (2, 0)]
+
+
+def test_sizes_are_told_where_they_changed(tmp_path) -> None:
+    resized = run("pwa", flexible(8, (4, 80, 0, malleable(2, 8)), (4, 10, 10, None)))
+    write_run(tmp_path / "resized", resized, {})
+    told = (tmp_path / "resized/rebat_sizes.csv").read_text().splitlines()
+    assert told == ["job_id,size,node_seconds,resizes", "1,4,320.000000,2", "2,4,40.000000,0"]
+    write_run(tmp_path / "rigid", run("sa", flexible(8, (4, 80, 0, None))), {})
+    assert not (tmp_path / "rigid/rebat_sizes.csv").exists()
