@@ -119,5 +119,5 @@ def _legend(figure: Any) -> None:
         Patch(facecolor=COLOURS[0], edgecolor="white", hatch=_HATCH, alpha=0.85),
         Patch(facecolor="black"),
     ]
-    texts = ["ran to its end", "interrupted: failure, steal or error", "node down"]
+    texts = ["ran to its end", "interrupted: failure, steal, resize or error", "node down"]
     figure.legend(handles, texts, loc="outside upper right", ncols=3, frameon=False, fontsize=9)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
-from typing import NamedTuple
 
 from rebat.reports.partitions.estimates import Estimate
 from rebat.reports.partitions.tables import written
@@ -43,18 +42,6 @@ RIGID = {"easy": "EASY", "greedy": "greedy"}
 Row = Mapping[Column, Estimate]
 
 
-class Choice(NamedTuple):
-    """A row: where it was run, and what of the policies is not as usual."""
-
-    setting: Setting
-    rest: str
-
-    def label(self, several: bool) -> str:
-        """For people; the failures' law where the grid has several."""
-        law = self.setting.scenario.law if several else None
-        return ", ".join(filter(None, (self.setting.grid, law, self.rest)))
-
-
 def choices(evidence: Evidence) -> Iterator[tuple[Table, str]]:
     """For either workload a table with the reference first, and a sentence on what it shows."""
     for workload, columns in COLUMNS.items():
@@ -66,13 +53,11 @@ def choices(evidence: Evidence) -> Iterator[tuple[Table, str]]:
 def _rows(
     evidence: Evidence, columns: Sequence[Column], workload: str
 ) -> Iterator[tuple[str, Row]]:
-    for setting in evidence.settings:
-        if setting.workload in FIGURES or not _is_like(evidence, setting, workload):
-            continue
-        several = sum(one.grid == setting.grid for one in evidence.settings) > 1
+    settings = [one for one in evidence.settings if _varies(one, workload)]
+    for setting in settings:
         found: dict[str, dict[Column, Estimate]] = {}
         for case in evidence.cases(setting):
-            label = Choice(setting, _unusual(case)).label(several)
+            label = _label(setting, case, settings[0])
             row = found.setdefault(label, {})
             name = "baseline" if case.name in RIGID else case.name
             for column in columns:
@@ -83,13 +68,16 @@ def _rows(
         yield from ((label, row) for label, row in found.items() if row)
 
 
-def _is_like(evidence: Evidence, setting: Setting, workload: str) -> bool:
-    """Whether these runs vary those of a workload of Table III: they have its name's beginning."""
-    return setting.workload.startswith(workload) and bool(evidence.cases(setting))
+def _varies(setting: Setting, workload: str) -> bool:
+    """Whether these runs vary those of a workload of Table III: its name is their beginning."""
+    return setting.workload not in FIGURES and setting.workload.startswith(f"{workload}-")
 
 
-def _unusual(case: Case) -> str:
-    return ", ".join(filter(None, (RIGID.get(case.name, ""), case.how, case.rest)))
+def _label(setting: Setting, case: Case, reference: Setting) -> str:
+    """The grid, and what of the failures' law and of the policy is not as in the first."""
+    usual = (reference.scenario.law or "").split(",")
+    law = [part for part in (setting.scenario.law or "").split(",") if part not in usual]
+    return ", ".join(filter(None, (setting.grid, *law, RIGID.get(case.name), case.how, case.rest)))
 
 
 def _shown(evidence: Evidence, setting: Setting, case: Case, what: str) -> Estimate | None:
