@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from rebat.campaign.opening import open_campaign
@@ -19,10 +18,10 @@ from rebat.reports.replacement.evidence import (
     Evidence,
     case_of,
     combined,
-    mean,
     minus,
     relative,
 )
+from rebat.reports.replacement.medians import middle, written
 from tests.campaign.builders import run_here, specs_of
 
 ROOT = Path(__file__).parents[2]
@@ -144,11 +143,19 @@ def test_values_are_paired_by_workload(ran, evidence) -> None:
         - 1
         for seed in (3, 1)
     }
-    found = mean(rise)
-    numbers = np.array([*rise.values()])
-    assert found.mean == pytest.approx(numbers.mean())
-    # Student's t(0.975; 1 degree of freedom) = 12.706
-    assert found.half == pytest.approx(12.706 * numbers.std(ddof=1) / 2**0.5, rel=1e-3)
+
+
+def test_medians_and_their_intervals_by_hand() -> None:
+    """Of n values the median lies outside of the j-th least and greatest with probability
+    2 P(Bin(n, 1/2) < j): 2 / 2**6 = 3.1 % for (6, 1), 2 (1 + 10) / 2**10 = 2.1 % for (10, 2), but
+    2 (1 + 10 + 45) / 2**10 = 10.9 % for (10, 3) and 2 / 2**5 = 6.3 % for (5, 1)."""
+    values = {seed: float(seed**2) for seed in range(10)}
+    assert middle(values) == (20.5, 1.0, 64.0, 10)
+    assert middle({seed: values[seed] for seed in range(6)})[:3] == (6.5, 0.0, 25.0)
+    assert middle({seed: values[seed] for seed in range(5)})[:3] == (4.0, 0.0, 16.0)
+    assert middle({}) is None
+    assert written(middle(values), "{:g}".format) == "20.5 [1, 64]"
+    assert written(middle({7: 3.0}), "{:g}".format) == "3"
 
 
 def test_the_sources_of_a_run_are_all_of_its_hits(evidence) -> None:
@@ -251,7 +258,17 @@ def test_claims_follow_from_their_numbers() -> None:
 
 def test_printed_values_are_not_judged_with_few_seeds() -> None:
     found = _verdicts(_Told({"baseline": [0.18, 0.19]}))
+    assert found
     assert not [claim for claim in found if "18%" in claim]
+
+
+def test_one_workload_does_not_decide() -> None:
+    """A makespan that doubled under one long repair moves the mean, not the verdict."""
+    rises = {"dbes": [0.05, 0.06, 0.04, 0.05, 0.06], "baseline": [0.18, 0.17, 0.19, 0.18, 2.0]}
+    for one in claims.judge(_Told(rises)):
+        if one.claim == "failures lengthen the makespan of rigid":
+            assert (one.number, one.holds) == (pytest.approx(0.18), True)
+            assert "[0.1700, 2.0000]" in one.rule
 
 
 def test_the_first_choice_is_the_reference(evidence) -> None:

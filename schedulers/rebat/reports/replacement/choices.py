@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
-from rebat.reports.partitions.estimates import Estimate
-from rebat.reports.partitions.tables import written
 from rebat.reports.parts import Table
-from rebat.reports.replacement.evidence import Case, Evidence, Setting, mean
+from rebat.reports.replacement.evidence import Case, Evidence, Setting
+from rebat.reports.replacement.medians import Middle, middle, written
 from rebat.reports.replacement.published import (
     FIGURES,
     MIXED,
@@ -39,7 +38,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 RIGID = {"easy": "EASY", "greedy": "greedy"}
 """Other ways to schedule rigid jobs than the baseline's."""
 
-Row = Mapping[Column, Estimate]
+Row = Mapping[Column, Middle]
 
 
 def choices(evidence: Evidence) -> Iterator[tuple[Table, str]]:
@@ -55,7 +54,7 @@ def _rows(
 ) -> Iterator[tuple[str, Row]]:
     settings = [one for one in evidence.settings if _varies(one, workload)]
     for setting in settings:
-        found: dict[str, dict[Column, Estimate]] = {}
+        found: dict[str, dict[Column, Middle]] = {}
         for case in evidence.cases(setting):
             label = _label(setting, case, settings[0])
             row = found.setdefault(label, {})
@@ -80,12 +79,12 @@ def _label(setting: Setting, case: Case, reference: Setting) -> str:
     return ", ".join(filter(None, (setting.grid, *law, RIGID.get(case.name), case.how, case.rest)))
 
 
-def _shown(evidence: Evidence, setting: Setting, case: Case, what: str) -> Estimate | None:
+def _shown(evidence: Evidence, setting: Setting, case: Case, what: str) -> Middle | None:
     if what == "rise":
-        return mean(evidence.rise(setting, case))
+        return middle(evidence.rise(setting, case))
     if what == "utilisation":
-        return mean(evidence.values(setting, case, "useful_utilisation"))
-    return mean(evidence.shares(setting, case, what))
+        return middle(evidence.values(setting, case, "useful_utilisation"))
+    return middle(evidence.shares(setting, case, what))
 
 
 def _printed(workload: str, column: Column) -> float | None:
@@ -104,7 +103,7 @@ def _heading(column: Column) -> str:
 
 
 def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) -> Table:
-    def cell(column: Column, found: Estimate | None) -> str:
+    def cell(column: Column, found: Middle | None) -> str:
         return written(found, change if column[2] == "rise" else share)
 
     def paper(column: Column) -> str:
@@ -137,7 +136,7 @@ def _distance(workload: str, row: Row) -> float | None:
     wanted = _rises(workload)
     if any(column not in row for column in wanted):
         return None
-    squares = [(row[c].mean - (_printed(workload, c) or 0.0)) ** 2 for c in wanted]
+    squares = [(row[c].median - (_printed(workload, c) or 0.0)) ** 2 for c in wanted]
     return sqrt(sum(squares) / len(squares))
 
 
@@ -159,7 +158,7 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
         )
     for column in reference:
         moved = {
-            label: row[column].mean - reference[column].mean
+            label: row[column].median - reference[column].median
             for label, row in rows.items()
             if column in row and label != first
         }

@@ -1,7 +1,7 @@
 """The statements of section V of Prabhakaran et al. 2018, judged by rules beside the verdict.
 
-All numbers are means over seeds of values that share a workload and, where there are any, failures.
-A statement of an order holds by the sign of the mean.
+All numbers are medians over seeds of values that share a workload and, where there are any,
+failures. A statement of an order holds by the sign of the median.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rebat.reports.partitions.estimates import Estimate
 from rebat.reports.parts import Judgement
 from rebat.reports.replacement.evidence import (
     BySeed,
@@ -17,10 +16,10 @@ from rebat.reports.replacement.evidence import (
     Evidence,
     Setting,
     combined,
-    mean,
     minus,
     relative,
 )
+from rebat.reports.replacement.medians import Middle, middle
 from rebat.reports.replacement.published import (
     AFFECTED,
     ENOUGH_SEEDS,
@@ -48,15 +47,15 @@ _V_A, _V_B, _V_C = (f"section V-{part}" for part in "ABC")
 
 
 class Rule(NamedTuple):
-    """When a statement holds, given the mean and the printed value, and how that is put."""
+    """Between which bounds a median must lie, and how that is put."""
 
     words: str
     low: float = float("-inf")
     high: float = float("inf")
 
     def holds(self, value: float) -> bool:
-        """Whether a mean is within the bounds; a bound itself counts as outside unless both are
-        the same."""
+        """Whether a median is within the bounds; a bound itself counts as outside unless both
+        are the same."""
         return self.low < value < self.high or self.low == value == self.high
 
 
@@ -104,32 +103,33 @@ class _Judge:
     def __call__(
         self, claim: str, what: str, values: BySeed, rule: Rule, paper: str
     ) -> Iterator[Judgement]:
-        found = mean(values)
+        found = middle(values)
         if found:
-            sure = _doubt(found, rule)
-            yield Judgement(
-                self.setting.workload, claim, f"{what}, {rule.words}{sure}", found.mean,
-                rule.holds(found.mean), paper, found.half,
+            yield self._judgement(
+                claim, f"{what}, {rule.words}{_doubt(found, rule)}", found,
+                rule.holds(found.median), paper,
             )  # fmt: skip
 
     def printed(
         self, claim: str, what: str, values: BySeed, value: float, paper: str
     ) -> Iterator[Judgement]:
         """Whether the interval holds a printed value; with few seeds nearly any would do."""
-        found = mean(values)
-        if found and len(values) >= ENOUGH_SEEDS and found.half is not None:
-            yield Judgement(
-                self.setting.workload, claim, f"{what}, whose interval holds the printed value",
-                found.mean, abs(value - found.mean) <= found.half, paper, found.half,
-            )  # fmt: skip
+        found = middle(values)
+        if found and found.n >= ENOUGH_SEEDS:
+            rule = f"{what}, whose interval holds the printed value"
+            yield self._judgement(claim, rule, found, found.holds(value), paper)
+
+    def _judgement(
+        self, claim: str, rule: str, found: Middle, holds: bool, paper: str
+    ) -> Judgement:
+        interval = "" if found.low == found.high else f" [{found.low:.4f}, {found.high:.4f}]"
+        return Judgement(self.setting.workload, claim, rule + interval, found.median, holds, paper)
 
 
-def _doubt(found: Estimate, rule: Rule) -> str:
+def _doubt(found: Middle, rule: Rule) -> str:
     """Whether the interval reaches over a bound of the rule."""
-    if found.half is None or rule.low == rule.high:
-        return ""
-    inside = found.mean - found.half > rule.low and found.mean + found.half < rule.high
-    outside = found.mean + found.half < rule.low or found.mean - found.half > rule.high
+    inside = rule.low <= found.low and found.high <= rule.high
+    outside = found.high <= rule.low or found.low >= rule.high
     return "" if inside or outside else " (the seeds do not decide)"
 
 
@@ -142,7 +142,7 @@ def _printed_rises(judged: _Judge) -> Iterator[Judgement]:
         for name, share in table.get(workload, {}).items():
             yield from judged.printed(
                 f"{WORDS[name]}: failures lengthen the makespan by {share:.0%} {words}",
-                "mean of with / without failures - 1", judged.rise(name, replaces), share,
+                "median of with / without failures - 1", judged.rise(name, replaces), share,
                 f"{share:.0%} ({part[workload]})",
             )  # fmt: skip
 
@@ -154,11 +154,11 @@ def _mixed(judged: _Judge) -> Iterator[Judgement]:
     ):  # fmt: skip
         yield from judged(
             f"without failures the makespan of {WORDS[name]} is {words} than rigid",
-            "mean relative difference", relative(judged.free(name), rigid), rule,
+            "median relative difference", relative(judged.free(name), rigid), rule,
             f"{_V_A}, Figure 4",
         )  # fmt: skip
     yield from judged(
-        "without failures DBES is negligibly better than PWA", "mean relative difference",
+        "without failures DBES is negligibly better than PWA", "median relative difference",
         relative(judged.free("dbes"), judged.free("pwa")),
         Rule(f"below 0 and above {-NEGLIGIBLE}", -NEGLIGIBLE, 0.0), f"{_V_A}, Figure 4",
     )  # fmt: skip
@@ -166,7 +166,7 @@ def _mixed(judged: _Judge) -> Iterator[Judgement]:
     for name in MALLEABLE:
         yield from judged(
             f"failures lengthen the makespan of {WORDS[name]} less than rigid",
-            "mean difference of the relative rises",
+            "median difference of the relative rises",
             minus(judged.rise(name), judged.rise("baseline")), BELOW, f"{_V_A}, Figure 4",
         )  # fmt: skip
     yield from _replacement_helps(judged, MALLEABLE, f"{_V_A}, Figure 4")
@@ -178,7 +178,7 @@ def _failures_cost(judged: _Judge, names: tuple[str, ...], paper: str) -> Iterat
     for name in names:
         yield from judged(
             f"failures lengthen the makespan of {WORDS[name]}",
-            "mean of with / without failures - 1", judged.rise(name), ABOVE, paper,
+            "median of with / without failures - 1", judged.rise(name), ABOVE, paper,
         )  # fmt: skip
 
 
@@ -187,11 +187,11 @@ def _replacement_helps(judged: _Judge, names: tuple[str, ...], paper: str) -> It
         gain = relative(judged.values(name, replaces=True), judged.values(name))
         yield from judged(
             f"replacement shortens the makespan of {WORDS[name]} under failures",
-            "mean relative difference", gain, BELOW, paper,
+            "median relative difference", gain, BELOW, paper,
         )  # fmt: skip
         yield from judged(
             f"{WORDS[name]}: with replacement it stays close to that without failures",
-            "mean of with / without failures - 1", judged.rise(name, True),
+            "median of with / without failures - 1", judged.rise(name, True),
             Rule(f"below {CLOSE}", high=CLOSE), paper,
         )  # fmt: skip
 
@@ -202,17 +202,17 @@ def _sources(judged: _Judge, paper: str) -> Iterator[Judgement]:
         remote = judged.shares(name, "by_remote")
         yield from judged(
             f"{WORDS[name]}: most replacements come from other malleable jobs that shrink",
-            "their mean share of all hits", remote, Rule("above 0.5", low=0.5), paper,
+            "their median share of all hits", remote, Rule("above 0.5", low=0.5), paper,
         )  # fmt: skip
         idle = judged.shares(name, "by_idle")
         yield from judged(
-            f"{WORDS[name]}: these are more than idle ones", "mean difference of the shares",
+            f"{WORDS[name]}: these are more than idle ones", "median difference of the shares",
             minus(remote, idle), ABOVE, paper,
         )  # fmt: skip
     others = combined(max, judged.shares("pwa", "by_idle"), judged.shares("dbes", "by_idle"))
     yield from judged(
         "the share of idle replacements is highest under PRA",
-        "mean of PRA's less the larger of PWA's and DBES's",
+        "median of PRA's less the larger of PWA's and DBES's",
         minus(judged.shares("pra", "by_idle"), others), ABOVE, paper,
     )  # fmt: skip
 
@@ -225,25 +225,25 @@ def _step_4(judged: _Judge) -> Iterator[Judgement]:
         )
         yield from judged(
             f"{WORDS[name]}: fewer replacements by moldable jobs that start over than by any other "
-            "source", "mean of their share less the least of idle and shrinking",
+            "source", "median of their share less the least of idle and shrinking",
             minus(judged.shares(name, "by_restart"), least), BELOW, f"{_V_A}, Figure 5",
         )  # fmt: skip
     for name in MALLEABLE:
         yield from judged(
-            f"{WORDS[name]}: no job is requeued for want of a replacement", "mean number of them",
+            f"{WORDS[name]}: no job is requeued for want of a replacement", "median number of them",
             judged.values(name, "resizes_requeued", True), Rule("0", 0.0, 0.0), _V_A,
         )  # fmt: skip
     off = Case("dbes", True, False, "", NO_STEP_4)
     evidence, setting = judged.evidence, judged.setting
     yield from judged(
         "DBES: more jobs are requeued where moldable ones may not start over",
-        "mean difference of their numbers",
+        "median difference of their numbers",
         minus(evidence.values(setting, off, "resizes_requeued"),
               judged.values("dbes", "resizes_requeued", True)), ABOVE, _V_A,
     )  # fmt: skip
     yield from judged.printed(
         f"DBES: then {REQUEUED} of {AFFECTED} jobs that failures affect are requeued",
-        "mean share of all hits", evidence.shares(setting, off, "requeued"), REQUEUED / AFFECTED,
+        "median share of all hits", evidence.shares(setting, off, "requeued"), REQUEUED / AFFECTED,
         f"{REQUEUED / AFFECTED:.1%} ({_V_A})",
     )  # fmt: skip
 
@@ -253,12 +253,12 @@ def _malleable_rigid(judged: _Judge) -> Iterator[Judgement]:
     free = {name: judged.free(name) for name in MALLEABLE}
     yield from judged(
         "without failures the makespan of PRA is the longest",
-        "mean relative difference to the longer of PWA and DBES",
+        "median relative difference to the longer of PWA and DBES",
         relative(free["pra"], combined(max, free["pwa"], free["dbes"])), ABOVE, paper,
     )  # fmt: skip
     yield from judged(
         "without failures the makespan of DBES is the shortest",
-        "mean relative difference to the shorter of PRA and PWA",
+        "median relative difference to the shorter of PRA and PWA",
         relative(free["dbes"], combined(min, free["pra"], free["pwa"])), BELOW, paper,
     )  # fmt: skip
     yield from _failures_cost(judged, MALLEABLE, paper)
@@ -266,7 +266,7 @@ def _malleable_rigid(judged: _Judge) -> Iterator[Judgement]:
     three = (free["dbes"], judged.values("dbes"), judged.values("dbes", replaces=True))
     yield from judged(
         "DBES: almost the same makespan without failures, with them, and with replacement",
-        "mean of the longest / shortest of the three - 1",
+        "median of the longest / shortest of the three - 1",
         relative(combined(max, *three), combined(min, *three)),
         Rule(f"below {CLOSE}", high=CLOSE), _V_B,
     )  # fmt: skip
@@ -280,17 +280,18 @@ def _moldable_rigid(judged: _Judge) -> Iterator[Judgement]:
              "by_restart": "moldable jobs that start over"}  # fmt: skip
     for source, share in SOURCES[MOLDABLE_RIGID].items():
         yield from judged.printed(
-            f"SA: {share:.0%} of replacements come from {words[source]}", "mean share of all hits",
-            judged.shares("sa", source), share, f"{share:.0%} ({_V_C}, Figure 9)",
+            f"SA: {share:.0%} of replacements come from {words[source]}",
+            "median share of all hits", judged.shares("sa", source), share,
+            f"{share:.0%} ({_V_C}, Figure 9)",
         )  # fmt: skip
     even = Rule(f"between {-EQUAL_SHARES} and {EQUAL_SHARES}", -EQUAL_SHARES, EQUAL_SHARES)
     yield from judged(
         "SA: almost as many replacements by moldable jobs that start over as by waiting",
-        "mean difference of the shares",
+        "median difference of the shares",
         minus(judged.shares("sa", "by_restart"), judged.shares("sa", "requeued")), even, _V_C,
     )  # fmt: skip
     share = UTILISATION[MOLDABLE_RIGID]
     yield from judged.printed(
-        f"SA: the utilisation is {share:.0%}", "mean useful utilisation, with replacement",
+        f"SA: the utilisation is {share:.0%}", "median useful utilisation, with replacement",
         judged.values("sa", "useful_utilisation", True), share, f"{share:.0%} ({_V_C})",
     )  # fmt: skip

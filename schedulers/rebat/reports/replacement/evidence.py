@@ -30,6 +30,10 @@ SOURCES = {
 """What became of an attempt that a failure hit: the counts of `metrics.resizes`."""
 
 
+_HOW = ("steps", "spares", "repair", "solver")
+"""The axes of the replacement."""
+
+
 class Setting(NamedTuple):
     """Runs that are compared: a grid's workload, whatever its seed, and the failures it met."""
 
@@ -68,7 +72,7 @@ def case_of(policy: str) -> Case:
     name, _, text = policy.partition(":")
     axes = dict(axis.partition("=")[::2] for axis in text.split(",") if axis)
     react = axes.pop("react", axes.pop("recovery", "")).split("+")
-    how = [f"{axis}={axes.pop(axis)}" for axis in ("steps", "spares", "solver") if axis in axes]
+    how = [f"{axis}={axes.pop(axis)}" for axis in _HOW if axis in axes]
     rest = ", ".join(f"{axis}={value}" if value else axis for axis, value in axes.items())
     steals = "stealing" in react or name in ("sfsj", "h111")
     return Case(name, "replacement" in react, steals, rest, ", ".join(how))

@@ -8,7 +8,8 @@ from typing import Any
 from rebat.figures.boxes import stacks, svg_of
 from rebat.figures.canvas import colours, new_figure
 from rebat.reports.parts import Picture
-from rebat.reports.replacement.evidence import SOURCES, Case, Evidence, Setting, mean
+from rebat.reports.replacement.evidence import SOURCES, Case, Evidence, Setting
+from rebat.reports.replacement.medians import middle
 from rebat.reports.replacement.published import FIGURES
 from rebat.reports.replacement.tables import NO_FAILURES
 
@@ -28,7 +29,7 @@ def pictures(evidence: Evidence) -> Iterator[Picture]:
 
 
 def _makespans(evidence: Evidence, setting: Setting) -> str:
-    """A group of bars per policy; whiskers are confidence intervals."""
+    """A group of bars per policy; whiskers are their intervals."""
     plain = [one for one in evidence.cases(setting) if not (one.replaces or one.rest or one.how)]
     figure = new_figure(1.5 + 1.5 * len(plain), 3.4)
     axis = figure.subplots()
@@ -55,20 +56,21 @@ def _bars(
         else:
             asked = policy._replace(replaces=case != "failures")
             values = evidence.values(setting, asked, "makespan_s")
-        found = mean(values)
+        found = middle(values)
         if found:
-            shown.append((x + (place - 1) * width, found.mean / 3600, (found.half or 0.0) / 3600))
+            value, *ends = (number / 3600 for number in found[:3])
+            shown.append((x + (place - 1) * width, value, value - ends[0], ends[1] - value))
     if shown:
-        at, heights, halves = zip(*shown, strict=True)
-        axis.bar(at, heights, width, yerr=halves, error_kw={"linewidth": 0.6}, color=colour,
+        at, heights, below, above = zip(*shown, strict=True)
+        axis.bar(at, heights, width, yerr=(below, above), error_kw={"linewidth": 0.6}, color=colour,
                  label=case)  # fmt: skip
 
 
 def _sources(evidence: Evidence, setting: Setting) -> dict[str, dict[str, float]]:
-    """Policy -> source -> mean share of all hits."""
+    """Policy -> source -> median share of all hits."""
     found = {}
     for case in evidence.cases(setting):
-        means = {name: mean(evidence.shares(setting, case, name)) for name in SOURCES}
-        if case.replaces and all(means.values()):
-            found[case.label] = {SOURCES[name]: one.mean for name, one in means.items() if one}
+        found_by = {name: middle(evidence.shares(setting, case, name)) for name in SOURCES}
+        if case.replaces and all(found_by.values()):
+            found[case.label] = {SOURCES[name]: one.median for name, one in found_by.items() if one}
     return found

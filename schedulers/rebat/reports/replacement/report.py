@@ -20,8 +20,7 @@ LEAD = (
     "S. Prabhakaran, M. Neumann, F. Wolf: Efficient Fault Tolerance through Dynamic Node "
     "Replacement, 2018. Section V, simulated by rebat: workloads of rigid, moldable and malleable "
     "jobs on a machine whose nodes fail about once an hour, without checkpointing costs. The paper "
-    "shows one run of each; here are means over several workloads and failures, with 95 % "
-    "confidence intervals."
+    "shows one run of each; here are medians over several workloads, each with failures of its own."
 )
 REMARKS = (
     "The workloads are drawn from the laws that the paper prints, not its own; what it leaves open "
@@ -31,6 +30,10 @@ REMARKS = (
     "same failures. A source is counted once for every attempt that a failure hits; the paper "
     "does not say whether it counts jobs, attempts or processors. Printed values are judged with "
     "five seeds or more.",
+    "Beside a median stand the order statistics between which the true one lies with 95 % (the 2nd "
+    "and the 9th of ten values), or the least and the greatest of fewer than six. Means would "
+    "tell of single workloads: a job that needs nearly all processors waits until nearly every "
+    "node is repaired, and repairs have a heavy tail.",
 )
 
 
@@ -57,5 +60,5 @@ def report(table: Path, more_pictures: Iterable[Picture], provenance: Sequence[s
         ],
         pictures=[*pictures.pictures(evidence), *more_pictures],
         provenance=provenance,
-        figures_note="Bars are means over seeds, whiskers 95 % confidence intervals.",
+        figures_note="Bars are medians over seeds, whiskers their intervals.",
     )

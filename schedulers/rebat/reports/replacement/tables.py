@@ -1,10 +1,9 @@
-"""Makespans, where the time went, and what became of jobs that failures hit: means over seeds."""
+"""Makespans, where the time went, and what became of jobs that failures hit: medians over seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rebat.reports.partitions.tables import written
 from rebat.reports.parts import Table
 from rebat.reports.replacement.evidence import (
     SOURCES,
@@ -14,6 +13,7 @@ from rebat.reports.replacement.evidence import (
     Setting,
     mean,
 )
+from rebat.reports.replacement.medians import middle, written
 from rebat.reports.replacement.published import FIGURES, RISES, RISES_REPLACED
 from rebat.reports.replacement.published import SOURCES as PRINTED
 
@@ -81,7 +81,7 @@ def cells(read: Callable[[str], BySeed]) -> list[str]:
         if total:
             whole = read(total)
             values = {seed: value / whole[seed] for seed, value in values.items()}
-        found.append(written(mean(values), shown))
+        found.append(written(middle(values), shown))
     return found
 
 
@@ -93,25 +93,39 @@ def _makespans(evidence: Evidence, setting: Setting) -> Table:
             told.add(alone)
             rows.append([alone.label, NO_FAILURES, *_free(evidence, setting, alone)])
         rows.append([case.label, "failures", *_failing(evidence, setting, case)])
-    columns = ["policy", "case", "makespan (h)", "rise", "paper", *(m[0] for m in METRICS)]
+    columns = [
+        "policy",
+        "case",
+        "makespan (h)",
+        "rise",
+        "mean rise",
+        "paper",
+        *(m[0] for m in METRICS),
+    ]
     title = f"{setting.workload}: makespan and use of the machine"
-    return Table(f"{FIGURES[setting.workload][0]}, means over seeds", title, columns, rows)
+    return Table(f"{FIGURES[setting.workload][0]}, medians over seeds", title, columns, rows)
 
 
 def _free(evidence: Evidence, setting: Setting, case: Case) -> list[str]:
     def read(metric: str) -> BySeed:
         return evidence.free(setting, case, metric)
 
-    return [written(mean(read("makespan_s")), hours), "", "", *cells(read)]
+    return [written(middle(read("makespan_s")), hours), "", "", "", *cells(read)]
 
 
 def _failing(evidence: Evidence, setting: Setting, case: Case) -> list[str]:
     def read(metric: str) -> BySeed:
         return evidence.values(setting, case, metric)
 
-    rise = mean(evidence.rise(setting, case))
-    found = [written(mean(read("makespan_s")), hours), written(rise, change)]
-    return [*found, printed_rise(setting.workload, case), *cells(read)]
+    rise = evidence.rise(setting, case)
+    average = mean(rise)
+    found = [written(middle(read("makespan_s")), hours), written(middle(rise), change)]
+    return [
+        *found,
+        change(average.mean) if average else "",
+        printed_rise(setting.workload, case),
+        *cells(read),
+    ]
 
 
 def printed_rise(workload: str, case: Case) -> str:
@@ -126,10 +140,10 @@ def _sources(evidence: Evidence, setting: Setting) -> Table:
     for case in evidence.cases(setting):
         if case.replaces:
             shares = [evidence.shares(setting, case, name) for name in SOURCES]
-            rows.append([case.label, *(written(mean(one), share) for one in shares)])
+            rows.append([case.label, *(written(middle(one), share) for one in shares)])
     if setting.workload in PRINTED:
         paper = PRINTED[setting.workload]
         rows.append(["paper", *(share(paper[name]) if name in paper else "" for name in SOURCES)])
     title = f"{setting.workload}: what becomes of a job that a failure hits"
     columns = ["policy", *SOURCES.values()]
-    return Table(f"{FIGURES[setting.workload][1]}, means over seeds", title, columns, rows)
+    return Table(f"{FIGURES[setting.workload][1]}, medians over seeds", title, columns, rows)
