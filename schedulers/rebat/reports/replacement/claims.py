@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rebat.reports.parts import Judgement
 from rebat.reports.replacement.evidence import (
+    NO_STEP_4,
     BySeed,
     Case,
     Evidence,
@@ -42,7 +43,6 @@ NEGLIGIBLE = 0.02
 EQUAL_SHARES = 0.05
 """Shares of 18 and 20 % are called almost equal."""
 
-NO_STEP_4 = "steps=local+idle+remote+wait"
 _V_A, _V_B, _V_C = (f"section V-{part}" for part in "ABC")
 
 

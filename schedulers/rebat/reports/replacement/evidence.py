@@ -33,6 +33,9 @@ SOURCES = {
 _HOW = ("steps", "spares", "repair", "solver")
 """The axes of the replacement."""
 
+NO_STEP_4 = "steps=local+idle+remote+wait"
+"""No moldable job starts over for another."""
+
 
 class Setting(NamedTuple):
     """Runs that are compared: a grid's workload, whatever its seed, and the failures it met."""
@@ -63,7 +66,8 @@ class Case(NamedTuple):
         if self.name == "baseline" and self.steals:
             name = "stealing"
         also = " and " if name == "stealing" else " with "
-        axes = ", ".join(filter(None, (self.how, self.rest)))
+        how = self.how.replace(NO_STEP_4, "without step 4")
+        axes = ", ".join(filter(None, (how, self.rest)))
         return name + (f"{also}replacement" if self.replaces else "") + (f" ({axes})" * bool(axes))
 
 

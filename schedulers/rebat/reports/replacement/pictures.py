@@ -8,9 +8,10 @@ from typing import Any
 from rebat.figures.boxes import stacks, svg_of
 from rebat.figures.canvas import colours, new_figure
 from rebat.reports.parts import Picture
-from rebat.reports.replacement.evidence import SOURCES, Case, Evidence, Setting
+from rebat.reports.replacement.evidence import SOURCES, Case, Evidence, Setting, mean
 from rebat.reports.replacement.medians import middle
 from rebat.reports.replacement.published import FIGURES
+from rebat.reports.replacement.published import SOURCES as PRINTED
 from rebat.reports.replacement.tables import NO_FAILURES
 
 CASES = (NO_FAILURES, "failures", "failures, replacement")
@@ -25,7 +26,9 @@ def pictures(evidence: Evidence) -> Iterator[Picture]:
         yield Picture(makespans, f"{workload}: makespan", _makespans(evidence, setting))
         shares = _sources(evidence, setting)
         if shares:
-            yield Picture(sources, f"{workload}: sources of replacements", stacks(shares, "share"))
+            yield Picture(
+                sources, f"{workload}: sources of replacements", stacks(shares, "mean share")
+            )
 
 
 def _makespans(evidence: Evidence, setting: Setting) -> str:
@@ -67,10 +70,14 @@ def _bars(
 
 
 def _sources(evidence: Evidence, setting: Setting) -> dict[str, dict[str, float]]:
-    """Policy -> source -> median share of all hits."""
+    """Policy -> source -> mean share of all hits, and the paper's."""
     found = {}
     for case in evidence.cases(setting):
-        found_by = {name: middle(evidence.shares(setting, case, name)) for name in SOURCES}
-        if case.replaces and all(found_by.values()):
-            found[case.label] = {SOURCES[name]: one.median for name, one in found_by.items() if one}
+        means = {name: mean(evidence.shares(setting, case, name)) for name in SOURCES}
+        if case.replaces and all(means.values()):
+            label = case.label.replace(" with replacement", "")
+            found[label] = {SOURCES[name]: one.mean for name, one in means.items() if one}
+    printed = PRINTED.get(setting.workload)
+    if found and printed:
+        found["paper"] = {SOURCES[name]: share for name, share in printed.items()}
     return found
