@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.replacement_report import about_replacement, small_run
+from rebat.campaign.replacement_report import (
+    about_replacement,
+    replacement_pictures,
+    small_run,
+)
 from rebat.campaign.reporting import write_report
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
@@ -295,6 +299,12 @@ def test_the_small_run_shows_a_replacement_a_shrink_and_growths() -> None:
     }  # fmt: skip
     # job 2's 16 node-hours: 4 + 2 + 4 + 2/2 + 4/2 = 13 until 4 h, the rest on six nodes
     assert ran.summary.makespan_s / 3600 == pytest.approx(4 + 3 / 6)
+
+
+def test_the_picture_of_it_says_what_happens() -> None:
+    (picture,) = replacement_pictures()
+    for word in ("hit: nodes of the other", "shrinks for the other", "hit: shrinks", "grows"):
+        assert word in picture.svg
 
 
 @pytest.mark.parametrize(("name", "runs"), [("quick", 96), ("full", 902)])
