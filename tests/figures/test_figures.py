@@ -61,7 +61,7 @@ def test_fourteen_policies_have_fourteen_colours_in_the_picture(
 def test_a_gantt_chart_explains_itself(result: RunResult, drawn: list[Any], tmp_path: Path) -> None:
     gantt.draw_gantt({"baseline": result.ledger}, 4, tmp_path / "gantt.png")
     texts = [text.get_text() for text in drawn[0].legends[0].get_texts()]
-    assert texts == ["ran to its end", "interrupted: failure, steal or error", "node down"]
+    assert texts == ["ran to its end", "interrupted: failure, steal, resize or error", "node down"]
 
 
 def test_outages_are_drawn_up_to_the_makespan(drawn: list[Any], tmp_path: Path) -> None:

@@ -15,15 +15,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import FieldInfo
 
-from rebat.campaign.reading import (
-    check_seeds,
-    convert,
-    distinct,
-    known_keys,
-    required,
-    seconds,
-    some,
-)
+from rebat.campaign.reading import check_seeds, convert, distinct, known_keys, seconds, some
+from rebat.campaign.sources import Named, check_source, sources
 from rebat.campaign.spec import (
     CheckpointIn,
     CheckpointModel,
@@ -42,17 +35,8 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import parse_duration
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
-from rebat.workloads.trace import TraceOptions, trace_options
 
 _FAILURES = FailuresIn.__struct_fields__
-_GENERATED = ("generator", "seed")
-_TRACE = ("file", *TraceOptions.__struct_fields__)
-_TRACE_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("n_nodes", "cap", "max_jobs"), (int,)),
-    **dict.fromkeys(("first_s", "last_s"), (float, int)),
-    "months": (str, list),
-}
-"""TOML types of trace options; the others are texts."""
 
 
 def runs(document: Document) -> list[RunSpec]:
@@ -66,11 +50,7 @@ def runs(document: Document) -> list[RunSpec]:
     InputError
         With the key in the file.
     """
-    tables = required(document.tables, "workloads", dict, "a table [workloads.NAME] per workload")
-    workloads = {
-        name: _source(table, f"workloads.{name}", document.path.parent, document.trace)
-        for name, table in tables.items()
-    }
+    workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()
     specs = [
         spec
@@ -82,28 +62,7 @@ def runs(document: Document) -> list[RunSpec]:
     return specs
 
 
-def _source(table: Any, where: str, folder: Path, trace: Path | None) -> Source:
-    if not isinstance(table, dict) or ("generator" in table) == ("file" in table):
-        raise InputError("is no workload", where, "a table with either generator or file")
-    if "generator" in table:
-        known_keys(table, _GENERATED, where)
-        made = convert(table, Source, where)
-        check_seeds([made.seed], f"{where}.seed")
-        return made
-    known_keys(table, _TRACE, where)
-    options = {key: value for key, value in table.items() if key != "file"}
-    for key, value in options.items():
-        kinds = _TRACE_KINDS.get(key, (str,))
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise InputError(f"is {value!r}", f"{where}.{key}", kinds[0].__name__)
-    file = convert({"file": table["file"]}, Source, where).file or ""
-    path = trace.absolute() if trace else folder.absolute() / file
-    if not path.is_file():
-        raise InputError(f"no file {path.name!r}", f"{where}.file", f"a file in {path.parent}")
-    return Source(file=str(path), options=options)
-
-
-def _grid(table: dict[str, Any], where: str, workloads: Mapping[str, Source]) -> GridIn:
+def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
     known_keys(table, GridIn.__struct_fields__, where)
     inner = {"checkpoint": CheckpointIn, "silent_errors": SilentErrorsIn}
     for key, kind in inner.items():
@@ -122,26 +81,26 @@ def _grid(table: dict[str, Any], where: str, workloads: Mapping[str, Source]) ->
     return grid
 
 
-def _expand(
-    grid: GridIn, where: str, workloads: Mapping[str, Source], folder: Path
-) -> Iterator[RunSpec]:
+def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterator[RunSpec]:
     free = Scenario(nodes=grid.nodes, window=grid.window, select=grid.select)
-    scenarios = list(_scenarios(grid, free, where, folder))
-    for workload in grid.workloads:
+    made = [one for name in grid.workloads for one in workloads[name].items()]
+    for workload, source in made:
+        scenarios = list(_scenarios(grid, free, where, folder, source))
         base = RunSpec(
-            grid=grid.name, workload=workload, policy="", source=workloads[workload],
-            folder=str(folder),
-        )  # fmt: skip
+            grid=grid.name, workload=workload, policy="", source=source, folder=str(folder)
+        )
         for policy in grid.failure_free:
             yield msgspec.structs.replace(base, policy=policy, scenario=free)
         for scenario, policy in itertools.product(scenarios, grid.policies):
             yield msgspec.structs.replace(base, policy=policy, scenario=scenario)
 
 
-def _scenarios(grid: GridIn, free: Scenario, where: str, folder: Path) -> Iterator[Scenario]:
+def _scenarios(
+    grid: GridIn, free: Scenario, where: str, folder: Path, source: Source
+) -> Iterator[Scenario]:
     """What each policy meets: every failure scenario with every kind of silent errors."""
     silent = grid.silent_errors
-    for failures in _failures(grid.failures, f"{where}.failures", folder):
+    for failures in _failures(grid.failures, f"{where}.failures", folder, source):
         seeds = [failures.seed] if failures and failures.law.drawn else None
         if silent and silent.seeds is not None and seeds is not None:
             what = "has no effect: silent errors have the seeds of the failures"
@@ -177,9 +136,9 @@ def _silent_errors(
 
 
 def _failures(
-    table: dict[str, Any] | None, where: str, folder: Path
+    table: dict[str, Any] | None, where: str, folder: Path, source: Source
 ) -> list[FailureScenario | None]:
-    """Every combination of the values of a law's parameters, with every seed."""
+    """Every combination of the values of a law's parameters, with every seed, or the workload's."""
     if table is None:
         return [None]
     told = convert({key: table[key] for key in table if key in _FAILURES}, FailuresIn, where)
@@ -193,9 +152,7 @@ def _failures(
     if not all(law.drawn for law in laws):
         for key in {"seeds", "horizon"} & {*table}:
             raise InputError("has no effect", f"{where}.{key}", "failures that are drawn")
-    seeds = [0] if told.seeds is None else told.seeds
-    distinct(seeds, f"{where}.seeds")
-    check_seeds(seeds, f"{where}.seeds")
+    seeds = _seeds(told, source, f"{where}.seeds")
     horizon = told.horizon
     horizon_s = None if horizon is None else seconds(horizon, f"{where}.horizon")
     begin_s = parse_duration(told.begin)
@@ -203,6 +160,17 @@ def _failures(
     if cores < 1:
         raise InputError(f"is {cores}", f"{where}.cores_per_node", "at least 1")
     return [FailureScenario(law, seed, horizon_s, begin_s, cores) for law in laws for seed in seeds]
+
+
+def _seeds(told: FailuresIn, source: Source, where: str) -> list[int]:
+    if told.seeds == "workload":
+        if source.generator is None:
+            raise InputError("is 'workload'", where, "workloads that are generated, or seeds")
+        return [source.seed]
+    seeds = [0] if told.seeds is None else told.seeds
+    distinct(seeds, where)
+    check_seeds(seeds, where)
+    return seeds
 
 
 def _law_name(told: FailuresIn, where: str) -> str:
@@ -264,7 +232,7 @@ def _check_names(spec: RunSpec) -> None:
         (f"{place}: policies", lambda: _check_policy(spec)),
         (f"{place}: window", lambda: parse_window(spec.scenario.window)),
         (f"{place}: select", lambda: parse_selection(spec.scenario.select)),
-        (f"workloads.{spec.workload}", lambda: _check_source(spec.source)),
+        (f"workloads.{spec.workload}", lambda: check_source(spec.source)),
     ):
         try:
             check()
@@ -279,19 +247,3 @@ def _check_policy(spec: RunSpec) -> None:
     chosen = scheduler(spec.policy, Path(spec.folder))
     if isinstance(chosen, Preset) and chosen.foresees:
         check_foresight(spec.scenario.failures)
-
-
-def _check_source(source: Source) -> None:
-    """A generator must be known; so must a file's ending, and its options fit it."""
-    from rebat.workloads.generate import generator
-    from rebat.workloads.load import READERS
-
-    if source.file is None:
-        generator(source.generator or "")
-        return
-    ending = Path(Path(source.file).name.removesuffix(".gz")).suffix.lower()
-    if ending not in READERS:
-        raise unknown_name("kind of workload", ending, READERS)
-    if ending == ".json" and source.options:
-        raise InputError(f"{', '.join(source.options)}: for .swf and .csv traces only")
-    trace_options(dict(source.options))

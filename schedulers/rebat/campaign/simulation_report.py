@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rebat.campaign.labels import scenario_of
 from rebat.campaign.partition_report import on_a_torus, torus_pictures
+from rebat.campaign.replacement_report import about_replacement, replacement_pictures
 from rebat.campaign.simulating import simulate_run, workload_of
 from rebat.campaign.spec import RunSpec
 from rebat.campaign.unit import Unit
@@ -16,12 +17,14 @@ from rebat.reports.node_stealing.evidence import ALIASES
 from rebat.reports.node_stealing.report import report as node_stealing
 from rebat.reports.partitions.report import report as partitions
 from rebat.reports.parts import Picture, Report, Table, percent
+from rebat.reports.replacement.report import report as replacement
 from rebat.workloads.describe import describe
 
 
 def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Report:
     """The report of these units and their results: of boxes on a torus where every grid has some
-    policy for one, and of the node-stealing paper otherwise.
+    policy for one, of node replacement where the first grid has some policy with it, and of the
+    node-stealing paper otherwise.
 
     Raises
     ------
@@ -31,6 +34,8 @@ def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Rep
     lines = [*provenance, *_provenance(units)]
     if on_a_torus(units):
         return partitions(table, torus_pictures(units), lines)
+    if about_replacement(units):
+        return replacement(table, replacement_pictures(), lines)
     return node_stealing(table, _workload_tables(units), _an_hour(units), lines)
 
 

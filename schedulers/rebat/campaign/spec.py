@@ -99,13 +99,14 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[grid.failures]`` without the parameters of its law, which stand there too.
 
-    ``model`` is another word for ``law``; a ``file`` alone is the law ``trace``.
+    ``model`` is another word for ``law``; a ``file`` alone is the law ``trace``. Seeds are numbers,
+    or 'workload': each workload meets the failures of its own seed.
     """
 
     law: str | None = None
     model: str | None = None
     file: str | None = None
-    seeds: list[int] | None = None
+    seeds: list[int] | Literal["workload"] | None = None
     horizon: Duration | None = None
     begin: Duration = 0
     cores_per_node: int = 1

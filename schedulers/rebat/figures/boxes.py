@@ -120,7 +120,7 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
 
 def stacks(bars: Mapping[str, Mapping[str, float]], what: str) -> str:
     """Stacked bars: bar -> part -> share (Figure 3); parts that are 0 everywhere are left out."""
-    figure = new_figure(1.6 + 0.9 * len(bars), 3.6)
+    figure = new_figure(max(1.6 + 0.9 * len(bars), 4.6), 3.6)  # beside the legend
     axis = figure.subplots()
     parts = list(dict.fromkeys(part for values in bars.values() for part in values if values[part]))
     bottom = [0.0] * len(bars)

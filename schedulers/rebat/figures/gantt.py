@@ -9,6 +9,7 @@ from typing import Any
 
 from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.units import US_PER_S, to_s
+from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, save, time_unit
 from rebat.metrics.platform import down_intervals
 from rebat.session.ledger import Ledger
@@ -28,6 +29,28 @@ def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
 
 def draw_gantt(ledgers: Mapping[str, Ledger], n_nodes: int, path: Path) -> None:
     """One panel per policy; hatched: the attempt was interrupted; black: the node is down."""
+    save(_figure(ledgers, n_nodes), path)
+
+
+def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, str]) -> str:
+    """The same as an SVG element, with what stopped an attempt at its end.
+
+    Parameters
+    ----------
+    ledgers : mapping
+        By policy.
+    n_nodes : int
+    words : mapping
+        What is written for a word that the policy stopped an attempt with; others are not shown.
+    """
+    figure = _figure(ledgers, n_nodes)
+    scale = time_unit(to_s(_end_us(ledger)) for ledger in ledgers.values())[1]
+    for axis, ledger in zip(figure.axes, ledgers.values(), strict=True):
+        _stops(axis, ledger, words, scale)
+    return svg_of(figure)
+
+
+def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> Any:
     figure = new_figure(9, 0.4 + (1.0 + 0.22 * min(n_nodes, 40)) * len(ledgers))
     axes = figure.subplots(len(ledgers), 1, sharex=True, squeeze=False)[:, 0]
     ends = {name: _end_us(ledger) for name, ledger in ledgers.items()}
@@ -41,7 +64,17 @@ def draw_gantt(ledgers: Mapping[str, Ledger], n_nodes: int, path: Path) -> None:
     axes[-1].set_xlim(0, max(1, *ends.values()) / US_PER_S / scale * 1.01)  # shared by all panels
     axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure)
-    save(figure, path)
+    return figure
+
+
+def _stops(axis: Any, ledger: Ledger, words: Mapping[str, str], scale: float) -> None:
+    """Below the highest node of each attempt that was stopped, up to its end."""
+    for record in ledger.attempts:
+        if record.nodes is not None and record.why in words:
+            axis.text(
+                to_s(record.end_us) / scale, int(record.nodes.intervals[0][0]) - 0.4,
+                f"{words[record.why]} ", ha="right", va="top", fontsize=7, style="italic",
+            )  # fmt: skip
 
 
 def _end_us(ledger: Ledger) -> int:
@@ -86,5 +119,5 @@ def _legend(figure: Any) -> None:
         Patch(facecolor=COLOURS[0], edgecolor="white", hatch=_HATCH, alpha=0.85),
         Patch(facecolor="black"),
     ]
-    texts = ["ran to its end", "interrupted: failure, steal or error", "node down"]
+    texts = ["ran to its end", "interrupted: failure, steal, resize or error", "node down"]
     figure.legend(handles, texts, loc="outside upper right", ncols=3, frameon=False, fontsize=9)
