@@ -23,7 +23,7 @@ from rebat.policies.presets import Preset, scheduler
 from rebat.policies.presets import identity as policy_identity
 from rebat.workloads.generate import generator
 
-RESULTS_FORMAT = 3
+RESULTS_FORMAT = 4
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
 
 

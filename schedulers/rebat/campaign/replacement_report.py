@@ -15,7 +15,7 @@ from rebat.core.units import to_us
 from rebat.figures.gantt import gantt_svg
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.axes import parts
+from rebat.policies.point import parts
 from rebat.policies.presets import Preset, preset
 from rebat.reports.parts import Picture
 

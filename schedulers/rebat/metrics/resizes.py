@@ -19,8 +19,8 @@ class Resizes(msgspec.Struct, frozen=True):
     sake. Of the attempts that a failure hit, ``by_local`` went on in a smaller size,
     ``by_idle`` on idle or spare nodes, ``by_remote`` on nodes that others gave back,
     ``by_restart`` on those of moldable jobs that start over (or started over itself);
-    ``requeued`` had to wait. ``mean_wait_s`` is the mean time that a job held no nodes, between
-    its submission and its end.
+    ``requeued`` had to wait; ``jobs_hit`` are the different jobs among them. ``mean_wait_s`` is
+    the mean time that a job held no nodes, between its submission and its end.
     """
 
     molded: int
@@ -33,6 +33,7 @@ class Resizes(msgspec.Struct, frozen=True):
     by_remote: int
     by_restart: int
     requeued: int
+    jobs_hit: int
     mean_wait_s: float
 
 
@@ -55,5 +56,11 @@ def resizes(ledger: Ledger, rows: list[JobRow], window: Window) -> Resizes:
                 counts[name] += 1
             elif record.cause == Cause.NODE_FAILURE:
                 counts["requeued"] += 1
+    hit = {
+        record.attempt.job_serial
+        for record in ledger.attempts
+        if record.cause == Cause.NODE_FAILURE and window[0] <= record.end_us < window[1]
+    }
     waits = [row.waiting_time for row in rows if row.waiting_time is not None]
-    return Resizes(**counts, mean_wait_s=sum(waits) / len(waits) if waits else 0.0)
+    mean_wait_s = sum(waits) / len(waits) if waits else 0.0
+    return Resizes(**counts, jobs_hit=len(hit), mean_wait_s=mean_wait_s)

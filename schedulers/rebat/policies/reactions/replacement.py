@@ -180,9 +180,8 @@ class NodeReplacement:
         """Decide on all that were hit, in their order; then stop, and move, as decided."""
         state = self._round(view, hit)
         found = [(failed, self._replace(state, failed)) for failed in hit]
-        used = (self._spares or set()) & {
-            node for _, one in found if one for node in one.nodes if view.machine.drained[node]
-        }
+        taken = {node for _, one in found if one for node in one.nodes}
+        used = taken & (self._spares or set())
         if used:
             assert self._spares is not None
             self._spares -= used
