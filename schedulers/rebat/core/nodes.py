@@ -31,6 +31,10 @@ def parse_intervals(text: str) -> list[tuple[int, int]]:
     return pairs
 
 
+FEW = 64
+"""Up to so many nodes a loop is faster than an array."""
+
+
 class NodeSet:
     """An immutable set of node ids, held as canonical intervals.
 
@@ -67,7 +71,10 @@ class NodeSet:
     @classmethod
     def of(cls, nodes: Iterable[int]) -> NodeSet:
         """From single node ids, in any order, repeats allowed."""
-        return cls.from_intervals((node, node) for node in nodes)
+        known = list(nodes)
+        if len(known) > FEW and min(known) >= 0:
+            return cls.of_sorted(np.unique(np.array(known, dtype=np.int64)))
+        return cls.from_intervals((node, node) for node in known)
 
     @classmethod
     def of_sorted(cls, nodes: npt.NDArray[np.int64]) -> NodeSet:
@@ -99,6 +106,12 @@ class NodeSet:
         at = np.searchsorted(a[:, 1], b[:, 0])
         inside = at < len(a)
         return bool((a[at[inside], 0] <= b[inside, 1]).any())
+
+    @property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """The node ids, ascending."""
+        parts = [np.arange(first, last + 1) for first, last in self.intervals.tolist()]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The entries of these nodes in an array over all nodes, ascending by node."""

@@ -114,7 +114,7 @@ def resized_nodes(running: Running, size: int, free: npt.NDArray[np.bool_]) -> N
         return own.first(size)
     more = np.flatnonzero(free)[: size - own.size]
     free[more] = False
-    return NodeSet.of_sorted(np.sort(np.concatenate([np.fromiter(own, np.int64), more])))
+    return NodeSet.of_sorted(np.sort(np.concatenate([own.ids, more])))
 
 
 Dependents = Mapping[str, int]

@@ -180,10 +180,9 @@ class NodeReplacement:
         """Decide on all that were hit, in their order; then stop, and move, as decided."""
         state = self._round(view, hit)
         found = [(failed, self._replace(state, failed)) for failed in hit]
-        taken = {node for _, one in found if one for node in one.nodes}
-        used = taken & (self._spares or set())
-        if used:
-            assert self._spares is not None
+        taken = [node for _, one in found if one for node in one.nodes] if self._spares else []
+        used = set(taken) & (self._spares or set())
+        if used and self._spares:
             self._spares -= used
             yield Undrain(NodeSet.of(sorted(used)))
         yield from self._lend(state)
@@ -215,7 +214,7 @@ class NodeReplacement:
         """The first step that helps; None: it waits."""
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
-        own = [node for node in failed.nodes if not bad[node]]
+        own = failed.nodes.ids[~failed.nodes.of_each(bad)].tolist()
         low = self._least(view, attempt)
         if len(own) >= low:
             if "local" in self._steps:
