@@ -18,9 +18,9 @@ from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.laws import name_of
+from rebat.policies.identity import identity as policy_identity
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
-from rebat.policies.presets import identity as policy_identity
 from rebat.workloads.generate import generator
 
 RESULTS_FORMAT = 4

@@ -59,7 +59,7 @@ class Stage(msgspec.Struct, frozen=True):
         """Told of failures where it foresees them; what draws boxes draws others for each seed."""
         if policy.foresees:
             policy = policy.knowing(self._told(policy.foresight))
-        if policy.axes.placement == "rps" and self.failures:
+        if policy.draws_places and self.failures:
             policy = policy.reseeded(self.failures.seed)
         return policy
 

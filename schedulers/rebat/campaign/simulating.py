@@ -16,9 +16,9 @@ from rebat.campaign.spec import RunSpec, Scenario, Source
 from rebat.campaign.unit import Unit, canonical, key_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.policies.identity import identity as policy_identity
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset
-from rebat.policies.presets import identity as policy_identity
 from rebat.workloads.load import load_workload
 
 NAME = "simulation"

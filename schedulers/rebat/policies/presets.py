@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
 from rebat.models.units import Allotment
 from rebat.policies.axes import (
@@ -22,7 +21,7 @@ from rebat.policies.base import Policy
 from rebat.policies.choosing import changed, effective
 from rebat.policies.own import OwnCode, OwnPolicy, is_own, own_policy
 from rebat.policies.placement.boxes import Hazards
-from rebat.policies.placement.table import allotment, believed, is_file
+from rebat.policies.placement.table import PLACEMENTS, allotment, believed, is_file
 from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
 
@@ -47,6 +46,12 @@ class Preset(msgspec.Struct, frozen=True):
     def make(self) -> Policy:
         """A fresh policy."""
         return policy_of(self.axes, self.told)
+
+    @property
+    def draws_places(self) -> bool:
+        """Whether its placement draws at random."""
+        placement = PLACEMENTS.get(self.axes.placement)
+        return placement is not None and "seed" in placement.axes
 
     @property
     def foresees(self) -> bool:
@@ -330,19 +335,3 @@ def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
         else one
         for key, one in found.items()
     ]
-
-
-def identity(chosen: Preset | OwnPolicy) -> Any:
-    """What of a scheduler determines its results: axes with an effect, contents of files."""
-    if isinstance(chosen, OwnPolicy):
-        return _content(chosen.sources[0])
-    axes, known = chosen.axes, effective(chosen.axes)
-    found = {axis: v for axis, v in msgspec.to_builtins(axes).items() if axis in known}
-    if "foresight" in known and is_file(axes.foresight):
-        found["foresight"] = {"sha256": file_hash(Path(axes.foresight))}
-    own = own_sources(axes)
-    return found | {axis: _content(source) for axis, source in own.items()}
-
-
-def _content(source: OwnCode) -> dict[str, str]:
-    return {"name": source.name, "sha256": source.sha256}

@@ -115,7 +115,9 @@ PLACEMENTS: dict[str, Kind] = {
         lambda axes, told: boxed(BoxChooser(site(axes), LOWEST, PICKS[axes.pack])),
         _BOXES | {"pack"},
     ),
-    "rps": Kind(lambda axes, told: boxed(BoxChooser(site(axes), RANDOM, seed=axes.seed)), _BOXES),
+    "rps": Kind(
+        lambda axes, told: boxed(BoxChooser(site(axes), RANDOM, seed=axes.seed)), _BOXES | {"seed"}
+    ),
     "faps": Kind(_faps, _BOXES | {"pack", "foresight"}),
 }
 """What a plan reserves: numbers of nodes, which get the lowest ids when they start; nodes by name,
