@@ -135,44 +135,44 @@ class FlexibleScheduling(ListScheduling):
         same instant, when it has."""
         rule = self._rule
         members = self._members.running(view) if rule.resizes else []
-        if rule.before_starts and self._hit_waits():
-            members = []  # what is idle is for a job that lost its nodes (step 5)
-        if members and rule.before_starts and view.n_free:
+        may_grow = rule.resizes and not (rule.before_starts and self._hit_waits())
+        if members and may_grow and rule.before_starts and view.n_free:
             rule.grow(members, view.n_free, dict)
             if grown := self._resizes(members, view.machine.free):
                 return grown
         due = self._queue.due(view.now_us)
         idle = view.n_free - sum(entry.n_nodes for _, entry in due)
-        if rule.for_the_head and self._shrink_for_the_head(due, members, idle):
-            return self._starts_and_resizes(view, due, [None] * len(due), members)
-        starting = [
-            self._members.starting(view, entry) if rule.resizes else None for _, entry in due
-        ]
+        if rule.for_the_head:
+            before = self._shrink_for_the_head(due, members, idle)
+            if before is not None:
+                return self._starts_and_resizes(view, before, [None] * len(before), members)
+        starting = [self._members.starting(view, entry) if may_grow else None for _, entry in due]
         able = [*members, *filter(None, starting)]
-        if able and idle:
+        if able and idle and may_grow:
             rule.grow(able, idle, lambda: self._dependents(view, due, idle))
         return self._starts_and_resizes(view, due, starting, members)
 
     def _hit_waits(self) -> bool:
-        """Whether the head of the queue was stopped by a failure."""
+        """Whether the head of the queue was stopped by a failure: idle nodes are for it (step 5)."""
         return bool(len(self._queue)) and self._queue.attempts[0].priority > Priority.REGULAR
 
     def _shrink_for_the_head(
         self, due: list[tuple[int, Attempt]], members: list[Member], idle: int
-    ) -> bool:
-        """Shrink members so that the first of the queue that cannot start now can, if they can."""
+    ) -> list[tuple[int, Attempt]] | None:
+        """Shrink members so that the first of the queue that cannot start now can, if they can.
+
+        Gives what starts before it; what was due behind it is planned again.
+        """
         positions = {position for position, _ in due}
         head = next(at for at in count() if at not in positions)
         if head >= len(self._queue):
-            return False
-        kept = [(position, entry) for position, entry in due if position < head]
+            return None
         idle += sum(entry.n_nodes for position, entry in due if position > head)
         short = self._queue.attempts[head].n_nodes - idle
         if short <= 0 or sum(member.extra for member in members) < short:
-            return False
-        due[:] = kept
+            return None
         self._rule.shrink(members, short)
-        return True
+        return [(position, entry) for position, entry in due if position < head]
 
     def _starts_and_resizes(
         self,
