@@ -153,7 +153,7 @@ class FlexibleScheduling(ListScheduling):
         return self._starts_and_resizes(view, due, starting, members)
 
     def _hit_waits(self) -> bool:
-        """Whether the head of the queue was stopped by a failure: idle nodes are for it (step 5)."""
+        """Whether the head of the queue was stopped by a failure: idle nodes are for that one."""
         return bool(len(self._queue)) and self._queue.attempts[0].priority > Priority.REGULAR
 
     def _shrink_for_the_head(
