@@ -201,3 +201,15 @@ def test_bad_options_are_told_in_one_line(spec: str, message: str) -> None:
 
 def test_recovery_is_another_word_for_react() -> None:
     assert preset("baseline:recovery=stealing").axes == preset("sfsj").axes
+
+
+def test_under_pra_a_hit_job_goes_before_growth_only_where_nodes_are_replaced() -> None:
+    """Job 1 loses a node at 20, and nothing helps; at 30 job 3 leaves two. With replacement they
+    wait for job 1 (step 5), without it job 2 takes them, as PRA has it."""
+    jobs = (4, 100, 0, None), (2, 300, 0, malleable(2, 8)), (2, 30, 0, None)
+    steps = "react=replacement,steps=local+idle+wait"
+    ran, _ = replaced(f"pra:{steps}", flexible(8, *jobs), down("0", 20, 5000))
+    assert (ran["1#1"], ran["2"]) == ((4, 30, 110), (2, 0, 110))
+    ran, _ = replaced("pra", flexible(8, *jobs), down("0", 20, 5000))
+    assert ran["2#1"] == (5, 20, 30)
+    assert ran["1#1"][1] > 30

@@ -82,6 +82,7 @@ def _list_planning(axes: Axes, known: Known) -> Planning:
 
 
 def _flexible_planning(axes: Axes, known: Known) -> Planning:
+    replacing = "replacement" in parts(axes.react)
     planning: Planning = FlexibleScheduling(
         _malleability(axes),
         known.members,
@@ -90,7 +91,8 @@ def _flexible_planning(axes: Axes, known: Known) -> Planning:
         axes.maintenance,
         to_us(axes.margin),
         axes.seed,
-        axes.spares if "replacement" in parts(axes.react) else 0,
+        axes.spares if replacing else 0,
+        replacing and "wait" in parts(axes.steps),
     )
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
 

@@ -47,6 +47,9 @@ class FlexibleScheduling(ListScheduling):
         See ``ListScheduling``.
     n_spares : int
         Nodes that nothing starts on, as they are kept for replacement.
+    hit_first : bool
+        Nothing grows before a job that was hit and waits has started: what is idle is for that one
+        (step 5 of the replacement). Else PRA has running jobs go before it as before any other.
     """
 
     def __init__(
@@ -59,10 +62,11 @@ class FlexibleScheduling(ListScheduling):
         margin_us: int = 0,
         seed: int = 0,
         n_spares: int = 0,
+        hit_first: bool = False,
     ) -> None:
         super().__init__(order, maintenance=maintenance, margin_us=margin_us, seed=seed)
         self._rule, self._members, self._molding = rule, members, molding
-        self._margin_us, self._n_spares = margin_us, n_spares
+        self._margin_us, self._n_spares, self._hit_first = margin_us, n_spares, hit_first
         self._counted: CountedPlan | None = None
         self._started_larger = False  # than was reserved: the plan must be made anew
 
@@ -153,8 +157,9 @@ class FlexibleScheduling(ListScheduling):
         return self._starts_and_resizes(view, due, starting, members)
 
     def _hit_waits(self) -> bool:
-        """Whether the head of the queue was stopped by a failure: idle nodes are for that one."""
-        return bool(len(self._queue)) and self._queue.attempts[0].priority > Priority.REGULAR
+        """Whether the head of the queue was stopped by a failure, and goes before growth."""
+        queue = self._queue
+        return self._hit_first and len(queue) > 0 and queue.attempts[0].priority > Priority.REGULAR
 
     def _shrink_for_the_head(
         self, due: list[tuple[int, Attempt]], members: list[Member], idle: int
