@@ -12,8 +12,10 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Malleable, Moldable, shape_of
 from rebat.core.units import to_us
+from rebat.models.checkpoint import NEVER, checkpointing_of
 from rebat.models.failures.events import MachineEvent
 from rebat.models.speedup import speedup_of
+from rebat.session.ledger import Ledger
 
 SPEEDUPS = [
     {"model": "linear"},
@@ -94,27 +96,35 @@ def check_sizes_allowed(result: RunResult, workload: Workload) -> None:
             assert size == job.n_nodes
 
 
-def check_work(result: RunResult, workload: Workload) -> None:
+def _exact(profile: dict) -> bool:
+    """Whether a delay has no checkpoints but perfect ones."""
+    checkpointing = checkpointing_of(profile) if profile["type"] == "delay" else NEVER
+    return checkpointing is None or checkpointing.perfect
+
+
+def check_work(ledger: Ledger, workload: Workload, slack_us: int = 0) -> None:
     """The sum over segments of S(n) x time is the job's work, each rounded to the clock's grid.
 
-    For checkpoints that are perfect or none, and resizes without cost.
+    For jobs whose checkpoints are perfect or none, and resizes without cost.
     """
-    jobs = {f"w0!{job.id}": job for job in workload.jobs}
+    jobs = {f"w0!{job.id}": job for job in workload.jobs if _exact(workload.profiles[job.profile])}
     done: dict[str, float] = defaultdict(float)
     slack: dict[str, float] = defaultdict(float)
     ended = set()
-    for record in result.ledger.attempts:
-        job = jobs[record.attempt.job_id]
+    for record in ledger.attempts:
+        job = jobs.get(record.attempt.job_id)
+        if job is None:
+            continue
         speed = speedup_of(workload.profiles[job.profile]).speed(record.attempt.n_nodes)
         if record.start_us >= 0:
             whole = record.end_us - record.start_us
             kept = record.useful_us - record.lost_us
             kept = whole if record.cause == Cause.COMPLETED else kept
             done[job.id] += speed * kept
-            slack[job.id] += speed
+            slack[job.id] += speed * (1 + slack_us)
         if record.cause == Cause.COMPLETED:
             ended.add(job.id)
-    for job in workload.jobs:
+    for job in jobs.values():
         if job.id in ended:
             profile = workload.profiles[job.profile]
             speed = speedup_of(profile).speed(job.n_nodes)

@@ -50,6 +50,7 @@ from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
 from rebat.session.session import Session
 from tests.coincidences import outages
+from tests.flexible import check_work
 from tests.scenarios import check_ends, check_nodes, check_sizes
 
 CHOICES = {
@@ -109,8 +110,9 @@ class Restless(Policy):
     With ``careless`` it also asks for what cannot be.
     """
 
-    def __init__(self, inner: Policy, rng: random.Random, careless: bool) -> None:
+    def __init__(self, inner: Policy, rng: random.Random, careless: bool, spares: int) -> None:
         self._inner, self._rng, self._careless = inner, rng, careless
+        self._spares = spares  # which nothing may need to start again
         self._left, self._drained = 12, NodeSet.of([])
         self.done: set[str] = set()
 
@@ -180,7 +182,7 @@ class Restless(Policy):
         scalable = job.fields["profile"][0] != "c"
         return [
             n
-            for n in range(1, most + 1)
+            for n in range(1, min(most, view.n_nodes - self._spares) + 1)
             if n == asked or (scalable and job.shape.allows(n, job.n_nodes))
         ]
 
@@ -320,7 +322,8 @@ def play(seed: int) -> set[str]:
     n_nodes = rng.choice([2, 4, 10])
     axes = random_axes(rng, n_nodes)
     jobs, careless = workload(rng, n_nodes), rng.random() < 0.5
-    policy = Restless(policy_of(axes), rng, careless)
+    spares = axes.spares if "replacement" in axes.react else 0
+    policy = Restless(policy_of(axes), rng, careless, spares)
     settings = session_options_of(axes)
     settings = SessionOptions(
         settings.semantics, not careless, settings.plan_while_killing, settings.hold_lowest,
@@ -344,6 +347,8 @@ def play(seed: int) -> set[str]:
     check_nodes(session.ledger, slack_us=3 * latency_us)
     check_ends(session.ledger)
     check_sizes(session.ledger, slack_us=3 * latency_us)
+    if settings.resize_cost == "0" and settings.silent_errors == "accept":
+        check_work(session.ledger, jobs, slack_us=3 * latency_us)
     assert {row.job_id for row in rows} == {job.id for job in jobs.jobs}
     assert all(row.flow >= 0 for row in rows if row.final_state != "REJECTED")
     assert all(row.flow is None for row in rows if row.final_state == "REJECTED")

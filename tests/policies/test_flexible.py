@@ -53,7 +53,7 @@ class TestEveryFlexiblePolicy:
         result = run(policy, prepared, events)
         check_run(result)
         check_sizes_allowed(result, workload)
-        check_work(result, workload)
+        check_work(result.ledger, workload)
         assert len(result.rows) == len(workload.jobs)
         states = {row.final_state for row in result.rows}
         assert "spares" in policy or states == {"COMPLETED_SUCCESSFULLY"}
@@ -159,6 +159,14 @@ def test_a_failure_loses_what_a_resize_took_along() -> None:
     last = result.ledger.attempts[-1]
     work_s = (1600 - 5 * 3) / 7  # on 7 nodes, after 1 s of recovery on three
     assert (last.end_us - last.start_us) / 1e6 == pytest.approx(work_s + 2, abs=1e-5)
+
+
+def test_a_job_that_is_killed_and_goes_on_runs_for_just_its_time() -> None:
+    """Check (h): killed at 40 % of 123.456789 s, it runs for the rest."""
+    workload = add_perfect(flexible(4, (4, 123.456789, 0, None)))
+    result = run("dbes", workload, fails(0, 49.382716, 60))
+    runs = [r.end_us - r.start_us for r in result.ledger.attempts]
+    assert (len(runs), sum(runs)) == (2, 123_456_789)
 
 
 # ---- managers

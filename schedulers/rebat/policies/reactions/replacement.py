@@ -153,7 +153,10 @@ class NodeReplacement:
         if self._spares is None:
             self._spares = set(range(max(0, view.n_nodes - self._n_spares), view.n_nodes))
             yield Drain(NodeSet.of(self._spares))
-        elif any(attempt.priority >= Priority.FAILED for attempt in view.queue.values()):
+            return
+        drained = view.machine.drained
+        self._spares = {node for node in self._spares if drained[node]}  # others may take some
+        if any(attempt.priority >= Priority.FAILED for attempt in view.queue.values()):
             ready = self._ready(view)
             if ready:
                 self._spares.difference_update(ready)
