@@ -152,12 +152,19 @@ class BoxPlan:
         return bool(overdue)
 
     def _fill(self, queue: SortedQueue, last: int, depth: int, by_rank: bool = False) -> None:
-        position, reserved, new = len(self._rows), 0, last - len(self._rows)
-        self._rows = np.concatenate([self._rows, self._timeline.new_rows(new)])
-        self._starts = np.concatenate([self._starts, np.full(new, NEVER)])
+        position, new = len(self._rows), last - len(self._rows)
         self._sizes = queue.size[:last].copy()
+        if new:
+            self._rows = np.concatenate([self._rows, self._timeline.new_rows(new)])
+            self._starts = np.concatenate([self._starts, np.full(new, NEVER)])
+            self._place(queue, position, last, depth, by_rank)
+        queue.start[: len(self._starts)] = self._starts
+
+    def _place(
+        self, queue: SortedQueue, position: int, last: int, depth: int, by_rank: bool
+    ) -> None:
         volumes, serials = self._volumes.of(self._sizes), self._serials(queue, last)
-        choose = self._choose
+        choose, reserved = self._choose, 0
         while position < last:
             slots = self._timeline.ready(self._now_us, last - position)
             position, reserved = box_plan.place(
@@ -166,7 +173,6 @@ class BoxPlan:
                 self._now_us, choose.rule, choose.seed, choose.pick is not None,
             )  # fmt: skip
             self._pick(queue, position - 1)
-        queue.start[: len(self._starts)] = self._starts
 
     def _serials(self, queue: SortedQueue, last: int) -> Ints:
         """What tells the attempts apart, where their places are drawn."""
