@@ -119,13 +119,18 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
 
 
 def stacks(bars: Mapping[str, Mapping[str, float]], what: str) -> str:
-    """Stacked bars: bar -> part -> share (Figure 3); parts that are 0 everywhere are left out."""
+    """Stacked bars: bar -> part -> share (Figure 3); parts that are 0 everywhere are left out.
+
+    A part has the colour of its place among all, so that figures of the same parts are alike.
+    """
     figure = new_figure(max(1.6 + 0.9 * len(bars), 4.6), 3.6)  # beside the legend
     axis = figure.subplots()
-    parts = list(dict.fromkeys(part for values in bars.values() for part in values if values[part]))
+    parts = list(dict.fromkeys(part for values in bars.values() for part in values))
     bottom = [0.0] * len(bars)
     for part, colour in zip(parts, colours(len(parts)), strict=True):
         heights = [values.get(part, 0.0) for values in bars.values()]
+        if not any(heights):
+            continue
         axis.bar(range(len(bars)), heights, bottom=bottom, label=part, color=colour)
         bottom = [a + b for a, b in zip(bottom, heights, strict=True)]
     axis.set_xticks(
