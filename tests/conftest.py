@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.recordings import SHARED
+
+
+def pytest_configure() -> None:
+    """Programs that the tests interrupt must hear it, also where the tests run in the background.
+
+    A shell starts what runs there with the interrupt ignored, and children would inherit that.
+    """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
