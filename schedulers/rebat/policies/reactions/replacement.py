@@ -235,7 +235,7 @@ class NodeReplacement:
         return self._restart(state, failed, own, low, idle + lent)
 
     def _shrink(self, state: Round, n: int) -> list[int]:
-        """Nodes from others; a lender that gave some does not start over."""
+        """So many nodes of the lenders, in the order in which the rule has them shrink."""
         self._rule.shrink(state.lenders, n)
         return state.collect()
 
