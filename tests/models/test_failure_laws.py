@@ -192,13 +192,13 @@ def test_a_new_law_is_a_campaign_as_the_others(tmp_path: Path) -> None:
     table = pd.read_parquet(results / "results.parquet")
     steals = table[(table.metric == "steals") & (table.failure_model == "paired")]
     assert len(steals) == 2 * 2 * 2
-    assert set(steals.law) == {"scale=144000s,shape=0.8", "scale=288000s,shape=0.8"}
+    assert set(steals.law) == {"scale=40h,shape=0.8", "scale=80h,shape=0.8"}
     assert steals.mtbf_s.isna().all()
     hit = table[(table.metric == "failures_hit") & (table.policy == "sfsj")]
     assert hit[hit.failure_model == "paired"].value.sum() > 0
     main(["campaign", "report", str(file), "--results", str(results)])
     report = (results / "report/report.md").read_text()
-    assert "failures paired:scale=144000s,shape=0.8" in report
+    assert "failures paired:scale=40h,shape=0.8" in report
 
 
 def test_a_short_form_is_its_law(tmp_path: Path) -> None:

@@ -88,10 +88,22 @@ class Law(msgspec.Struct, frozen=True):
         texts = []
         for name in self.__struct_fields__:
             if name.endswith("_s") and name not in ("mtbf_s", "downtime_s"):
-                texts.append(f"{name.removesuffix('_s')}={getattr(self, name):.12g}s")
+                texts.append(f"{name.removesuffix('_s')}={_duration(getattr(self, name))}")
             elif not name.endswith("_s"):
                 texts.append(f"{name}={getattr(self, name)}")
         return ",".join(texts) or None
+
+
+def _duration(seconds: float) -> str:
+    """As the command line takes it, in the largest unit in which it is a whole number.
+
+    >>> _duration(20_880_000), _duration(90), _duration(0.5)
+    ('5800h', '90s', '0.5s')
+    """
+    for length, unit in ((3600, "h"), (60, "min")):
+        if seconds and seconds % length == 0:
+            return f"{seconds / length:.12g}{unit}"
+    return f"{seconds:.12g}s"
 
 
 class DrawnEvents(msgspec.Struct, frozen=True):
