@@ -170,7 +170,7 @@ def test_a_campaign_has_groups(tmp_path: Path) -> None:
     by_hand = run(tmp_path / "one.json", tmp_path / "out", *options)
     assert (results / "folders" / unit.key / "jobs.csv").read_bytes() == by_hand
     table = pd.read_parquet(results / "results.parquet")
-    assert set(table.law) == {"repair=10080s,shape=0.7,sigma=1.9407,cores_per_node=4"}
+    assert set(table.law) == {"repair=2.8h,shape=0.7,sigma=1.9407,cores_per_node=4"}
     (single,) = open_campaign(campaign_file(tmp_path, GRID.replace("= 4", "= 1"))).units
     assert "cores_per_node" not in single.identity["failures"]
 

@@ -12,7 +12,7 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.units import FOREVER_US, MAX_SECONDS, to_us
+from rebat.core.units import FOREVER_US, MAX_SECONDS, parse_duration, to_us
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.groups import groups_of, processors_of
 from rebat.models.failures.per_node import NodeLaws
@@ -95,15 +95,15 @@ class Law(msgspec.Struct, frozen=True):
 
 
 def _duration(seconds: float) -> str:
-    """As the command line takes it, in the largest unit in which it is a whole number.
+    """As the command line takes it, in the unit in which it is shortest.
 
-    >>> _duration(20_880_000), _duration(90), _duration(0.5)
-    ('5800h', '90s', '0.5s')
+    >>> _duration(20_880_000), _duration(10_080), _duration(90), _duration(0.5)
+    ('5800h', '2.8h', '90s', '0.5s')
     """
-    for length, unit in ((3600, "h"), (60, "min")):
-        if seconds and seconds % length == 0:
-            return f"{seconds / length:.12g}{unit}"
-    return f"{seconds:.12g}s"
+    units = (("h", 3600), ("min", 60), ("s", 1))
+    texts = [f"{seconds / length:.12g}{unit}" for unit, length in units]
+    exact = [text for text in texts if parse_duration(text) == seconds]
+    return min(exact, key=len, default=texts[-1])
 
 
 class DrawnEvents(msgspec.Struct, frozen=True):
