@@ -24,6 +24,10 @@ class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
 
     sizes: tuple[int, ...]
 
+    def with_asked(self, asked: int) -> list[int]:
+        """Its sizes and the one that was asked for, ascending."""
+        return sorted({asked, *self.sizes})
+
     def allows(self, n_nodes: int, asked: int) -> bool:
         """Whether a job that asked for ``asked`` nodes can go on on ``n_nodes``."""
         return n_nodes == asked or n_nodes in self.sizes
@@ -108,8 +112,8 @@ def extent(shape: Shape, asked: int) -> tuple[int, int]:
     """The least and the most nodes that a job which asked for ``asked`` can run on."""
     if isinstance(shape, Malleable):
         return shape.min, shape.max
-    sizes = (asked, *shape.sizes) if isinstance(shape, Moldable) else (asked,)
-    return min(sizes), max(sizes)
+    sizes = shape.with_asked(asked) if isinstance(shape, Moldable) else [asked]
+    return sizes[0], sizes[-1]
 
 
 _EXPECTED: dict[type[Shape], str] = {

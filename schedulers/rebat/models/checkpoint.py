@@ -58,7 +58,8 @@ class Checkpointing(msgspec.Struct, frozen=True):
         return self.cycle_us <= 1
 
 
-NEVER = Checkpointing(*(round(MAX_SECONDS * US_PER_S), 0, 0), round(MAX_SECONDS * US_PER_S))
+_ENDLESS_US = round(MAX_SECONDS * US_PER_S)
+NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 """Of a job that writes no checkpoint."""
 
 

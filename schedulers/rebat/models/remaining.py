@@ -93,8 +93,6 @@ def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remain
     """
     if c is None:
         return Remaining(run_us, 0, 0, at_risk_us=at_risk_us + run_us)
-    if c.perfect:
-        return _all_but_recovery(c, run_us)
     in_first = run_us - c.first_recovery_us
     if in_first <= 0:
         return Remaining(0, c.first_period_us, -in_first, at_risk_us=at_risk_us)
@@ -137,14 +135,14 @@ def remaining_after(
     ``at_risk_us`` is what the attempt brought along that was in no checkpoint, at its own speed:
     where it has kept nothing itself, that is lost, too, and to be done before its first checkpoint.
     """
+    if c is not None and c.perfect:
+        return _all_but_recovery(c, run_us)
     if when == When.RESIZE:
         return resized(c, run_us, at_risk_us)
     if c is None:
         return Remaining(-at_risk_us, 0, 0)
     if c.never:
         return Remaining(-at_risk_us, NEVER.first_period_us, 0)
-    if c.perfect:
-        return _all_but_recovery(c, run_us)
     remaining = STOP_RULES[when](c, run_us, semantics)
     if not at_risk_us or remaining.useful_us > 0:
         return remaining

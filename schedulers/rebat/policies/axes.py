@@ -138,7 +138,7 @@ def _resolved(axes: Axes, axis: str) -> str:
 
 def _replacement(axes: Axes, known: Known) -> NodeReplacement:
     return NodeReplacement(
-        frozenset(axes.steps.split("+")) - {""},
+        frozenset(parts(axes.steps)),
         _malleability(axes),
         known.members,
         axes.spares,
@@ -155,7 +155,7 @@ def _stealing(axes: Axes, known: Known) -> NodeStealing:
         _rule(axes, "timing"),
         RELEASES[_resolved(axes, "release")],
         _placement(axes, known.hazards).choose,
-        _malleability(axes).resizes,
+        _malleability(axes).least,
     )
 
 

@@ -108,20 +108,14 @@ class Registry:
         work = self.work[attempt_id]
         if n_nodes in (None, work.attempt.n_nodes):
             return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
-        remaining = self._with_cost(work, remaining)
-        return self._walltime_us(
-            work, remaining, n_nodes, self._profile_after(work, remaining, n_nodes)
-        )
+        return self._in_size(work, self._with_cost(work, remaining), n_nodes)[1]
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
         """The walltime of an attempt that starts, or starts over, on so many nodes."""
         work = self._origin(attempt_id, n_nodes)
         if n_nodes == work.attempt.n_nodes:
             return work.attempt.walltime_us
-        remaining = untouched(work.checkpointing)
-        return self._walltime_us(
-            work, remaining, n_nodes, self._profile_after(work, remaining, n_nodes)
-        )
+        return self._in_size(work, untouched(work.checkpointing), n_nodes)[1]
 
     def why_not_size(self, attempt_id: str, n_nodes: int) -> str:
         """Why an attempt cannot be on so many nodes; an empty text if it can."""
@@ -204,8 +198,7 @@ class Registry:
             self._board.ledger.lose(last.job_id, Cause.MOVED)
         elif size != last.n_nodes:
             remaining = self._with_cost(old, remaining)
-        profile = self._profile_after(old, remaining, size)
-        walltime_us = self._walltime_us(old, remaining, size, profile)
+        profile, walltime_us = self._in_size(old, remaining, size)
         attempt = self._next(last, walltime_us, priority, size)
         self._register(attempt, old, profile, resumed(old.checkpointing, remaining))
         self.work[attempt.id].at_risk_us = self._scaled_us(last, remaining.at_risk_us, size)
@@ -216,18 +209,16 @@ class Registry:
         old = self._origin(attempt.id, n_nodes)
         if self.starts_over(attempt.id, n_nodes):
             self._board.ledger.lose(attempt.job_id, Cause.MOVED)
-        remaining = (
-            untouched(old.checkpointing)
-            if attempt.number == 0
-            else self._with_cost(old, untouched(old.checkpointing))
-        )
-        profile = self._profile_after(old, remaining, n_nodes)
+        remaining = untouched(old.checkpointing)
+        if attempt.number:
+            remaining = self._with_cost(old, remaining)
+        profile, walltime_us = self._in_size(old, remaining, n_nodes)
         new = msgspec.structs.replace(
             attempt,
             id=f"{attempt.job_id}#{attempt.number + 1}",
             number=attempt.number + 1,
             n_nodes=n_nodes,
-            walltime_us=self._walltime_us(old, remaining, n_nodes, profile),
+            walltime_us=walltime_us,
         )
         self._register(new, old, profile, resumed(old.checkpointing, remaining))
         return new
@@ -245,6 +236,11 @@ class Registry:
         profile = retried_profile(whole, self._content(failed))
         self._register(attempt, first, profile, first.checkpointing)
         return attempt
+
+    def _in_size(self, old: Work, remaining: Remaining, size: int) -> tuple[dict[str, Any], int]:
+        """Profile and walltime (microseconds) of what remains of an attempt, on ``size`` nodes."""
+        profile = self._profile_after(old, remaining, size)
+        return profile, self._walltime_us(old, remaining, size, profile)
 
     def _left_us(self, old: Work, length_us: int, remaining: Remaining, size: int) -> int:
         """What remains of a length or walltime, with its recovery (eq. 4), on ``size`` nodes.

@@ -8,6 +8,7 @@ All of them take the members with the oldest first, and change their sizes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -36,11 +37,16 @@ def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int
     return idle
 
 
-def shrink_evenly(members: Sequence[Member], wanted: int) -> int:
-    """EGS: as many from each, one more from the youngest; gives what is still wanted."""
-    while wanted and (able := [member for member in reversed(members) if member.extra]):
+def shrink_evenly(
+    members: Sequence[Member], wanted: int, most: Callable[[Member], int] = attrgetter("extra")
+) -> int:
+    """EGS: as many from each, one more from the youngest; gives what is still wanted.
+
+    ``most`` is how many nodes a member has to give: those beyond its minimum, or some of them.
+    """
+    while wanted and (able := [member for member in reversed(members) if most(member)]):
         share, more = divmod(wanted, len(able))
-        wanted -= sum(member.give(share + (i < more)) for i, member in enumerate(able))
+        wanted -= sum(m.give(min(most(m), share + (i < more))) for i, m in enumerate(able))
     return wanted
 
 

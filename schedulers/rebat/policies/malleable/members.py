@@ -107,13 +107,22 @@ class Members:
         return Member(attempt, running, attempt.n_nodes, shape.min, high, since_us, max(0, even))
 
 
-def resized_nodes(running: Running, size: int, free: npt.NDArray[np.bool_]) -> NodeSet:
+Mask = npt.NDArray[np.bool_]
+
+
+def take_lowest(free: Mask, n: int) -> npt.NDArray[np.int64]:
+    """The ``n`` lowest free nodes, which are free no longer."""
+    nodes = np.flatnonzero(free)[:n]
+    free[nodes] = False
+    return nodes
+
+
+def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
     """The lowest of its nodes, or all of them and the lowest that are free, which are taken."""
     own = running.nodes
     if size <= own.size:
         return own.first(size)
-    more = np.flatnonzero(free)[: size - own.size]
-    free[more] = False
+    more = take_lowest(free, size - own.size)
     return NodeSet.of_sorted(np.sort(np.concatenate([own.ids, more])))
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from rebat.policies.malleable.managers import Manager, grow_evenly, shrink_youngest
+from rebat.core.shapes import Malleable, Shape
+from rebat.policies.malleable.managers import Manager, grow_evenly, shrink_evenly, shrink_youngest
 from rebat.policies.malleable.members import Dependents, Member
 
 Outlook = Callable[[], Dependents]
@@ -40,6 +41,10 @@ class Rule(msgspec.Struct, frozen=True):
     before_starts: bool = False
     for_the_head: bool = True
     resizes: bool = True
+
+    def least(self, shape: Shape, n_nodes: int) -> int:
+        """On how many nodes an attempt that has or asks for so many can start and go on."""
+        return shape.min if self.resizes and isinstance(shape, Malleable) else n_nodes
 
 
 def as_asked(manager: Manager) -> Rule:
@@ -90,19 +95,15 @@ def _by_dependents(members: Sequence[Member], idle: int, outlook: Outlook) -> No
 def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
     """Most dependents first, then who ends first; one that starts has its whole walltime ahead."""
     attempt = member.attempt
-    end_us = member.running.planned_end_us if member.running else member.since_us
-    lasts_us = 0 if member.running else attempt.walltime_us
-    return (-waiting[attempt.job_id], end_us + lasts_us, attempt.job_serial)
+    running = member.running
+    end_us = running.planned_end_us if running else member.since_us + attempt.walltime_us
+    return (-waiting[attempt.job_id], end_us, attempt.job_serial)
 
 
 def _even_share_first(members: Sequence[Member], wanted: int) -> int:
     """What was shared equally goes back equally; then what was given for a reason."""
-    while wanted and (able := [member for member in reversed(members) if member.even]):
-        share, more = divmod(wanted, len(able))
-        wanted -= sum(
-            member.give(min(member.even, share + (i < more))) for i, member in enumerate(able)
-        )
-    return shrink_youngest(members, wanted)
+    left = shrink_evenly(members, wanted, lambda member: member.even)
+    return shrink_youngest(members, left)
 
 
 MALLEABILITY: dict[str, Callable[[Manager], Rule]] = {

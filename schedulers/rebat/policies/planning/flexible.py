@@ -18,16 +18,16 @@ import numpy.typing as npt
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Proposal, Reject, Start, Stop, When
-from rebat.core.shapes import Malleable, Moldable
+from rebat.core.shapes import Moldable
 from rebat.kernels.counts import NEVER
 from rebat.kernels.dependents import dependents
 from rebat.policies.base import Changes, View
-from rebat.policies.malleable.members import Dependents, Member, Members, resized_nodes
+from rebat.policies.malleable.members import Dependents, Member, Members, resized_nodes, take_lowest
 from rebat.policies.malleable.molding import Molding, least_turnaround
 from rebat.policies.malleable.rules import Rule
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.list_scheduling import ListScheduling, Upkeep
-from rebat.policies.queue_order import QueueOrder, fcfs, planned_us
+from rebat.policies.queue_order import QueueOrder, fcfs
 
 Mask = npt.NDArray[np.bool_]
 
@@ -66,16 +66,13 @@ class FlexibleScheduling(ListScheduling):
     ) -> None:
         super().__init__(order, maintenance=maintenance, margin_us=margin_us, seed=seed)
         self._rule, self._members, self._molding = rule, members, molding
-        self._margin_us, self._n_spares, self._hit_first = margin_us, n_spares, hit_first
-        self._counted: CountedPlan | None = None
+        self._n_spares, self._hit_first = n_spares, hit_first
         self._started_larger = False  # than was reserved: the plan must be made anew
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """What to start, reject and resize now."""
-        plan = self._counted
-        if plan is None:
-            plan = self._plan = self._counted = CountedPlan(view.n_nodes)
-            self._queue.on_machine(view.n_nodes)
+        plan = self._opened(view)
+        assert isinstance(plan, CountedPlan)
         as_planned = self._book(plan, changes) and not self._started_larger
         self._started_larger = False
         plan.advance(view.now_us)
@@ -106,11 +103,9 @@ class FlexibleScheduling(ListScheduling):
         A malleable job begins with its minimum (DBES); a moldable one is rigid once it has run.
         """
         shape = view.job(attempt.job_id).shape
-        if isinstance(shape, Malleable) and self._rule.resizes:
-            return [shape.min]
         if isinstance(shape, Moldable) and attempt.number == 0:
-            return sorted({attempt.n_nodes, *shape.sizes})
-        return [attempt.n_nodes]
+            return shape.with_asked(attempt.n_nodes)
+        return [self._rule.least(shape, attempt.n_nodes)]
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
         """An attempt as it is planned; None: it is larger than the machine."""
@@ -129,7 +124,7 @@ class FlexibleScheduling(ListScheduling):
         return self._molding(attempt.n_nodes, entries, partial(self._end_on, plan))
 
     def _end_on(self, plan: CountedPlan, entry: Attempt) -> int:
-        lasts_us = planned_us(entry, self._margin_us)
+        lasts_us = self._queue.duration_of(entry)
         return plan.first_fit_us(entry.n_nodes, lasts_us) + lasts_us
 
     # ---- nodes
@@ -195,7 +190,7 @@ class FlexibleScheduling(ListScheduling):
             for (_, entry), member in zip(due, starting, strict=True)
         ]
         starts = [
-            Start(entry.id, _lowest(free, size))
+            Start(entry.id, NodeSet.of_sorted(take_lowest(free, size)))
             for (_, entry), size in zip(due, sizes, strict=True)
         ]
         for member in filter(None, starting):
@@ -235,10 +230,3 @@ class FlexibleScheduling(ListScheduling):
             queue.size[order],
         )
         return {one.job_id: int(n) for (one, _), n in zip(holders, found, strict=True)}
-
-
-def _lowest(free: Mask, size: int) -> NodeSet:
-    """The lowest free nodes, which are taken."""
-    nodes = np.flatnonzero(free)[:size]
-    free[nodes] = False
-    return NodeSet.of_sorted(nodes)

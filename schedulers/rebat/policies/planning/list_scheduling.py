@@ -115,10 +115,7 @@ class ListScheduling:
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Which attempts to start now; jobs larger than the machine are rejected."""
-        plan = self._plan
-        if plan is None:
-            plan = self._plan = self._placement(view.machine)
-            self._queue.on_machine(view.n_nodes)
+        plan = self._opened(view)
         as_planned = self._book(plan, changes)
         plan.advance(view.now_us)
         rejected = [
@@ -133,6 +130,13 @@ class ListScheduling:
         else:
             plan.backfill(self._queue, self._depth, self._first)
         return [*rejected, *self._start_due(plan, view.now_us)]
+
+    def _opened(self, view: View) -> AvailabilityPlan:
+        """The plan, made when the machine is seen first."""
+        if self._plan is None:
+            self._plan = self._placement(view.machine)
+            self._queue.on_machine(view.n_nodes)
+        return self._plan
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
         """Write down what really started; whether that is what was due."""

@@ -16,7 +16,7 @@ import numpy as np
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Move, Proposal, Reject, Requeue, Stop, Undrain, When
-from rebat.core.shapes import Malleable, Moldable
+from rebat.core.shapes import Moldable
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.policies.base import News, View
 from rebat.policies.malleable.members import Member, Members
@@ -137,9 +137,10 @@ class NodeReplacement:
         """What would need spare nodes to start never will."""
         most = view.n_nodes - self._n_spares
         for attempt in arrived:
-            shape, least = view.job(attempt.job_id).shape, self._least(view, attempt)
+            shape = view.job(attempt.job_id).shape
+            least = self._rule.least(shape, attempt.n_nodes)
             if isinstance(shape, Moldable) and self._flexible:
-                least = min(least, *shape.sizes)
+                least = shape.with_asked(least)[0]
             if least > most:
                 yield Reject(attempt.id, f"asks for {least} of {most} nodes that are not spare")
 
@@ -173,11 +174,6 @@ class NodeReplacement:
         return sorted(node for node in self._spares or () if kept[node])
 
     # ---- the five steps
-
-    def _least(self, view: View, attempt: Attempt) -> int:
-        """On how many nodes an attempt can go on."""
-        shape = view.job(attempt.job_id).shape
-        return shape.min if isinstance(shape, Malleable) and self._rule.resizes else attempt.n_nodes
 
     def _help(self, view: View, hit: list[Running]) -> Iterator[Proposal]:
         """Decide on all that were hit, in their order; then stop, and move, as decided."""
@@ -218,7 +214,7 @@ class NodeReplacement:
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
         own = failed.nodes.ids[~failed.nodes.of_each(bad)].tolist()
-        low = self._least(view, attempt)
+        low = self._rule.least(view.job(attempt.job_id).shape, attempt.n_nodes)
         if len(own) >= low:
             if "local" in self._steps:
                 return Replacement("local", own)
@@ -273,11 +269,10 @@ class NodeReplacement:
             attempt = running.attempt
             if attempt.id != failed.id and bad[list(running.nodes)].any():
                 continue
-            shape = view.job(attempt.job_id).shape
-            assert isinstance(shape, Moldable)
-            asked = view.job(attempt.job_id).n_nodes
+            job = view.job(attempt.job_id)
+            assert isinstance(job.shape, Moldable)
             promised_us = self._promised_us.get(attempt.job_id, running.planned_end_us)
-            for n_nodes in sorted({asked, *shape.sizes}):
+            for n_nodes in job.shape.with_asked(job.n_nodes):
                 if n_nodes < attempt.n_nodes:
                     end_us = view.now_us + view.walltime_on_us(attempt.id, n_nodes)
                     yield Restart(running, n_nodes, max(0, end_us - promised_us))

@@ -7,14 +7,14 @@ when the victim ends or is hit first (section 7.2.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import numpy as np
 
 from rebat.core.attempts import Cause, Priority, Running
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
-from rebat.core.shapes import Malleable
+from rebat.core.shapes import Shape
 from rebat.models.remaining import Remaining
 from rebat.policies.base import News, View
 from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
@@ -44,8 +44,8 @@ class NodeStealing:
         Release date of an attempt, for the victim rule and the criterion.
     choose : Chooser
         The placement: says whether a job fits on some nodes.
-    flexible : bool
-        Whether malleable jobs go on on their minimum.
+    least : callable
+        On how many nodes an attempt of a shape, that has so many, can go on.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class NodeStealing:
         timing: When = When.NOW,
         release: ReleaseOf = original_release,
         choose: Chooser = lowest,
-        flexible: bool = False,
+        least: Callable[[Shape, int], int] = lambda shape, n_nodes: n_nodes,
     ) -> None:
-        self._choose, self._flexible = choose, flexible
+        self._choose, self._least = choose, least
         self._key = victim
         self._criterion = criterion
         self._timing = timing
@@ -68,7 +68,7 @@ class NodeStealing:
         if not news.failed:
             return
         yield from self._give_up(view, news)
-        if news.free is None:
+        if not news.hit:
             return
         free = view.machine.free
         spared = {running.attempt.id for running in news.hit}
@@ -125,10 +125,9 @@ class NodeStealing:
 
     def _request(self, view: View, failed: Running) -> Request:
         """What a failed job needs to go on."""
-        attempt, shape = failed.attempt, view.job(failed.attempt.job_id).shape
-        if self._flexible and isinstance(shape, Malleable):
-            attempt = msgspec.structs.replace(attempt, n_nodes=shape.min)
-        return Request.later(attempt)
+        attempt = failed.attempt
+        least = self._least(view.job(attempt.job_id).shape, attempt.n_nodes)
+        return Request.later(msgspec.structs.replace(attempt, n_nodes=least))
 
     def _victim(self, view: View, spared: set[str]) -> Running | None:
         candidates = [

@@ -7,25 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from rebat.core.units import format_duration
 from rebat.reports.node_stealing.evidence import Evidence
 from rebat.reports.partitions.estimates import Estimate, estimate, paired
-from rebat.reports.parts import Table
+from rebat.reports.parts import Table, number, percent
 from rebat.reports.scenario import Scenario
 
 Shown = Callable[[float], str]
 
 
-def percent_of(value: float) -> str:
-    """A share."""
-    return f"{value:.2%}"
-
-
 def points(value: float) -> str:
     """A difference of shares."""
     return f"{100 * value:+.2f}"
-
-
-def count(value: float) -> str:
-    """A count."""
-    return f"{value:.1f}"
 
 
 def signed(value: float) -> str:
@@ -34,12 +24,12 @@ def signed(value: float) -> str:
 
 
 METRICS: tuple[tuple[str, str, str, Shown], ...] = (
-    ("useful utilisation", "useful_utilisation", "", percent_of),
+    ("useful utilisation", "useful_utilisation", "", percent),
     ("weighted mean flow", "flow_weighted_mean_s", "all", format_duration),
-    ("failures under a job", "failures_hit", "", count),
+    ("failures under a job", "failures_hit", "", number),
     ("wasted by them, node h", "platform_waste_failure", "", lambda value: f"{value / 3600:.0f}"),
-    ("head blocked, share of time", "fragmentation_blocked_share", "", percent_of),
-    ("nodes free then", "fragmentation_blocked_free_nodes", "", count),
+    ("head blocked, share of time", "fragmentation_blocked_share", "", percent),
+    ("nodes free then", "fragmentation_blocked_free_nodes", "", number),
     ("box waste, node h", "fragmentation_box_waste", "", lambda value: f"{value / 3600:.0f}"),
 )
 """What a table shows of a policy: heading, metric, size class, and how it is written."""

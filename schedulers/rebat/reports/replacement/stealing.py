@@ -5,30 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebat.core.units import format_duration
-from rebat.reports.partitions.estimates import Estimate
-from rebat.reports.partitions.tables import count, percent_of, points, written
-from rebat.reports.parts import Judgement, Table
+from rebat.reports.partitions.estimates import Estimate, paired
+from rebat.reports.partitions.tables import points, written
+from rebat.reports.parts import Judgement, Table, number, percent
 from rebat.reports.replacement.evidence import (
     BySeed,
     Case,
     Evidence,
     Setting,
     mean,
-    minus,
     relative,
 )
 from rebat.reports.replacement.tables import change
 
 METRICS = (
-    ("useful utilisation", "useful_utilisation", "", percent_of),
+    ("useful utilisation", "useful_utilisation", "", percent),
     ("weighted mean flow", "flow_weighted_mean_s", "all", format_duration),
     ("mean flow", "flow_mean_s", "all", format_duration),
     ("largest flow", "flow_max_s", "all", format_duration),
-    ("failures under a job", "failures_hit", "", count),
-    ("replaced by idle nodes", "resizes_by_idle", "", count),
-    ("waited", "resizes_requeued", "", count),
-    ("steals", "steals", "", count),
-    ("jobs rejected", "rejected", "", count),
+    ("failures under a job", "failures_hit", "", number),
+    ("replaced by idle nodes", "resizes_by_idle", "", number),
+    ("waited", "resizes_requeued", "", number),
+    ("steals", "steals", "", number),
+    ("jobs rejected", "rejected", "", number),
 )
 _NOT_TRIED = "not in the paper"
 _TRIED = "node stealing for failed jobs (Du et al. 2024, section 6.1)"
@@ -82,7 +81,7 @@ def _utilisations(evidence: Evidence, setting: Setting, *cases: Case) -> Iterato
 
 
 def _points(evidence: Evidence, setting: Setting, ours: Case, base: Case) -> Estimate | None:
-    return mean(minus(*_utilisations(evidence, setting, ours, base)))
+    return paired(*_utilisations(evidence, setting, ours, base))
 
 
 def _pure(evidence: Evidence, setting: Setting) -> dict[str, Case]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rebat.reports.parts import Table
+from rebat.reports.parts import Table, number
 from rebat.reports.replacement.evidence import (
     SOURCES,
     BySeed,
@@ -35,19 +35,14 @@ def change(value: float) -> str:
     return f"{value:+.1%}"
 
 
-def counted(value: float) -> str:
-    """A count."""
-    return f"{value:.1f}"
-
-
 METRICS: tuple[tuple[str, str, str | None, Shown], ...] = (
     ("utilisation", "useful_utilisation", None, share),
     ("idle", "platform_idle", "platform_total", share),
     ("down", "platform_downtime", "platform_total", share),
     ("lost to moves and failures", "lost", "platform_total", share),
     ("mean wait (h)", "resizes_mean_wait_s", None, hours),
-    ("hits", "hits", None, counted),
-    ("requeued", "resizes_requeued", None, counted),
+    ("hits", "hits", None, number),
+    ("requeued", "resizes_requeued", None, number),
 )
 """Columns: heading, metric, what it is a share of, and how it is written."""
 
