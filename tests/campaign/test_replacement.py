@@ -31,10 +31,10 @@ from tests.campaign.builders import run_here, specs_of
 ROOT = Path(__file__).parents[2]
 
 FAILURES = """
+cores_per_node = 4
 [grid.failures]
 law = "renewal"
 mtbf = "1h"
-cores_per_node = 4
 seeds = "workload"
 [grid.checkpoint]
 model = "perfect"

@@ -48,7 +48,7 @@ def test_foresights_are_read() -> None:
 
 
 def test_a_fit_is_to_what_failed_before_and_no_more() -> None:
-    past = history(scenario().failures, 64)
+    past = history(scenario(), 64)
     laws = fitted(past)
     true = LAW.nodes(64, 3)
     assert max(event.at_us for event in past.events) <= BEGIN_S * 1e6

@@ -63,6 +63,7 @@ def runs(document: Document) -> list[RunSpec]:
 
 
 def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
+    table = _with_cores(table)
     known_keys(table, GridIn.__struct_fields__, where)
     inner = {"checkpoint": CheckpointIn, "silent_errors": SilentErrorsIn}
     for key, kind in inner.items():
@@ -76,13 +77,28 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
             raise unknown_name("workload", name, workloads).at(f"{where}.workloads")
     if not grid.workloads or not (grid.policies or grid.failure_free):
         raise InputError("has nothing to run", where, "workloads and policies")
-    if grid.nodes is not None and grid.nodes < 1:
-        raise InputError(f"is {grid.nodes}", f"{where}.nodes", "at least 1")
+    for key, count in (("nodes", grid.nodes), ("cores_per_node", grid.cores_per_node)):
+        if count is not None and count < 1:
+            raise InputError(f"is {count}", f"{where}.{key}", "at least 1")
     return grid
 
 
+def _with_cores(table: dict[str, Any]) -> dict[str, Any]:
+    """Cores of a node may stand with the failures, as they once did."""
+    failures = table.get("failures")
+    if not isinstance(failures, dict) or "cores_per_node" not in failures:
+        return table
+    rest = {key: value for key, value in failures.items() if key != "cores_per_node"}
+    return {"cores_per_node": failures["cores_per_node"], **table, "failures": rest}
+
+
 def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterator[RunSpec]:
-    free = Scenario(nodes=grid.nodes, window=grid.window, select=grid.select)
+    free = Scenario(
+        nodes=grid.nodes,
+        cores_per_node=grid.cores_per_node,
+        window=grid.window,
+        select=grid.select,
+    )
     made = [one for name in grid.workloads for one in workloads[name].items()]
     for workload, source in made:
         scenarios = list(_scenarios(grid, free, where, folder, source))
@@ -156,10 +172,7 @@ def _failures(
     horizon = told.horizon
     horizon_s = None if horizon is None else seconds(horizon, f"{where}.horizon")
     begin_s = parse_duration(told.begin)
-    cores = told.cores_per_node
-    if cores < 1:
-        raise InputError(f"is {cores}", f"{where}.cores_per_node", "at least 1")
-    return [FailureScenario(law, seed, horizon_s, begin_s, cores) for law in laws for seed in seeds]
+    return [FailureScenario(law, seed, horizon_s, begin_s) for law in laws for seed in seeds]
 
 
 def _seeds(told: FailuresIn, source: Source, where: str) -> list[int]:
@@ -246,4 +259,4 @@ def _check_policy(spec: RunSpec) -> None:
 
     chosen = scheduler(spec.policy, Path(spec.folder))
     if isinstance(chosen, Preset) and chosen.foresees:
-        check_foresight(spec.scenario.failures)
+        check_foresight(spec.scenario)

@@ -23,7 +23,7 @@ from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.workloads.generate import generator
 
-RESULTS_FORMAT = 4
+RESULTS_FORMAT = 5
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
 
 
@@ -57,6 +57,7 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
             "workload": workload,
             "policy": policy_identity(scheduler_of(spec)),
             "nodes": scenario.nodes,
+            "cores_per_node": scenario.cores_per_node,
             "failures": _failures(scenario.failures),
             "checkpoint": scenario.checkpoint,
             "window": parse_window(scenario.window),
@@ -73,8 +74,6 @@ def _failures(asked: FailureScenario | None) -> dict[str, Any] | None:
     drawn = {"seed": asked.seed, "horizon_s": asked.horizon_s}
     if asked.begin_s:
         drawn["begin_s"] = asked.begin_s
-    if asked.cores_per_node > 1:
-        drawn["cores_per_node"] = asked.cores_per_node
     return {"model": name_of(asked.law), **asked.law.identity(), **drawn}
 
 

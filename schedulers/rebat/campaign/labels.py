@@ -14,6 +14,7 @@ COLUMNS: dict[str, type] = {
     **dict.fromkeys(("workload", "policy", *Scenario._fields), str),
     **dict.fromkeys(("mtbf_s", "downtime_s", "horizon_s"), float),
     "nodes": int,
+    "cores_per_node": int,
     "seed": int,
 }
 DETAILS: dict[str, type] = {"size_class": str}
@@ -43,6 +44,7 @@ def scenario_of(spec: RunSpec) -> Scenario:
         horizon_s=failures.horizon_s if failures else None,
         checkpoint=_checkpoint_text(asked),
         nodes=asked.nodes,
+        cores_per_node=asked.cores_per_node,
         window=asked.window,
         select=asked.select,
         silent_errors=_silent_text(asked),
@@ -77,8 +79,7 @@ def _law_text(spec: RunSpec) -> str | None:
         return None
     text = (failures.law.label() or "").replace(f"{spec.folder}/", "")
     begin = f"begin={failures.begin_s / 3600:.12g}h" if failures.begin_s else ""
-    cores = f"cores_per_node={failures.cores_per_node}" if failures.cores_per_node > 1 else ""
-    return ",".join(filter(None, (text, begin, cores))) or None
+    return ",".join(filter(None, (text, begin))) or None
 
 
 def _seed(asked: Asked) -> int | None:

@@ -70,9 +70,10 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
             For options that contradict each other.
         """
         law, begin_s = self.failure_law(), self.begin or 0.0
-        of_law = (self.seed, self.horizon, begin_s, self.cores_per_node)
+        of_law = (self.seed, self.horizon, begin_s)
         return Scenario(
             nodes=nodes,
+            cores_per_node=self.cores_per_node,
             failures=None if law is None else FailureScenario(law, *of_law),
             checkpoint=self._checkpoint(),
             silent_errors=self._silent_errors(),

@@ -15,6 +15,7 @@ from rebat.campaign.spec import (
     Scenario,
     SilentErrors,
 )
+from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_s, to_us
@@ -30,7 +31,7 @@ from rebat.policies.presets import Preset
 class Stage(msgspec.Struct, frozen=True):
     """All that policies meet: they see the same, one after the other.
 
-    ``failures`` is what the events come from, ``history`` what failed before; policies that foresee
+    ``scenario`` is what the events come from, ``history`` what failed before; policies that foresee
     failures are told of them.
     """
 
@@ -38,7 +39,7 @@ class Stage(msgspec.Struct, frozen=True):
     n_nodes: int
     events: Iterable[MachineEvent]
     measures: Measures
-    failures: FailureScenario | None = None
+    scenario: Scenario
     history: History | None = None
 
     def run(self, policy: Runnable, on_progress: OnProgress | None = None) -> RunResult:
@@ -53,26 +54,28 @@ class Stage(msgspec.Struct, frozen=True):
             measures=self.measures,
             on_progress=on_progress,
             uptime_us=self.history.uptime_us if self.history else None,
+            cores_per_node=self.scenario.cores_per_node,
         )
 
     def _prepared(self, policy: Preset) -> Preset:
         """Told of failures where it foresees them; what draws boxes draws others for each seed."""
         if policy.foresees:
             policy = policy.knowing(self._told(policy.foresight))
-        if policy.draws_places and self.failures:
-            policy = policy.reseeded(self.failures.seed)
+        failures = self.scenario.failures
+        if policy.draws_places and failures:
+            policy = policy.reseeded(failures.seed)
         return policy
 
     def _told(self, foresight: str) -> Hazards | None:
         """What there is to know of how nodes fail: their law, or a fit to what failed before."""
-        failures = self.failures
-        check_foresight(failures)
+        check_foresight(self.scenario)
+        failures = self.scenario.failures
         if foresight == "fit":
             return fitted(self.history) if self.history else None
         return failures.law.nodes(self.n_nodes, failures.seed) if failures else NOTHING_FAILS
 
 
-def check_foresight(failures: FailureScenario | None) -> None:
+def check_foresight(scenario: Scenario) -> None:
     """Refuse to foresee what fails in groups.
 
     Hazards are per node of the machine and add up over a partition: those of processors that fail
@@ -83,8 +86,8 @@ def check_foresight(failures: FailureScenario | None) -> None:
     InputError
         With ``cores_per_node``.
     """
-    if failures and failures.cores_per_node > 1:
-        what = f"is {failures.cores_per_node}, and the policy foresees failures node by node"
+    if scenario.failures and scenario.cores_per_node > 1:
+        what = f"is {scenario.cores_per_node}, and the policy foresees failures node by node"
         raise InputError(what, "cores per node", "1")
 
 
@@ -98,9 +101,10 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     """
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(parse_window(scenario.window), parse_selection(scenario.select))
-    events = machine_events(scenario.failures, n_nodes)
-    past = history(scenario.failures, n_nodes)
-    return Stage(workload, n_nodes, events, measures, scenario.failures, past)
+    groups_of(n_nodes, scenario.cores_per_node)
+    events = machine_events(scenario, n_nodes)
+    past = history(scenario, n_nodes)
+    return Stage(workload, n_nodes, events, measures, scenario, past)
 
 
 def prepared(workload: Workload, scenario: Scenario) -> Workload:
@@ -119,30 +123,38 @@ def preparation(scenario: Scenario) -> Scenario:
     )
 
 
-def machine_events(failures: FailureScenario | None, n_nodes: int) -> Iterable[MachineEvent]:
+def machine_events(scenario: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
     """The failures that a scenario asks for, if any."""
+    failures, cores = scenario.failures, scenario.cores_per_node
     if failures is None:
         return ()
     if failures.begin_s:
-        return after(_remembered(failures, n_nodes), to_us(failures.begin_s))
-    return failures.law.events(n_nodes, failures.seed, failures.horizon_s, failures.cores_per_node)
+        return after(_remembered(failures, n_nodes, cores), to_us(failures.begin_s))
+    return failures.law.events(n_nodes, failures.seed, failures.horizon_s, cores)
 
 
 @lru_cache(maxsize=1)
-def _remembered(failures: FailureScenario, n_nodes: int) -> Iterable[MachineEvent]:
+def _remembered(
+    failures: FailureScenario, n_nodes: int, cores_per_node: int
+) -> Iterable[MachineEvent]:
     """Of the law from its date 0 on: runs of one scenario, and their history, share it."""
     horizon_s, begin_s = failures.horizon_s, failures.begin_s
     last_s = None if horizon_s is None else horizon_s + begin_s
-    events = failures.law.events(n_nodes, failures.seed, last_s, failures.cores_per_node)
+    events = failures.law.events(n_nodes, failures.seed, last_s, cores_per_node)
     return events if isinstance(events, Sequence) else Remembered(events)
 
 
-@lru_cache(maxsize=4)
-def history(failures: FailureScenario | None, n_nodes: int) -> History | None:
+def history(scenario: Scenario, n_nodes: int) -> History | None:
     """What failed before the run begins; None: it begins with the law."""
-    if failures is None or not failures.begin_s:
+    if scenario.failures is None or not scenario.failures.begin_s:
         return None
-    return before(_remembered(failures, n_nodes), n_nodes, to_us(failures.begin_s))
+    return _history(scenario.failures, n_nodes, scenario.cores_per_node)
+
+
+@lru_cache(maxsize=4)
+def _history(failures: FailureScenario, n_nodes: int, cores_per_node: int) -> History:
+    past = _remembered(failures, n_nodes, cores_per_node)
+    return before(past, n_nodes, to_us(failures.begin_s))
 
 
 @lru_cache(maxsize=4)

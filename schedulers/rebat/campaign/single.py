@@ -61,10 +61,12 @@ def simulate(
     on_progress: OnProgress | None = None,
     engine_options: EngineOptions | None = None,
     uptime_us: npt.NDArray[np.int64] | None = None,
+    cores_per_node: int = 1,
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
-    ``uptime_us`` is how long each node has been up when it begins (default: 0).
+    ``uptime_us`` is how long each node has been up when it begins (default: 0). With
+    ``cores_per_node`` the machine's nodes are cores, of which so many make up a node.
 
     Raises
     ------
@@ -74,7 +76,8 @@ def simulate(
         When jobs can never start (more nodes asked for than will ever be up).
     """
     engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=engine_options)
-    session = Session(preset.make(), preset.session, uptime_us)
+    options = msgspec.structs.replace(preset.session, cores_per_node=cores_per_node)
+    session = Session(preset.make(), options, uptime_us)
     engine.run(session.handle, on_progress)
     allotted = preset.allotted(engine.n_nodes) if isinstance(preset, Preset) else None
     measures = measures or Measures()

@@ -27,15 +27,13 @@ class Source(msgspec.Struct, frozen=True):
 class FailureScenario(msgspec.Struct, frozen=True):
     """Failures by a law; ``horizon_s`` is when they stop, in seconds from the run's begin.
 
-    The run begins ``begin_s`` after the law's date 0: what failed before is history. With
-    ``cores_per_node`` the machine's nodes are processors, of which so many fail together.
+    The run begins ``begin_s`` after the law's date 0: what failed before is history.
     """
 
     law: Law
     seed: int = 0
     horizon_s: float | None = None
     begin_s: float = 0.0
-    cores_per_node: int = 1
 
     @property
     def mtbf_s(self) -> float | None:
@@ -72,9 +70,11 @@ class SilentErrors(msgspec.Struct, frozen=True):
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """What a workload meets, policies apart: machine, failures, checkpoints, silent errors, and
-    what is measured. Without ``nodes``, the workload's own machine."""
+    what is measured. Without ``nodes``, the workload's own machine. With ``cores_per_node`` its
+    nodes are cores, of which so many make up a node and fail together."""
 
     nodes: int | None = None
+    cores_per_node: int = 1
     failures: FailureScenario | None = None
     checkpoint: CheckpointModel | PerfectCheckpoints | None = None
     silent_errors: SilentErrors | None = None
@@ -109,7 +109,6 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: list[int] | Literal["workload"] | None = None
     horizon: Duration | None = None
     begin: Duration = 0
-    cores_per_node: int = 1
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,5 +145,6 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None
     nodes: int | None = None
+    cores_per_node: int = 1
     window: str = "auto"
     select: str = "auto"

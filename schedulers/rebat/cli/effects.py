@@ -66,7 +66,7 @@ def check_options(options: ScenarioOptions) -> None:
     with given_by("--failure-model"):
         law = options.failure_law()
     if law is None:
-        _refuse(["begin", "cores_per_node"], "--law, --failures or --mtbf beside it")
+        _refuse(["begin"], "--law, --failures or --mtbf beside it")
 
 
 def _check_beside_law(options: ScenarioOptions, law: Law) -> None:

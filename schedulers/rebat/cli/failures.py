@@ -61,8 +61,8 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 @CORES_PER_NODE
 def describe(file: Path, nodes: int, cores_per_node: int) -> None:
     """Say what a scenario amounts to: failures, MTBF, downtime, busiest nodes."""
+    from rebat.core.cores import groups_of
     from rebat.models.failures.events import describe_events, events_of_nodes, read_events
-    from rebat.models.failures.groups import groups_of
 
     count = groups_of(nodes, cores_per_node)
     events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)

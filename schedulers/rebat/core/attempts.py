@@ -21,8 +21,9 @@ class Priority(IntEnum):
 class Cause(StrEnum):
     """Why an attempt ended; SILENT_ERROR: with an error, and the job is run again.
 
-    MOVED: it goes on on other nodes. PREEMPTED: it made room for another. MOLDED: it never ran, as
-    the job started on another number of nodes, as its next attempt.
+    MOVED: it goes on on other nodes. PREEMPTED: it made room for another. HORIZON: it has no end of
+    its own, and was ended. MOLDED: it never ran, as the job started on another number of nodes, as
+    its next attempt.
     """
 
     COMPLETED = "completed"
@@ -33,6 +34,7 @@ class Cause(StrEnum):
     STOLEN = "stolen"
     MOVED = "moved"
     PREEMPTED = "preempted"
+    HORIZON = "horizon"
     MOLDED = "molded"
     REJECTED = "rejected"
 

@@ -108,6 +108,11 @@ class NodeSet:
         return bool((a[at[inside], 0] <= b[inside, 1]).any())
 
     @property
+    def lowest(self) -> int:
+        """The lowest of the nodes; there must be one."""
+        return int(self.intervals[0, 0])
+
+    @property
     def ids(self) -> npt.NDArray[np.int64]:
         """The node ids, ascending."""
         parts = [np.arange(first, last + 1) for first, last in self.intervals.tolist()]

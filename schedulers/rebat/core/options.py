@@ -37,6 +37,9 @@ class SessionOptions(msgspec.Struct, frozen=True):
     queue, whole, until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     ``resize_cost``: what a job that goes on on another number of nodes pays first, a recovery of so
     long more (see ``models.migration.cost_us``).
+    ``migration_cost``, ``purge_s``: what a checkpoint and restart costs, in the same words, and the
+    interval at which jobs are purged.
+    ``cores_per_node``: the machine's nodes are cores, of which so many make up a node.
     """
 
     semantics: Semantics = "paper"
@@ -46,3 +49,6 @@ class SessionOptions(msgspec.Struct, frozen=True):
     young_daly: YoungDaly | None = None
     silent_errors: SilentErrors = "accept"
     resize_cost: str = "0"
+    migration_cost: str = "table"
+    purge_s: float = 60.0
+    cores_per_node: int = 1

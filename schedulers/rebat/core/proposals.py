@@ -27,6 +27,15 @@ class When(StrEnum):
     """When its next regular checkpoint is done."""
     RESIZE = "resize"
     """At once, and all is kept: as only a malleable job can, that moves to other nodes."""
+    IMAGE = "image"
+    """At once, and all is kept in an image that a checkpointer writes and restores; what that costs
+    is paid when the job goes on (section 3 of Rodríguez-Pascual et al. 2019)."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """Nothing: the job is over."""
+
+    priority: int = Priority.REGULAR
 
 
 class Requeue(msgspec.Struct, frozen=True):
@@ -61,7 +70,7 @@ class Wait(msgspec.Struct, frozen=True):
     priority: int = Priority.FAILED
 
 
-Then = Requeue | Move | Wait
+Then = Requeue | Move | Wait | End
 
 
 class Stop(msgspec.Struct, frozen=True):

@@ -128,6 +128,7 @@ _LOST = {
     Cause.SILENT_ERROR: "silent",
     Cause.MOVED: "moving",
     Cause.PREEMPTED: "moving",
+    Cause.HORIZON: "useful",
     Cause.COMPLETED: "useful",
     Cause.WALLTIME: "useful",
     Cause.JOB_FAILED: "useful",

@@ -25,7 +25,7 @@ class Remaining(msgspec.Struct, frozen=True):
     ``first_period_us`` and ``first_recovery_us`` are those of the resubmission, and ``wait_us`` is
     how long after the decision the interruption takes place (t_checkpoint). ``at_risk_us`` of what
     is kept is in no checkpoint yet: a job that is resized takes it along. Where that is lost after
-    all, ``useful_us`` is below 0.
+    all, ``useful_us`` is below 0. ``imaged``: an image holds all that is kept.
     """
 
     useful_us: int
@@ -33,6 +33,7 @@ class Remaining(msgspec.Struct, frozen=True):
     first_recovery_us: int
     wait_us: int = 0
     at_risk_us: int = 0
+    imaged: bool = False
 
 
 def since_last_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -> Remaining:
@@ -106,6 +107,16 @@ def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remain
     return Remaining(kept_us, c.period_us - worked_us, 0, at_risk_us=worked_us)
 
 
+def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
+    """A job is checkpointed as it is, whatever it does itself, and restarted for a price.
+
+    What it had still to recover it does not recover: the price is that of a whole restart. A
+    regular checkpoint that is being written is written anew.
+    """
+    kept = resized(c or NEVER, run_us)
+    return Remaining(kept.useful_us, kept.first_period_us, price_us, imaged=True)
+
+
 def _all_but_recovery(c: Checkpointing, run_us: int) -> Remaining:
     """Perfect checkpoints keep all; a recovery is the price of a resize."""
     paid_us = min(run_us, c.first_recovery_us)
@@ -141,8 +152,8 @@ def remaining_after(
         return resized(c, run_us, at_risk_us)
     if c is None:
         return Remaining(-at_risk_us, 0, 0)
-    if c.never:
-        return Remaining(-at_risk_us, NEVER.first_period_us, 0)
+    if c.never:  # it begins anew, or from its last image
+        return Remaining(-at_risk_us, NEVER.first_period_us, c.recovery_us)
     remaining = STOP_RULES[when](c, run_us, semantics)
     if not at_risk_us or remaining.useful_us > 0:
         return remaining
@@ -154,7 +165,12 @@ def remaining_after(
 
 
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
-    """The checkpointing of the resubmission."""
+    """The checkpointing of the resubmission.
+
+    One without checkpoints of its own restarts from its image, for the same price each time.
+    """
+    if remaining.imaged and (c is None or c.never):
+        c = msgspec.structs.replace(NEVER, recovery_us=remaining.first_recovery_us)
     if c is None:
         return None
     return msgspec.structs.replace(

@@ -22,9 +22,11 @@ from rebat.policies.malleable.rules import MALLEABILITY, Rule
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
 from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.placement.boxes import Hazards
+from rebat.policies.placement.cores import FITS
 from rebat.policies.placement.plans import Placement
 from rebat.policies.placement.table import FORESIGHTS, PICKS, PLACEMENTS, TOLD
-from rebat.policies.planning.batsched import Fcfs, NeedsWalltime
+from rebat.policies.planning.batsched import NeedsWalltime
+from rebat.policies.planning.fifo import Fifo
 from rebat.policies.planning.flexible import FlexibleScheduling
 from rebat.policies.planning.list_scheduling import (
     ALL,
@@ -34,6 +36,9 @@ from rebat.policies.planning.list_scheduling import (
 from rebat.policies.planning.shelves import Shelves
 from rebat.policies.point import Axes, Kind, Known, parts
 from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.reactions.compaction import TARGETS, Compaction
+from rebat.policies.reactions.horizon import Horizon
+from rebat.policies.reactions.priorities import Priorities
 from rebat.policies.reactions.replacement import STEPS, NodeReplacement
 from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.stealing import NodeStealing
@@ -108,6 +113,11 @@ def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
     return NeedsWalltime(planning) if axes.walltimes == "required" else planning
 
 
+def _fifo(axes: Axes, known: Known) -> Planning:
+    place = _placement(axes, known.hazards)
+    return Fifo(place.choose, place.backwards, _rule(axes, "order"), axes.partitions, axes.seed)
+
+
 _ORDERED = frozenset({"order", "margin", "walltimes", "seed"})
 _SIZES = frozenset({"malleable", "moldable", "manager", "resize_cost"})
 _LIST = _ORDERED | {"depth", "reserve", "maintenance", "placement"}
@@ -117,11 +127,11 @@ PLANNINGS: dict[str, Kind] = {
     "flexible": Kind(_flexible_planning, _ORDERED | _SIZES | {"maintenance"}),
     "shelf": Kind(lambda axes, known: _shelf_planning(axes, True), _ORDERED),
     "shelf-nb": Kind(lambda axes, known: _shelf_planning(axes, False), _ORDERED),
-    "batsched-fcfs": Kind(lambda axes, known: Fcfs()),
+    "fifo": Kind(_fifo, frozenset({"order", "placement", "partitions", "seed"})),
 }
 """How starts are decided: list scheduling with reservations, the same with moldable and malleable
 jobs (conservative, Prabhakaran et al. 2018), shelves with or without backfilling
-(RR-9296, b = 1 or 0), or Batsched's plain FCFS."""
+(RR-9296, b = 1 or 0), or first come, first served."""
 
 _AUTO = {
     "release": {"paper": "original", "authors": "resubmission"},
@@ -159,12 +169,27 @@ def _stealing(axes: Axes, known: Known) -> NodeStealing:
     )
 
 
+def _compaction(axes: Axes, known: Known) -> Compaction:
+    return Compaction(to_us(axes.period), TARGETS[axes.targets], FITS[axes.fit])
+
+
+def _priorities(axes: Axes, known: Known) -> Priorities:
+    choose = _placement(axes, known.hazards).choose
+    return Priorities(to_us(axes.period), axes.partitions, choose)
+
+
+_COST = frozenset({"migration_cost", "purge"})
+
 REACTIONS: dict[str, Kind] = {
     "requeue": Kind(lambda axes, known: None),
     "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
     "replacement": Kind(_replacement, frozenset({"steps", "spares", "repair", "solver"})),
+    "compaction": Kind(_compaction, _COST | {"period", "targets", "fit"}),
+    "priorities": Kind(_priorities, _COST | {"period", "partitions"}),
+    "horizon": Kind(lambda axes, known: Horizon(to_us(axes.horizon)), frozenset({"horizon"})),
 }
-"""What to do when nodes fail under running jobs; 'requeue' leaves it to the session."""
+"""What to do with what runs: when nodes fail under it ('requeue' leaves that to the session), or at
+any other time."""
 
 CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     **_TABLES,
@@ -182,6 +207,8 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "solver": SOLVERS,
     "react": REACTIONS,
     "steps": STEPS,
+    "fit": FITS,
+    "targets": TARGETS,
     "semantics": SEMANTICS,
     **{axis: ("auto", *choices.values()) for axis, choices in _AUTO.items()},
     "silent_errors": ("accept", "retry"),
@@ -230,4 +257,6 @@ def session_options_of(axes: Axes) -> SessionOptions:
         hold_lowest=_resolved(axes, "held") == "lowest",
         silent_errors="retry" if axes.silent_errors == "retry" else "accept",
         resize_cost=str(axes.resize_cost),
+        migration_cost=str(axes.migration_cost),
+        purge_s=axes.purge,
     )

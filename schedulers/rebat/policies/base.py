@@ -17,6 +17,7 @@ from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import (
     Drain,
+    End,
     Move,
     Proposal,
     Reject,
@@ -30,6 +31,7 @@ from rebat.core.proposals import (
     When,
 )
 from rebat.core.shapes import Shape
+from rebat.core.traits import USUAL, Traits
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 from rebat.models.speedup import Speedup
@@ -45,6 +47,14 @@ class Machine(Protocol):
     @property
     def free(self) -> npt.NDArray[np.bool_]:
         """Usable, and not held."""
+
+    @property
+    def cores_per_node(self) -> int:
+        """So many of these nodes, which are cores then, make up a node: k of c is kc to kc+c-1."""
+
+    @property
+    def tags(self) -> npt.NDArray[np.int32]:
+        """Who holds each node, shape (n,): the serial of an attempt that runs; -1: nobody."""
 
     @property
     def down(self) -> npt.NDArray[np.bool_]:
@@ -65,7 +75,8 @@ class Machine(Protocol):
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
-    """What the user said of a job; ``fields`` is all of its JSON, ``speedup`` its profile's."""
+    """What the user said of a job; ``fields`` is all of its JSON, ``speedup`` its profile's,
+    ``traits`` what the JSON says beside size and times."""
 
     id: str
     n_nodes: int
@@ -74,6 +85,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     shape: Shape
     speedup: Speedup
     fields: Mapping[str, Any]
+    traits: Traits = USUAL
 
 
 class WaitingJob(Protocol):
@@ -133,6 +145,10 @@ class View(Protocol):
         """Stopped jobs for which nodes are held, by the job's id."""
 
     @property
+    def all_submitted(self) -> bool:
+        """Whether every job of the workload has been submitted."""
+
+    @property
     def machine(self) -> Machine:
         """The nodes one by one."""
 
@@ -153,6 +169,15 @@ class View(Protocol):
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
         """The walltime of a queued attempt that starts on so many nodes; or of a running moldable
         job that starts over on them."""
+
+    def image_us(self, attempt_id: str) -> int:
+        """What a checkpoint and restart of an attempt costs (``When.IMAGE``)."""
+
+    def why_not_image(self, attempt_id: str) -> str:
+        """Why a running attempt cannot be checkpointed now; an empty text if it can."""
+
+    def of_tag(self, tag: int) -> Running | None:
+        """What runs and holds nodes by a tag, see ``machine.tags``; None: nodes are held for it."""
 
     def obstacle(self, nodes: NodeSet) -> int:
         """The first of these nodes that is not usable and free; -1 if all are."""
@@ -258,7 +283,7 @@ class Policy:
 
 
 __all__ = [
-    "Attempt", "Cause", "Changes", "Drain", "Machine", "Move", "News", "NodeSet", "Policy",
+    "Attempt", "Cause", "Changes", "Drain", "End", "Machine", "Move", "News", "NodeSet", "Policy",
     "Priority", "Proposal", "Reject", "Release", "Requeue", "Running", "Start", "Stop",
     "Submission", "Undrain", "View", "Wait", "Wake", "When",
 ]  # fmt: skip

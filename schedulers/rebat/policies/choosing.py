@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.models.migration import cost_us
+from rebat.models.migration import read_cost
 from rebat.policies.axes import CHOICES, DEPTHS, PLANNINGS, REACTIONS, depth_of
 from rebat.policies.malleable.rules import MANAGED
 from rebat.policies.own import is_own, placed
 from rebat.policies.own_rules import OWN_RULES, own_rule
+from rebat.policies.partitions import read_partitions
 from rebat.policies.placement.boxes import Site
 from rebat.policies.placement.table import PLACEMENTS, believed, is_file
 from rebat.policies.planning.list_scheduling import ALL
@@ -46,6 +47,8 @@ def effective(axes: Axes) -> frozenset[str]:
         idle.add("spares")
     if "restart" not in steps:
         idle |= {"solver", "repair"}
+    if axes.partitions:
+        found |= {"migration_cost", "purge"}  # tiers may lie over one another
     return found - idle
 
 
@@ -71,24 +74,49 @@ def check(axes: Axes) -> Axes:
     depth = str(axes.depth)
     if depth not in DEPTHS and not (depth.isdecimal() and int(depth) < 10**6):
         raise InputError(f"depth {depth!r}", expected=f"a number, or {', '.join(DEPTHS)}")
-    if not -1e6 <= axes.margin <= 1e6:
-        raise InputError(f"margin {axes.margin!r}", expected="seconds, up to 1e6 either way")
-    try:
-        cost_us(str(axes.resize_cost), 1)
-    except InputError as error:
-        raise error.at("axis resize_cost") from None
-    if not 0 < axes.repair <= 1e9:
-        raise InputError(f"repair {axes.repair!r}", expected="seconds, above 0, up to 1e9")
-    if not 0 <= axes.spares < 2**31:
-        raise InputError(f"spares {axes.spares!r}", expected="a number of nodes, 0 or more")
+    for axis in _PRICES:
+        try:
+            read_cost(str(getattr(axes, axis)))
+        except InputError as error:
+            raise error.at(f"axis {axis}") from None
+    for axis, (least, most, what) in _RANGES.items():
+        if not least <= getattr(axes, axis) <= most:
+            raise InputError(
+                f"{axis} {getattr(axes, axis)!r}", expected=f"{what}, {least:g} to {most:g}"
+            )
     if "replacement" in parts(axes.react) and axes.placement not in ("any", "named"):
         raise InputError(
             f"replacement on placement {axes.placement!r}",
             expected="any or named: what replaces a node of a box would have to lie in it",
         )
-    if not 0 <= axes.seed < 2**63:
-        raise InputError(f"seed {axes.seed!r}", expected="a whole number, 0 or more")
+    _check_partitions(axes)
     return axes
+
+
+_PRICES = ("resize_cost", "migration_cost")
+"""Axes that are costs."""
+
+_RANGES = {
+    "margin": (-1e6, 1e6, "seconds"),
+    "repair": (1e-6, 1e9, "seconds"),
+    "period": (1e-3, 1e9, "seconds"),
+    "purge": (0, 1e9, "seconds"),
+    "horizon": (0, 1e9, "seconds"),
+    "spares": (0, 2**31 - 1, "a number of nodes"),
+    "seed": (0, 2**63 - 1, "a whole number"),
+}
+"""Axes that are numbers: from, to, and of what."""
+
+
+def _check_partitions(axes: Axes) -> None:
+    told = read_partitions(axes.partitions)
+    if any(one.backwards for one in told) and axes.placement != "cluster":
+        raise InputError("reversed partitions", "axis partitions", "placement=cluster")
+    if "priorities" in parts(axes.react) and len(told) < 2:
+        raise InputError(
+            f"is {axes.partitions!r}", "axis partitions",
+            "two or more for the reaction priorities, like high:0%-25%+low:25%-100%",
+        )  # fmt: skip
 
 
 def _check_parts(axis: str, text: str, choices: Iterable[str]) -> None:

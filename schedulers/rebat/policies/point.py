@@ -57,6 +57,22 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     resize_cost : str or float
         What a job pays for going on on another number of nodes, as a recovery: seconds, or 'table'
         (Table 1 of Rodríguez-Pascual et al. 2019) with the memory of a task: table*1000 MB.
+    fit : str
+        A key of FITS, for the placement 'cluster' and the reaction 'compaction'.
+    partitions : str
+        For the planning 'fifo': see `partitions.read_partitions`; empty: the machine is one.
+    targets : str
+        A key of TARGETS, for the reaction 'compaction'.
+    period : float
+        Seconds between the dates at which reactions look at the machine.
+    migration_cost : str or float
+        What a checkpoint and restart costs: seconds, 'table' (Table 1 of Rodríguez-Pascual et al.
+        2019), 'constant*SECONDS' or 'bandwidth*MB_PER_S'.
+    purge : float
+        Seconds of Slurm's PURGE_JOB_INTERVAL, of which half is in every checkpoint and restart.
+    horizon : float
+        The date in seconds at which jobs without an end are ended, for the reaction 'horizon'; 0:
+        when nothing else is left.
     steps : str
         Those of the reaction 'replacement', with + between them.
     spares : int
@@ -101,6 +117,13 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     moldable: str = "sa"
     manager: str = "fpsma"
     resize_cost: str | float = "0"
+    fit: str = "best"
+    partitions: str = ""
+    targets: str = "single"
+    period: float = 60.0
+    migration_cost: str | float = "table"
+    purge: float = 60.0
+    horizon: float = 0.0
     steps: str = "local+idle+remote+restart+wait"
     spares: int = 0
     repair: float = 10_080.0

@@ -29,6 +29,7 @@ _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
 _BATSCHED = "Batsched 1.4"
 _PARTITIONS = "Vardas, Ploumidis, Marazakis 2022"
 _REPLACEMENT = "Prabhakaran, Neumann, Wolf 2018"
+_MIGRATION = "Rodríguez-Pascual, Cao, Moríñigo, Cooperman, Mayo-García 2019"
 _RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
 RJMS_DELAY_S = 5.0
 """What Batsched adds to every walltime when it plans (its option rjms_delay)."""
@@ -141,7 +142,7 @@ _ROWS = [
         "batsched-fcfs",
         "first come, first served, without backfilling",
         f"{_BATSCHED}, fcfs",
-        Axes(planning="batsched-fcfs"),
+        Axes(planning="fifo"),
     ),
     Preset(
         "r-list-0",
@@ -220,6 +221,41 @@ _ROWS = [
         "as pwa; those grow first that most reservations wait for, then all equally",
         f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
         Axes(planning="flexible"),
+    ),
+    Preset(
+        "cluster",
+        "first come, first served on cores of nodes, few nodes for each job; no backfilling",
+        f"{_MIGRATION}, section 4",
+        Axes(planning="fifo", placement="cluster"),
+    ),
+    Preset(
+        "compaction",
+        "cluster; while nothing waits, jobs are moved together until nodes are full or empty",
+        f"{_MIGRATION}, section 3.3.4, algorithm 1",
+        Axes(planning="fifo", placement="cluster", react="compaction"),
+    ),
+    Preset(
+        "priorities",
+        "cluster in two partitions; jobs are moved up into the better one, a quarter of the nodes",
+        f"{_MIGRATION}, section 3.3.4, algorithm 2",
+        Axes(
+            planning="fifo",
+            placement="cluster",
+            partitions="high:0%-25%+low:25%-100%",
+            react="priorities",
+        ),
+    ),
+    Preset(
+        "tiers",
+        "cluster; normal jobs have eternal ones checkpointed, which fill what is left",
+        f"{_MIGRATION}, sections 3.3.2 and 4.3",
+        Axes(
+            planning="fifo",
+            placement="cluster",
+            fit="first",
+            partitions="normal:all:2+eternal:all:1:reversed",
+            react="horizon",
+        ),
     ),
 ]
 

@@ -32,6 +32,7 @@ class Scenario(NamedTuple):
     horizon_s: float | None = None
     checkpoint: str | None = None
     nodes: int | None = None
+    cores_per_node: int = 1
     window: str = AUTO
     select: str = AUTO
     law: str | None = None
@@ -45,7 +46,12 @@ class Scenario(NamedTuple):
     @property
     def failure_free(self) -> Scenario:
         """The same machine and measures without anything that fails, and without checkpoints."""
-        return Scenario(nodes=self.nodes, window=self.window, select=self.select)
+        return Scenario(
+            nodes=self.nodes,
+            cores_per_node=self.cores_per_node,
+            window=self.window,
+            select=self.select,
+        )
 
     @property
     def label(self) -> str:
@@ -76,6 +82,8 @@ class Scenario(NamedTuple):
         if self.horizon_s not in USUAL_HORIZONS_S:
             texts.append(f"failures up to {exact(self.horizon_s)}")
         texts += [f"{self.nodes} nodes"] if self.nodes else []
+        cores = self.cores_per_node
+        texts += [f"{cores} cores a node"] if cores and cores > 1 else []
         texts += [f"silent errors, {self.silent_errors}"] if self.silent_errors else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])

@@ -47,6 +47,12 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> str:
     return ""
 
 
+def why_not_alive(running: Running, claims: Claims) -> str:
+    """What runs on a dead node cannot be saved any more."""
+    down = running.nodes.of_each(claims.down)
+    return "cannot be checkpointed: a node of its is down" if down.any() else ""
+
+
 def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) -> str:
     """The target must be usable, and its own, free or being vacated."""
     nodes = move.nodes

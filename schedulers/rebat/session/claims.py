@@ -60,6 +60,11 @@ class Claims:
         """Who holds a node; -1: nobody."""
         return int(self._pool.owner[node])
 
+    @property
+    def all_tags(self) -> npt.NDArray[np.int32]:
+        """Who holds each node; -1: nobody; a new array."""
+        return self._pool.owner.copy()
+
     def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
         """Who holds each of these nodes, ascending by node; -1: nobody."""
         return nodes.of_each(self._pool.owner)

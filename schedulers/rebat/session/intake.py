@@ -107,6 +107,7 @@ class Intake:
             running.attempt, work.profile, work.checkpointing, running.start_us,
             event.at_us, cause, event.state, useful, running.nodes,
             why=stopping.stop.why if stopping else "",
+            imaged=stopping.remaining.imaged if stopping else False,
         )  # fmt: skip
         self._board.ledger.add(record, stopping.remaining if stopping else None)
 

@@ -18,7 +18,8 @@ class AttemptRecord(msgspec.Struct, gc=False):
     ``useful_us`` is the progress kept (regular checkpoints included, recovery apart);
     ``lost_us`` of it, its end, was lost after all, ``lost_to`` what: a silent error in a later
     attempt, a failure before the next checkpoint of a job that had been resized, or as the job
-    started over to be moved. ``why`` is the word of the policy that stopped it.
+    started over to be moved. ``why`` is the word of the policy that stopped it; ``imaged``: what it
+    had done by then is in an image.
     """
 
     attempt: Attempt
@@ -33,6 +34,7 @@ class AttemptRecord(msgspec.Struct, gc=False):
     lost_us: int = 0
     lost_to: Cause | None = None
     why: str = ""
+    imaged: bool = False
 
 
 Part = tuple[AttemptRecord, int]
@@ -67,7 +69,7 @@ class Ledger(msgspec.Struct):
         job_id, at_risk_us = record.attempt.job_id, remaining.at_risk_us
         if remaining.useful_us < 0:
             self._lose(self.at_risk.pop(job_id, ()), record.cause)
-        elif at_risk_us < remaining.useful_us:
+        elif remaining.imaged or at_risk_us < remaining.useful_us:
             self.at_risk.pop(job_id, None)  # a checkpoint of this attempt holds it
         if record.useful_us:
             self.kept.setdefault(job_id, []).append((record, record.useful_us))

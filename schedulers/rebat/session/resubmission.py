@@ -17,6 +17,7 @@ from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.jobs import batsim_number
 from rebat.core.proposals import When
 from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
+from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
     NEVER,
@@ -27,7 +28,14 @@ from rebat.models.checkpoint import (
     work_in_us,
 )
 from rebat.models.migration import cost_us
-from rebat.models.remaining import Remaining, remaining_after, resumed, resumed_length_us, untouched
+from rebat.models.remaining import (
+    Remaining,
+    imaged,
+    remaining_after,
+    resumed,
+    resumed_length_us,
+    untouched,
+)
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import run_us, speedup_of
 from rebat.policies.base import Submission
@@ -80,7 +88,7 @@ class Registry:
             shape = shape_of(event.job) if scalable else RIGID
             self.submissions[event.job_id] = Submission(
                 event.job_id, attempt.n_nodes, attempt.walltime_us, attempt.submit_us,
-                shape, speedup_of(content), event.job,
+                shape, speedup_of(content), event.job, traits_of(event.job),
             )  # fmt: skip
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
@@ -99,7 +107,15 @@ class Registry:
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """What an attempt keeps that is stopped after having run so long."""
         work, semantics = self.work[attempt_id], self._board.options.semantics
+        if when == When.IMAGE:
+            return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
         return remaining_after(work.checkpointing, ran_us, when, semantics, work.at_risk_us)
+
+    def image_us(self, attempt_id: str) -> int:
+        """What a checkpoint and restart of an attempt costs: a task is a node of the simulation."""
+        options, attempt = self._board.options, self.work[attempt_id].attempt
+        memory_mb = self.submissions[attempt.job_id].traits.memory_mb
+        return cost_us(options.migration_cost, attempt.n_nodes, memory_mb, options.purge_s)
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
@@ -135,6 +151,15 @@ class Registry:
         shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
         return "" if isinstance(shape, Malleable) else f"cannot be resized: its shape is {shape}"
 
+    def why_not_image(self, attempt_id: str) -> str:
+        """Why no image can be made of an attempt; an empty text if it can."""
+        work = self.work[attempt_id]
+        if not self.submissions[work.attempt.job_id].traits.checkpointable:
+            return "cannot be checkpointed: its user says so"
+        if self._content(work).get("type", "delay") != "delay":
+            return "cannot be checkpointed: only delays can be shortened"
+        return ""
+
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
         """Whether nothing counts that the job has done: a moldable one on another number of nodes.
 
@@ -151,7 +176,9 @@ class Registry:
 
     def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
         """What remains, with the price of a resize."""
-        paid_us = cost_us(self._board.options.resize_cost, work.attempt.n_nodes)
+        options, attempt = self._board.options, work.attempt
+        memory_mb = self.submissions[attempt.job_id].traits.memory_mb
+        paid_us = cost_us(options.resize_cost, attempt.n_nodes, memory_mb, options.purge_s)
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
 
@@ -280,7 +307,9 @@ class Registry:
         if profile.get("type") != "delay":
             return profile
         if old.checkpointing is None:
-            if size == old.attempt.n_nodes and not remaining.useful_us:
+            if size == old.attempt.n_nodes and not (
+                remaining.useful_us or remaining.first_recovery_us
+            ):
                 return profile
             whole = self._left_us(old, to_us(profile["delay"]), remaining, size)
             return {**profile, "delay": to_s(whole)}

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import Attempt, Running
+from rebat.core.cores import groups_of
 from rebat.core.decisions import FinishRegistration, Reply
 from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
@@ -142,6 +143,7 @@ class Session:
         board = self._board
         board.began = event
         board.registering = bool(event.config.get("dynamic-jobs-enabled"))
+        groups_of(event.n_nodes, board.options.cores_per_node)
         self._furnish(event.n_nodes)
         if self._uptime_us is not None:
             self._claims.begin(self._uptime_us)

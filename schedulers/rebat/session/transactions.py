@@ -1,4 +1,5 @@
-"""Proposals carried out: starts, and the one transaction *stop, then queue | move | wait*.
+"""Proposals carried out: starts, and the one transaction *stop, then queue | move | wait |
+end*.
 
 A stop goes through three messages at most: it is asked for (and may wait for a checkpoint), its
 kill is sent, its kill is acknowledged. What comes then happens within that last instant.
@@ -16,6 +17,7 @@ from rebat.core.decisions import KillJobs
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import (
     Drain,
+    End,
     Move,
     Proposal,
     Reject,
@@ -62,13 +64,17 @@ class Transactions:
     def _stop(self, stop: Stop, forced: bool = False) -> None:
         board, jobs = self._board, self._jobs
         reason = checks.why_not_stop(stop, jobs)
-        if not reason and not forced:
+        if not (reason or forced or isinstance(stop.then, End)):
             reason = self._registry.why_not_again(stop.attempt_id)
             reason = reason and f"cannot be stopped: {reason}, so it could not go on"
         if not reason and isinstance(stop.then, Move):
             reason = self._why_not_move(stop.attempt_id, stop.then)
         if not reason and stop.when == When.RESIZE:
             reason = self._registry.why_not_seamless(stop.attempt_id)
+        if not reason and stop.when == When.IMAGE:
+            reason = self._registry.why_not_image(stop.attempt_id) or checks.why_not_alive(
+                jobs.running[stop.attempt_id], self._claims
+            )
         if reason:
             board.refuse(stop.attempt_id, reason)
             return
@@ -141,7 +147,8 @@ class Transactions:
         board = self._board
         if board.kills:
             for attempt_id in board.kills:
-                self._registry.need_registration(attempt_id)
+                if not isinstance(self._jobs.stopping[attempt_id].stop.then, End):
+                    self._registry.need_registration(attempt_id)
             board.out.append(KillJobs(at_us=board.now_us, job_ids=tuple(board.kills)))
             board.kills.clear()
 
@@ -209,6 +216,8 @@ class Transactions:
             self._jobs.move(stopping)
         elif isinstance(stopping.stop.then, Wait):
             self._wait(stopping, stopping.stop.then)
+        elif isinstance(stopping.stop.then, End):
+            self._jobs.over(stopping.running.attempt.job_id)
         else:
             self._requeue(stopping)
 

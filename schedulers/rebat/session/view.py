@@ -14,6 +14,7 @@ from rebat.core.proposals import When
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 from rebat.policies.base import Submission
+from rebat.session import checks
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
@@ -35,6 +36,16 @@ class MachineView:
     def free(self) -> npt.NDArray[np.bool_]:
         """Usable, and not held."""
         return self._claims.free
+
+    @property
+    def cores_per_node(self) -> int:
+        """So many make up a node."""
+        return self._board.options.cores_per_node
+
+    @property
+    def tags(self) -> npt.NDArray[np.int32]:
+        """Who holds each node."""
+        return self._claims.all_tags
 
     @property
     def down(self) -> npt.NDArray[np.bool_]:
@@ -90,6 +101,11 @@ class SessionView:
         """Nodes that are usable and hold no attempt."""
         return self._claims.n_free
 
+    @property
+    def all_submitted(self) -> bool:
+        """Whether every job of the workload has been submitted."""
+        return self._board.statics_over
+
     def job(self, job_id: str) -> Submission:
         """What the user said of a job."""
         return self._registry.submissions[job_id]
@@ -102,6 +118,20 @@ class SessionView:
         """What a running attempt would keep, and how long the stop would wait."""
         ran_us = self._board.now_us - self._jobs.running[attempt_id].start_us
         return self._registry.after_stop(attempt_id, ran_us, when)
+
+    def image_us(self, attempt_id: str) -> int:
+        """What a checkpoint and restart of an attempt costs."""
+        return self._registry.image_us(attempt_id)
+
+    def why_not_image(self, attempt_id: str) -> str:
+        """Why a running attempt cannot be checkpointed now; an empty text if it can."""
+        return self._registry.why_not_image(attempt_id) or checks.why_not_alive(
+            self._jobs.running[attempt_id], self._claims
+        )
+
+    def of_tag(self, tag: int) -> Running | None:
+        """What runs and holds nodes by a tag."""
+        return self._jobs.running.get(self._board.by_tag.get(tag, ""))
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None

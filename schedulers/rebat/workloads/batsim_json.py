@@ -16,6 +16,7 @@ from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_text
 from rebat.core.jobs import Job, Workload, check_profiles, job_fields, number
 from rebat.core.shapes import check_shape, shape_of
+from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, to_us
 from rebat.models.speedup import speedup_of
 
@@ -146,6 +147,7 @@ def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]], machine: 
     try:
         job = _job_fields(job_id, raw, profiles)
         check_shape(shape_of(job.extra), job.n_nodes, machine)
+        traits_of(job.extra)
     except InputError as error:
         raise error.at(f"job {job_id}") from None
     return job

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.cores import nodes_of
 from rebat.core.errors import InputError
 from rebat.core.files import open_text, write_text
 from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 from rebat.models.failures.batsim_order import batsim_order
-from rebat.models.failures.groups import nodes_of
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from rebat.core.cores import groups_of, processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, MAX_SECONDS, parse_duration, to_us
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.groups import groups_of, processors_of
 from rebat.models.failures.per_node import NodeLaws
 
 

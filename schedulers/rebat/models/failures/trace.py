@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.core.nodes import NodeSet
@@ -16,7 +17,6 @@ from rebat.models.failures.events import (
     down_intervals,
     read_events,
 )
-from rebat.models.failures.groups import groups_of
 from rebat.models.failures.law import Law, Outage
 
 

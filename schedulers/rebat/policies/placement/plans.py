@@ -17,10 +17,12 @@ from rebat.policies.planning.named import NamedPlan
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """A chooser; ``fused`` makes a plan on a machine that does the same, faster."""
+    """A chooser; ``fused`` makes a plan on a machine that does the same, faster; ``backwards``
+    is the same chooser from the last node on."""
 
     choose: Chooser
     fused: Callable[[Machine], AvailabilityPlan] | None = None
+    backwards: Chooser | None = None
 
     def plan_on(self, machine: Machine) -> AvailabilityPlan:
         """An empty plan."""

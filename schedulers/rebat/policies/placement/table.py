@@ -18,6 +18,7 @@ from rebat.policies.placement.boxes import (
     Stretched,
     most_contact,
 )
+from rebat.policies.placement.cores import FITS, CoresOfNodes
 from rebat.policies.placement.plans import COUNTED, NAMED, Placement, boxed
 from rebat.policies.point import Axes, Kind
 
@@ -39,6 +40,11 @@ def _faps(axes: Axes, told: Hazards | None) -> Placement:
     from_failure = believed(axes.foresight)[0] == "law"
     pick = LeastHazard(_hazards(axes, told), axes.pack == "surface", from_failure)
     return boxed(BoxChooser(site(axes), LOWEST, pick))
+
+
+def _cluster(axes: Axes, told: Hazards | None) -> Placement:
+    best = FITS[axes.fit]
+    return Placement(CoresOfNodes(best), backwards=CoresOfNodes(best, backwards=True))
 
 
 def is_file(foresight: str) -> bool:
@@ -119,7 +125,9 @@ PLACEMENTS: dict[str, Kind] = {
         lambda axes, told: boxed(BoxChooser(site(axes), RANDOM, seed=axes.seed)), _BOXES | {"seed"}
     ),
     "faps": Kind(_faps, _BOXES | {"pack", "foresight"}),
+    "cluster": Kind(_cluster, frozenset({"fit"})),
 }
 """What a plan reserves: numbers of nodes, which get the lowest ids when they start; nodes by name,
 the lowest that stay free long enough; or boxes of a torus (Vardas et al. 2022): the first nodes in
-a line, the box with the lowest corner, a random one, the one least likely to fail."""
+a line, the box with the lowest corner, a random one, the one least likely to fail; or cores of
+as few nodes as can be (Rodríguez-Pascual et al. 2019)."""

@@ -6,6 +6,7 @@ import itertools
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,12 +15,12 @@ from hypothesis import strategies as st
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.scenario import history
-from rebat.campaign.spec import FailureScenario
+from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.cli.main import main
+from rebat.core.cores import nodes_of, processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import check_alternation, read_events, write_events
-from rebat.models.failures.groups import nodes_of, processors_of
 from rebat.models.failures.law import generate_events
 from tests.campaign.builders import campaign_file
 from tests.models.test_failure_laws import EXAMPLES, run
@@ -97,8 +98,8 @@ def test_a_run_draws_what_the_file_says(begin: list[str], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_processors_have_the_uptime_of_their_node(name: str) -> None:
-    of_nodes = FailureScenario(EXAMPLES[name], seed=3, begin_s=30_000.0)
-    grouped = FailureScenario(EXAMPLES[name], seed=3, begin_s=30_000.0, cores_per_node=4)
+    of_nodes = Scenario(failures=FailureScenario(EXAMPLES[name], seed=3, begin_s=30_000.0))
+    grouped = msgspec.structs.replace(of_nodes, cores_per_node=4)
     past, nodes_past = history(grouped, 400), history(of_nodes, 100)
     assert past is not None
     assert nodes_past is not None

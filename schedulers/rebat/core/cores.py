@@ -1,7 +1,8 @@
-"""Processors that make up a node fail together: node k of c processors is ``c k`` to ``c k+c-1``.
+"""Cores (processors) that make up a node: node k of c cores is ``c k`` to ``c k+c-1``.
 
-Laws draw the failures of nodes; events on a machine name processors. Prabhakaran et al. 2018,
-section V: 125 nodes with 4 processors each, where jobs ask for processors.
+They fail and are drained together. Laws draw the failures of nodes, operations name nodes; events
+on a machine name cores. Prabhakaran et al. 2018, section V: 125 nodes of 4 processors;
+Rodríguez-Pascual et al. 2019, section 4: 8 nodes of 16 cores.
 """
 
 from __future__ import annotations

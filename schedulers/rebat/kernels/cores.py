@@ -1,0 +1,175 @@
+"""Cores of nodes: which of them an attempt gets, and where those of a node could go instead.
+
+Node k of c cores is ``c k`` to ``c k + c - 1``. Sections 3.3 and 4.4 of Rodríguez-Pascual et al.,
+"Job migration in HPC clusters by means of checkpoint/restart", 2019.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rebat.kernels.jit import kernel
+from rebat.kernels.pool import extend
+
+
+@kernel
+def rooms(free: Any, cores: int) -> Any:
+    """How many cores of each node are free: shape (nodes,)."""
+    n = free.shape[0] // cores
+    room = np.zeros(n, dtype=np.int64)
+    for node in range(n):
+        for core in range(node * cores, (node + 1) * cores):
+            room[node] += free[core]
+    return room
+
+
+@kernel
+def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> int:
+    """The node that takes ``count`` cores, other than ``skip``; -1: none has room.
+
+    With ``best`` the one with the least room that suffices; ties, and otherwise all, by the order
+    of the nodes, the highest first if ``backwards``.
+    """
+    n = room.shape[0]
+    found = -1
+    for i in range(n):
+        node = n - 1 - i if backwards else i
+        if node == skip or room[node] < count or (found >= 0 and room[node] >= room[found]):
+            continue
+        found = node
+        if not best or room[node] == count:
+            break
+    return found
+
+
+@kernel
+def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
+    """How many cores of each node make ``count``, into ``take``; whether there are as many.
+
+    As many of each node as it has: with ``best`` of the emptiest first; ties, and otherwise all, by
+    the order of the nodes.
+    """
+    n = room.shape[0]
+    keys = -room if best else np.zeros(n, dtype=np.int64)
+    if backwards:
+        order = n - 1 - np.argsort(keys[::-1], kind="mergesort")
+    else:
+        order = np.argsort(keys, kind="mergesort")
+    left = count
+    for i in range(n):
+        take[order[i]] = min(left, room[order[i]])
+        left -= take[order[i]]
+        if left == 0:
+            return True
+    return False
+
+
+@kernel
+def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
+    """The lowest free cores, so many of each node, as intervals in ``out``; their number."""
+    k = 0
+    for node in range(take.shape[0]):
+        left = take[node]
+        core = node * cores
+        while left > 0:
+            if free[core]:
+                k = extend(out, k, core, core)
+                left -= 1
+            core += 1
+    return k
+
+
+@kernel
+def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any) -> int:
+    """Cores for an attempt, as intervals in ``out``; their number, -1 if there are too few.
+
+    One that fits into a node goes to one; another takes as many cores of each node as it can.
+    """
+    room = rooms(free, cores)
+    take = np.zeros(room.shape[0], dtype=np.int64)
+    node = tightest(room, count, best, backwards, -1)
+    if node >= 0:
+        take[node] = count
+    elif not spread(room, count, best, backwards, take):
+        return -1
+    return int(lowest_cores(free, cores, take, out))
+
+
+@kernel
+def shares_of(tags: Any, victims: Any, first: Any, holders: Any, sizes: Any) -> None:
+    """Who holds how many cores of each victim, the largest share first; ties by the first core.
+
+    ``tags``, shape (nodes, cores), has -1 where nobody holds a core. Those of victim v are written
+    to ``holders`` and ``sizes`` from ``first[v]`` on, and to before ``first[v + 1]``.
+    """
+    k = 0
+    first[0] = 0
+    for v in range(victims.shape[0]):
+        row = tags[victims[v]]
+        begin = k
+        for core in range(row.shape[0]):
+            if row[core] < 0:
+                continue
+            i = begin
+            while i < k and holders[i] != row[core]:
+                i += 1
+            if i == k:
+                holders[k] = row[core]
+                sizes[k] = 0
+                k += 1
+            sizes[i] += 1
+        for i in range(begin + 1, k):
+            holder, size = holders[i], sizes[i]
+            j = i
+            while j > begin and sizes[j - 1] < size:
+                holders[j], sizes[j] = holders[j - 1], sizes[j - 1]
+                j -= 1
+            holders[j], sizes[j] = holder, size
+        first[v + 1] = k
+
+
+@kernel
+def find_move(
+    room: Any, victims: Any, first: Any, shares: Any, single: bool, best: bool,
+    begin: int, targets: Any,
+) -> int:  # fmt: skip
+    """The first of the victims, from ``begin`` on, whose jobs have room on other mixed nodes.
+
+    Algorithm 1, with room the only question. Shares of victim v are ``shares[first[v]]`` to before
+    ``shares[first[v + 1]]``; ``room`` holds the free cores of the nodes that may be targets, and -1
+    of the others. Where each share goes is written to ``targets``. Gives the place of the victim
+    among the victims; -1: there is none.
+    """
+    total = 0
+    for node in range(room.shape[0]):
+        if room[node] > 0:
+            total += room[node]
+    left = room.copy()
+    for v in range(begin, victims.shape[0]):
+        node = victims[v]
+        used = 0
+        for i in range(first[v], first[v + 1]):
+            used += shares[i]
+        if total - max(room[node], 0) < used:
+            continue
+        done = first[v]
+        if single:
+            target = tightest(room, used, best, False, node)
+            if target >= 0:
+                while done < first[v + 1]:
+                    targets[done - first[v]] = target
+                    done += 1
+        else:
+            left[:] = room
+            while done < first[v + 1]:
+                target = tightest(left, shares[done], best, False, node)
+                if target < 0:
+                    break
+                targets[done - first[v]] = target
+                left[target] -= shares[done]
+                done += 1
+        if done == first[v + 1]:
+            return v
+    return -1

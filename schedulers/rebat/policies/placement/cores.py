@@ -1,0 +1,33 @@
+"""Placement ``cluster``: cores of nodes, few nodes for each attempt.
+
+Section 4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
+checkpoint/restart", 2019, has nodes of 16 cores under Slurm and does not say how it fills them;
+this gives the shares of mixed nodes that it prints.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from rebat.core.nodes import NodeSet
+from rebat.kernels.cores import fit
+from rebat.policies.base import Machine
+from rebat.policies.placement.choosers import Mask, Request
+
+FITS = {"best": True, "first": False}
+"""Which node an attempt goes to that fits into one: the fullest with room, or the first with room.
+Wider ones take the emptiest nodes first, or the first ones, and all of their cores."""
+
+
+class CoresOfNodes(msgspec.Struct, frozen=True):
+    """A chooser; ties, and with 'first' all, by the order of nodes, or ``backwards``."""
+
+    best: bool = True
+    backwards: bool = False
+
+    def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
+        out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)
+        cores = machine.cores_per_node
+        k = fit(free, cores, request.n_nodes, self.best, self.backwards, out)
+        return NodeSet(out[:k].copy()) if k >= 0 else None

@@ -1,0 +1,199 @@
+"""First come, first served, without backfilling and without a plan: walltimes play no part.
+
+Without partitions it is Batsched's ``fcfs``, and what Slurm does by default (section 4.4 of
+Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions each has a queue of its own: a job
+that does not fit holds up those behind it where it may run, and no others. Jobs of a lower tier
+make room for those of a higher one: they are checkpointed and queued again (section 4.3).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Generator, Iterator
+
+import numpy as np
+
+from rebat.core.attempts import Attempt, Cause, Priority
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Requeue, Stop, When
+from rebat.core.traits import USUAL
+from rebat.policies.base import Changes, Proposal, Reject, Start, View
+from rebat.policies.partitions import Partition, open_to, partitions_on
+from rebat.policies.placement.choosers import Chooser, Mask, Request
+from rebat.policies.queue_order import Key, QueueOrder, bound, fcfs
+
+
+class Fifo:
+    """Starts the head of the queue while it fits; jobs larger than their machine are rejected.
+
+    Parameters
+    ----------
+    choose, backwards : Chooser
+        The placement, and the same from the last node on, for partitions that ask for it.
+    order : QueueOrder
+    partitions : str
+        See `partitions.read_partitions`; empty: the machine is one.
+    seed : int
+        For an order that is drawn.
+    """
+
+    def __init__(
+        self,
+        choose: Chooser,
+        backwards: Chooser | None = None,
+        order: QueueOrder = fcfs,
+        partitions: str = "",
+        seed: int = 0,
+    ) -> None:
+        self._choose_in = {False: choose, True: backwards or choose}
+        self._order, self._seed = order, seed
+        self._told = partitions
+        self._places: tuple[Partition, ...] = ()
+        self._queues: dict[int, list[tuple[Key, str]]] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._open: dict[str, list[Partition]] = {}
+
+    # ---- the queue
+
+    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
+        """Which attempts to start now, and which to checkpoint for them."""
+        if not self._places:
+            self._open_on(view)
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            places = self._where(view, attempt.job_id)
+            most = max(place.nodes.size for place in places)
+            if attempt.n_nodes > most:
+                yield Reject(attempt.id, f"asks for {attempt.n_nodes} of {most} nodes")
+            else:
+                insort(self._queues[places[0].tier], (self._order(attempt), attempt.id))
+                self._attempts[attempt.id] = attempt
+        room = Room(view)
+        for tier in self._queues:
+            victims = yield from self._serve(view, tier, room)
+            if victims:
+                yield from victims
+                return  # all is looked at again when those have gone
+
+    def _open_on(self, view: View) -> None:
+        machine = view.machine
+        self._order = bound(self._order, view.n_nodes, 0, self._seed)
+        self._places = partitions_on(
+            self._told or "all:all", machine.n_nodes, machine.cores_per_node
+        )
+        tiers = sorted({one.tier for one in self._places}, reverse=True)
+        self._queues = {tier: [] for tier in tiers}
+
+    def _where(self, view: View, job_id: str) -> list[Partition]:
+        """The partitions in which a job may run."""
+        if job_id not in self._open:
+            traits = view.job(job_id).traits if self._told else USUAL
+            try:
+                self._open[job_id] = open_to(self._places, traits)
+            except InputError as error:
+                raise error.at(f"job {job_id}") from None
+        return self._open[job_id]
+
+    def _tier_of(self, view: View, job_id: str) -> int:
+        return self._where(view, job_id)[0].tier
+
+    # ---- starts
+
+    def _serve(
+        self, view: View, tier: int, room: Room
+    ) -> Generator[Proposal, None, list[Proposal]]:
+        """Start what is due in a tier's partitions; gives what must be stopped for the next."""
+        queue, at = self._queues[tier], 0
+        open_here = {place.name for place in self._places if place.tier == tier}
+        while at < len(queue) and open_here:
+            attempt_id = queue[at][1]
+            if attempt_id not in view.queue:  # it started
+                del queue[at], self._attempts[attempt_id]
+                continue
+            at += 1
+            attempt = self._attempts[attempt_id]
+            places = [p for p in self._where(view, attempt.job_id) if p.name in open_here]
+            if not places:
+                continue
+            nodes = self._fit(view, room, attempt, places)
+            if nodes is not None:
+                room.take(nodes)
+                yield Start(attempt_id, nodes)
+                continue
+            victims = self._victims(view, room, attempt, places)
+            if victims:
+                return victims
+            open_here -= {place.name for place in places}
+        return []
+
+    def _fit(
+        self, view: View, room: Room, attempt: Attempt, places: list[Partition]
+    ) -> NodeSet | None:
+        """Where an attempt can start now."""
+        if attempt.n_nodes > room.n_free:
+            return None
+        return self._choose(view, room.free, attempt, places)
+
+    def _choose(
+        self, view: View, free: Mask, attempt: Attempt, places: list[Partition]
+    ) -> NodeSet | None:
+        request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
+        for place in places:
+            within = free
+            if place.nodes.size < view.n_nodes:
+                within = np.zeros_like(free)
+                place.nodes.put(within, True)
+                within &= free
+            nodes = self._choose_in[place.backwards](within, request, view.machine)
+            if nodes is not None:
+                return nodes
+        return None
+
+    # ---- tiers
+
+    def _victims(
+        self, view: View, room: Room, attempt: Attempt, places: list[Partition]
+    ) -> list[Proposal]:
+        """What must be checkpointed so that an attempt can start; empty: that would not do."""
+        tier = places[0].tier
+        if all(place.tier >= tier for place in self._places):
+            return []
+        lower = [
+            running
+            for running in view.running.values()
+            if self._tier_of(view, running.attempt.job_id) < tier
+            and not view.why_not_image(running.attempt.id)
+        ]
+        free = room.free.copy()
+        for running in lower:
+            running.nodes.put(free, True)
+        free &= ~(view.machine.down | view.machine.drained)
+        nodes = self._choose(view, free, attempt, places) if lower else None
+        if nodes is None:
+            return []
+        held = sorted(
+            (one for one in lower if one.nodes.meets(nodes)), key=lambda one: one.nodes.lowest
+        )
+        then = Requeue(Priority.REGULAR)
+        return [Stop(one.attempt.id, Cause.PREEMPTED, When.IMAGE, then, "preempt") for one in held]
+
+
+class Room:
+    """The nodes that are free as a plan is made, those that it gives away apart."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._free: Mask | None = None
+        self.n_free = view.n_free
+
+    @property
+    def free(self) -> Mask:
+        """Which nodes are free."""
+        if self._free is None:
+            self._free = self._view.machine.free
+        return self._free
+
+    def take(self, nodes: NodeSet) -> None:
+        """These are free no longer."""
+        nodes.put(self.free, False)
+        self.n_free -= nodes.size

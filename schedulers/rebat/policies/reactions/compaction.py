@@ -1,0 +1,123 @@
+"""Compaction: jobs are moved together, so that nodes are full or empty.
+
+Algorithm 1, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
+checkpoint/restart", 2019. Its listing is lost with an image; this is what its text says, with the
+choices that it leaves open made here: one node is emptied each time, that with the fewest cores in
+use for which it can be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import Cause, Running
+from rebat.core.nodes import NodeSet
+from rebat.core.proposals import Move, Proposal, Stop, When
+from rebat.kernels.cores import find_move, rooms, shares_of
+from rebat.policies.base import News, View
+from rebat.policies.reactions.images import worth_moving
+from rebat.policies.reactions.periodic import Periodic
+
+Ints = npt.NDArray[np.int64]
+
+TARGETS = {"single": True, "several": False}
+"""Whether all jobs of the node that is emptied go to one other, or each where there is room."""
+
+
+class Nodes(msgspec.Struct, frozen=True):
+    """What a compaction looks at.
+
+    ``tags``, shape (nodes, cores): who holds each core; ``free`` the same for usable and not held;
+    ``room``, shape (nodes,): the free cores of the mixed nodes, -1 of the others; ``used``: how
+    many cores of each are held.
+    """
+
+    tags: npt.NDArray[np.int32]
+    free: npt.NDArray[np.bool_]
+    room: Ints
+    used: Ints
+
+    @classmethod
+    def of(cls, view: View) -> Nodes:
+        """As they are now."""
+        machine, cores = view.machine, view.machine.cores_per_node
+        free, tags = machine.free, machine.tags.reshape(-1, cores)
+        used = np.count_nonzero(tags >= 0, axis=1)
+        room = rooms(free, cores)
+        mixed = (used > 0) & (used < cores)
+        out = (machine.down | machine.drained).reshape(-1, cores).any(axis=1)
+        return cls(tags, free.reshape(-1, cores), np.where(mixed & ~out, room, -1), used)
+
+    @property
+    def victims(self) -> Ints:
+        """The mixed nodes, those with the fewest cores in use first."""
+        found = np.flatnonzero(self.room >= 0)
+        return found[np.argsort(self.used[found], kind="stable")]
+
+    def shares(self, victims: Ints) -> tuple[Ints, Ints, Ints]:
+        """Who holds how many cores of each victim: see `kernels.cores.shares_of`."""
+        most = len(victims) * self.tags.shape[1]
+        first = np.zeros(len(victims) + 1, dtype=np.int64)
+        holders, sizes = (np.zeros(most, dtype=np.int64) for _ in range(2))
+        shares_of(self.tags, victims, first, holders, sizes)
+        return first, holders, sizes
+
+
+class Compaction(Periodic):
+    """Empties one node each time, while nothing waits.
+
+    Parameters
+    ----------
+    period_us : int
+    single : bool
+        All jobs of the node go to one other.
+    best : bool
+        To the fullest that has room; else to the first.
+    """
+
+    def __init__(self, period_us: int, single: bool = True, best: bool = True) -> None:
+        super().__init__(period_us, "compaction")
+        self._single, self._best = single, best
+
+    def act(self, view: View, news: News) -> Iterator[Proposal]:
+        """Move the jobs of the first node for which that can be done and is worth it."""
+        if view.queue or view.stopping or view.scheduled or view.waiting:
+            return  # what waits fills partly used nodes anyway
+        nodes = Nodes.of(view)
+        victims = nodes.victims
+        if len(victims) < 2:
+            return
+        first, holders, sizes = nodes.shares(victims)
+        cores = view.machine.cores_per_node
+        targets = np.zeros(cores, dtype=np.int64)
+        at = -1
+        while True:
+            at = find_move(
+                nodes.room, victims, first, sizes, self._single, self._best, at + 1, targets
+            )
+            if at < 0:
+                return
+            mine = slice(first[at], first[at + 1])
+            jobs = [view.of_tag(tag) for tag in holders[mine].tolist()]
+            found = [job for job in jobs if job is not None and worth_moving(view, job)]
+            if len(found) == len(jobs):
+                yield from self._empty(nodes, int(victims[at]), found, sizes[mine], targets)
+                return
+
+    def _empty(
+        self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints
+    ) -> Iterator[Stop]:
+        """Move the jobs of a node, each with so many cores on it, to their targets."""
+        cores = nodes.tags.shape[1]
+        leaves = np.arange(node * cores, (node + 1) * cores)
+        for job, size, target in zip(jobs, sizes.tolist(), targets.tolist(), strict=False):
+            lowest = np.flatnonzero(nodes.free[target])[:size]
+            nodes.free[target, lowest] = False
+            stays = np.setdiff1d(job.nodes.ids, leaves)
+            to = NodeSet.of_sorted(np.sort(np.concatenate([stays, target * cores + lowest])))
+            then = Move(to, job.attempt.priority)
+            yield Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "compact")

@@ -1,0 +1,57 @@
+"""Reactions that are woken by a period: at its multiples, while there is something to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rebat.core.proposals import Proposal, Wake
+from rebat.policies.base import News, View
+
+
+class Periodic:
+    """A reaction whose ``act`` is asked at the multiples of a period.
+
+    A multiple at which nothing has changed since the last one is left out, unless ``restless``:
+    what ``act`` decides must not come about by waiting alone. So calls are few, and end when
+    nothing runs or waits any more.
+
+    Parameters
+    ----------
+    period_us : int
+    name : str
+        The tag of its wakes.
+    restless : bool
+        What it decides on changes as time goes by.
+    """
+
+    def __init__(self, period_us: int, name: str, restless: bool = False) -> None:
+        self._period_us, self._name, self._restless = period_us, name, restless
+        self._next_us = self._last_us = 0
+        self._changed = False
+
+    def react(self, view: View, news: News) -> Iterator[Proposal]:
+        """Act where that is due, and ask for the next date."""
+        now_us, lively = view.now_us, self._restless or _changes(news)
+        self._changed |= lively
+        due = now_us % self._period_us == 0 or self._name in news.woken
+        if due and now_us > self._last_us and self._changed:
+            # What came just now may be planned after this, and is looked at next time.
+            self._last_us, self._changed = now_us, lively
+            for proposal in self.act(view, news):
+                self._changed = True
+                yield proposal
+        if self._changed and self._next_us <= now_us and (view.running or view.queue):
+            self._next_us = (now_us // self._period_us + 1) * self._period_us
+            yield Wake(self._next_us, self._name)
+
+    def act(self, view: View, news: News) -> Iterable[Proposal]:
+        """What is to be done at this date."""
+        raise NotImplementedError
+
+
+def _changes(news: News) -> bool:
+    """Whether a message told anything but that a date has come."""
+    return bool(
+        news.arrived or news.started or news.ended or news.failed or news.rejuvenated
+        or news.notices or news.refused
+    )  # fmt: skip

@@ -1,0 +1,75 @@
+"""Priorities: jobs are moved up into the better partition, so that it is as full as can be.
+
+Algorithm 2, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
+checkpoint/restart", 2019. Its listing is lost with an image; here one job is moved each time, the
+largest that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rebat.core.attempts import Cause, Running
+from rebat.core.proposals import Move, Proposal, Stop, When
+from rebat.policies.base import News, View
+from rebat.policies.partitions import Partition, open_to, partitions_on
+from rebat.policies.placement.choosers import Chooser, Request
+from rebat.policies.reactions.images import worth_moving
+from rebat.policies.reactions.periodic import Periodic
+
+
+class Priorities(Periodic):
+    """Moves a job from a later partition of its tier to an earlier one, while nothing waits.
+
+    Parameters
+    ----------
+    period_us : int
+    partitions : str
+        See `partitions.read_partitions`: the better ones stand first.
+    choose : Chooser
+    """
+
+    def __init__(self, period_us: int, partitions: str, choose: Chooser) -> None:
+        super().__init__(period_us, "priorities")
+        self._told, self._choose = partitions, choose
+
+    def act(self, view: View, news: News) -> Iterator[Proposal]:
+        """Move the largest job that is worth it, fits into a better partition and may run there."""
+        if view.queue or view.stopping or view.scheduled or view.waiting:
+            return
+        machine = view.machine
+        places = partitions_on(self._told, machine.n_nodes, machine.cores_per_node)
+        running = sorted(
+            view.running.values(), key=lambda one: (-one.attempt.n_nodes, one.nodes.lowest)
+        )
+        for i, better in enumerate(places):
+            free = np.zeros(view.n_nodes, dtype=np.bool_)
+            better.nodes.put(free, True)
+            free &= machine.free
+            room = int(np.count_nonzero(free))
+            for one in running:
+                if one.attempt.n_nodes > room or not self._may_rise(view, one, better, places[i:]):
+                    continue
+                attempt = one.attempt
+                request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
+                nodes = self._choose(free, request, machine)
+                if nodes is not None:
+                    then = Move(nodes, attempt.priority)
+                    yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, "promote")
+                    return
+
+    def _may_rise(
+        self, view: View, one: Running, better: Partition, places: tuple[Partition, ...]
+    ) -> bool:
+        """Whether a job that is wholly in one of the later partitions may run in a better one."""
+        inside = [
+            place
+            for place in places[1:]
+            if place.tier == better.tier and place.nodes.meets(one.nodes)
+        ]
+        if not inside or better.nodes.meets(one.nodes):
+            return False
+        traits = view.job(one.attempt.job_id).traits
+        return better in open_to(places, traits) and worth_moving(view, one)
