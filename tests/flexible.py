@@ -117,10 +117,7 @@ def check_work(ledger: Ledger, workload: Workload, slack_us: int = 0) -> None:
             continue
         speed = speedup_of(workload.profiles[job.profile]).speed(record.attempt.n_nodes)
         if record.start_us >= 0:
-            whole = record.end_us - record.start_us
-            kept = record.useful_us - record.lost_us
-            kept = whole if record.cause == Cause.COMPLETED else kept
-            done[job.id] += speed * kept
+            done[job.id] += speed * (record.useful_us - record.lost_us)  # overheads apart
             slack[job.id] += speed * (1 + slack_us)
         if record.cause == Cause.COMPLETED:
             ended.add(job.id)

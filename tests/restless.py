@@ -8,13 +8,13 @@ from __future__ import annotations
 import random
 import sys
 
+import msgspec
 import numpy as np
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.options import SessionOptions
 from rebat.core.proposals import (
     Drain,
     Move,
@@ -35,6 +35,7 @@ from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
+from rebat.models.failures.events import GenericEvent
 from rebat.policies.axes import PLANNINGS, policy_of, session_options_of
 from rebat.policies.base import News, Policy, View
 from rebat.policies.choosing import COMMON, changed
@@ -63,7 +64,22 @@ CHOICES = {
     "pack": [*PICKS],
     "foresight": ["youngest", "oldest"],
     "margin": [0.0, 5.0],
-    "react": ["requeue", "stealing", "replacement", "replacement+stealing"],
+    "partitions": ["", "high:0%-50%+low:50%-100%", "normal:all:2+eternal:all:1"],
+    "react": [
+        "requeue",
+        "stealing",
+        "replacement",
+        "replacement+stealing",
+        "compaction",
+        "stealing+compaction",
+        "priorities",
+        "horizon+compaction",
+    ],
+    "targets": ["single", "several"],
+    "fit": ["best", "first"],
+    "period": [1.0, 3.0],
+    "migration_cost": ["0", "1", "0.5", "table"],
+    "drain": ["migrate", "wait"],
     "malleable": [*MALLEABILITY],
     "moldable": [*MOLDINGS],
     "manager": [*MANAGERS],
@@ -95,7 +111,8 @@ def random_axes(rng: random.Random, n_nodes: int) -> Axes:
             axes = changed(axes, {axis: rng.choice(choices)})
         except RebatError:
             assert axis not in COMMON - {"react"}  # no effect here, or not on a torus
-    return axes
+    # A partition may be too small to spare a node.
+    return msgspec.structs.replace(axes, spares=0) if axes.partitions else axes
 
 
 SPEEDUPS = [
@@ -202,8 +219,12 @@ class Restless(Policy):
                 when = When.NOW
             if when == When.RESIZE:
                 self.done.add("Resize")
+            if when == When.IMAGE and view.why_not_image(running.attempt.id):
+                when = When.NOW
+            if when == When.IMAGE:
+                self.done.add("Image")
             cause = Cause.MOVED if isinstance(then, Move) else Cause.PREEMPTED
-            if isinstance(then, Move) and when != When.NOW and rng.random() < 0.5:
+            if isinstance(then, Move) and when not in (When.NOW, When.IMAGE) and rng.random() < 0.5:
                 when = When.NOW
             self.done.add(type(then).__name__ + ("" if when == When.NOW else " later"))
             yield Stop(running.attempt.id, cause, when, then)
@@ -305,7 +326,7 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
             Job(
                 str(number), size, to_us(rng.randint(0, 20)),
                 rng.choice([None, to_us(length + rng.randint(0, 9)), to_us(rng.randint(1, 20))]),
-                name, rng.choice([malleable, malleable, moldable, {}]),
+                name, rng.choice([malleable, malleable, moldable, {}]) | traits(rng),
             )
         )  # fmt: skip
     made = Workload("restless", n_nodes, tuple(jobs), profiles)
@@ -314,6 +335,38 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
     if rng.random() < 0.5:
         return add_perfect(made)
     return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
+
+
+def operations(rng: random.Random, n_nodes: int, jobs: Workload) -> list[GenericEvent]:
+    """Nodes drained and taken back, jobs moved; in the end all nodes are in service."""
+    found, drained, at = [], set[int](), 0
+    for _ in range(rng.choice([0, 0, 6])):
+        at += rng.randint(0, 6)
+        node = rng.randrange(n_nodes)
+        data = {"type": "undrain" if node in drained else "drain", "nodes": str(node)}
+        if rng.random() < 0.3:
+            data = {"type": "migrate", "job": rng.choice(jobs.jobs).id}
+            if rng.random() < 0.5:
+                data["nodes"] = str(node)
+        elif node in drained:
+            drained.remove(node)
+        else:
+            drained.add(node)
+            data["spanning"] = rng.random() < 0.7
+        found.append(GenericEvent(to_us(at), data))
+    if drained:
+        nodes = str(NodeSet.of(drained))
+        found.append(GenericEvent(to_us(at + 5), {"type": "undrain", "nodes": nodes}))
+    return found
+
+
+def traits(rng: random.Random) -> dict:
+    """What a job's JSON may say besides."""
+    said = {"memory_mb": rng.choice([0, 100, 1000])} if rng.random() < 0.3 else {}
+    for name, value in (("checkpointable", False), ("eternal", True)):
+        if rng.random() < 0.15:
+            said[name] = value
+    return said
 
 
 def play(seed: int) -> set[str]:
@@ -325,17 +378,19 @@ def play(seed: int) -> set[str]:
     spares = axes.spares if "replacement" in axes.react else 0
     policy = Restless(policy_of(axes), rng, careless, spares)
     settings = session_options_of(axes)
-    settings = SessionOptions(
-        settings.semantics, not careless, settings.plan_while_killing, settings.hold_lowest,
-        None, settings.silent_errors, settings.resize_cost,
-    )  # fmt: skip
+    cores = 1 if n_nodes == 2 else rng.choice([1, 2])
+    settings = msgspec.structs.replace(settings, strict=not careless, cores_per_node=cores)
     latency_us = rng.choice([0, 0, rng.randint(1, 20)])
     options = EngineOptions(latency_us=latency_us, split_instants=rng.random() < 0.3)
     events = outages(rng, n_nodes)
     if latency_us:  # a failure within the latency is beyond any scheduler: dates stay apart
         options = EngineOptions(latency_us=latency_us)
     session = Session(policy, settings)
-    engine = Engine(jobs, n_nodes=n_nodes, events=events, options=options)
+    options = msgspec.structs.replace(options, forward_unknown_events=True)
+    engine = Engine(
+        jobs, n_nodes=n_nodes, events=events, operations=operations(rng, n_nodes // cores, jobs),
+        options=options,
+    )  # fmt: skip
 
     def handle(message):
         reply = session.handle(message)

@@ -35,7 +35,7 @@ class TestEveryPolicy:
         assert rows_csv(first.rows) == rows_csv(second.rows)
 
     def test_runs_a_job_alone_at_once(self, policy) -> None:
-        assert flows(run(policy, machine(4, (4, 10)))) == {"1": 10}
+        assert flows(run(policy, machine(16, (4, 10)))) == {"1": 10}
 
     def test_rejects_what_is_larger_than_the_machine(self, policy) -> None:
         result = run(policy, machine(4, (5, 10), (1, 3)))

@@ -131,13 +131,6 @@ def test_a_group_that_does_not_divide_the_machine(tmp_path: Path, capsys) -> Non
     assert told in refused(capsys, "failures", "describe", file, "--nodes", "128", *cores)
 
 
-def test_groups_need_failures(tmp_path: Path, capsys) -> None:
-    workload = str(campaign_file(tmp_path).parent / "one.json")
-    out = ["--out", str(tmp_path / "out")]
-    told = refused(capsys, "run", workload, "-p", "easy", "--cores-per-node", "4", *out)
-    assert "--cores-per-node: has no effect" in told
-
-
 def test_half_a_node_is_told_with_its_line(tmp_path: Path, capsys) -> None:
     workload = str(campaign_file(tmp_path).parent / "one.json")
     whole, part = NodeSet.parse("0-3"), NodeSet.parse("8-11 13-15")
@@ -155,29 +148,35 @@ GRID = """
 name = "small"
 workloads = ["one"]
 policies = ["sfsj"]
+cores_per_node = 4
 [grid.failures]
 law = "renewal"
 mtbf = "1h"
-cores_per_node = 4
 """
 
 
 def test_a_campaign_has_groups(tmp_path: Path) -> None:
     file, results = campaign_file(tmp_path, GRID), tmp_path / "results"
     (unit,) = open_campaign(file).units
-    assert unit.identity["failures"]["cores_per_node"] == 4
+    assert unit.identity["cores_per_node"] == 4
     main(["campaign", "run", str(file), "--results", str(results), "--workers", "1", "--keep-runs"])
     options = ["--law", "renewal:mtbf=1h", "--cores-per-node", "4"]
     by_hand = run(tmp_path / "one.json", tmp_path / "out", *options)
     assert (results / "folders" / unit.key / "jobs.csv").read_bytes() == by_hand
     table = pd.read_parquet(results / "results.parquet")
-    assert set(table.law) == {"repair=2.8h,shape=0.7,sigma=1.9407,cores_per_node=4"}
-    (single,) = open_campaign(campaign_file(tmp_path, GRID.replace("= 4", "= 1"))).units
-    assert "cores_per_node" not in single.identity["failures"]
+    assert set(table.law) == {"repair=2.8h,shape=0.7,sigma=1.9407"}
+    assert set(table.cores_per_node) == {4}
+
+
+def test_cores_may_stand_with_the_failures(tmp_path: Path) -> None:
+    """As they did once."""
+    once = GRID.replace("cores_per_node = 4\n", "") + "cores_per_node = 4\n"
+    (unit,) = open_campaign(campaign_file(tmp_path, once)).units
+    assert unit.identity["cores_per_node"] == 4
 
 
 def test_a_campaign_checks_its_groups(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"grid\[0\]\.failures\.cores_per_node: is 0"):
+    with pytest.raises(InputError, match=r"grid\[0\]\.cores_per_node: is 0"):
         open_campaign(campaign_file(tmp_path, GRID.replace("= 4", "= 0")))
     faps = GRID.replace('"sfsj"', '"faps:torus=2x8x8"')
     with pytest.raises(InputError, match="foresees failures node by node"):

@@ -23,6 +23,7 @@ from rebat.campaign.spec import (
     FailureScenario,
     FailuresIn,
     GridIn,
+    Operations,
     PerfectCheckpoints,
     RunSpec,
     Scenario,
@@ -35,6 +36,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import parse_duration
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
+from rebat.models.operations import read_operations
 
 _FAILURES = FailuresIn.__struct_fields__
 
@@ -96,6 +98,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
     free = Scenario(
         nodes=grid.nodes,
         cores_per_node=grid.cores_per_node,
+        operations=_operations(grid.operations, folder, f"{where}.operations"),
         window=grid.window,
         select=grid.select,
     )
@@ -109,6 +112,15 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
             yield msgspec.structs.replace(base, policy=policy, scenario=free)
         for scenario, policy in itertools.product(scenarios, grid.policies):
             yield msgspec.structs.replace(base, policy=policy, scenario=scenario)
+
+
+def _operations(file: str | None, folder: Path, where: str) -> Operations | None:
+    if file is None:
+        return None
+    try:
+        return Operations(Path(file).name, tuple(read_operations(folder / file)))
+    except InputError as error:
+        raise error.at(where) from None
 
 
 def _scenarios(

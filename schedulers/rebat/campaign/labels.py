@@ -48,6 +48,7 @@ def scenario_of(spec: RunSpec) -> Scenario:
         window=asked.window,
         select=asked.select,
         silent_errors=_silent_text(asked),
+        operations=asked.operations.file if asked.operations else None,
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from rebat.campaign.spec import (
     CheckpointModel,
     FailureScenario,
+    Operations,
     PerfectCheckpoints,
     Scenario,
     SilentErrors,
@@ -18,6 +19,7 @@ from rebat.core.errors import InputError
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
+from rebat.models.operations import read_operations
 
 
 class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +43,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_rounding: str = "ceil"
     silent_errors: float | None = None
     silent_error_probability: float | None = None
+    operations: Path | None = None
 
     @property
     def mtbf_s(self) -> float | None:
@@ -77,6 +80,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
             failures=None if law is None else FailureScenario(law, *of_law),
             checkpoint=self._checkpoint(),
             silent_errors=self._silent_errors(),
+            operations=self._operations(),
             window=window,
             select=select,
         )
@@ -91,6 +95,11 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
         rounding: Rounding = "floor" if self.checkpoint_rounding == "floor" else "ceil"
         return CheckpointModel(mtbf_s, self.checkpoint_cost, self.recovery_cost, rounding)
+
+    def _operations(self) -> Operations | None:
+        if self.operations is None:
+            return None
+        return Operations(self.operations.name, tuple(read_operations(self.operations)))
 
     def _silent_errors(self) -> SilentErrors | None:
         rate, probability = self.silent_errors, self.silent_error_probability

@@ -22,8 +22,9 @@ from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_perfect, add_young_daly
-from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
+from rebat.models.operations import check_operations
 from rebat.policies.placement.boxes import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
 
@@ -42,6 +43,12 @@ class Stage(msgspec.Struct, frozen=True):
     scenario: Scenario
     history: History | None = None
 
+    @property
+    def operations(self) -> Sequence[GenericEvent]:
+        """What an administrator asks for."""
+        asked = self.scenario.operations
+        return asked.events if asked else ()
+
     def run(self, policy: Runnable, on_progress: OnProgress | None = None) -> RunResult:
         """Run one policy; see `single.simulate`."""
         if isinstance(policy, Preset):
@@ -55,6 +62,7 @@ class Stage(msgspec.Struct, frozen=True):
             on_progress=on_progress,
             uptime_us=self.history.uptime_us if self.history else None,
             cores_per_node=self.scenario.cores_per_node,
+            operations=self.operations,
         )
 
     def _prepared(self, policy: Preset) -> Preset:
@@ -101,7 +109,13 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     """
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(parse_window(scenario.window), parse_selection(scenario.select))
-    groups_of(n_nodes, scenario.cores_per_node)
+    count = groups_of(n_nodes, scenario.cores_per_node)
+    if scenario.operations:
+        jobs = {job.id for job in workload.jobs}
+        try:
+            check_operations(scenario.operations.events, count, jobs)
+        except InputError as error:
+            raise error.at(scenario.operations.file) from None
     events = machine_events(scenario, n_nodes)
     past = history(scenario, n_nodes)
     return Stage(workload, n_nodes, events, measures, scenario, past)

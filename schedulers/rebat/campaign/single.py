@@ -20,7 +20,7 @@ from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
 from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRow
 from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
-from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.base import Policy
 from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
@@ -62,11 +62,13 @@ def simulate(
     engine_options: EngineOptions | None = None,
     uptime_us: npt.NDArray[np.int64] | None = None,
     cores_per_node: int = 1,
+    operations: Sequence[GenericEvent] = (),
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
     ``uptime_us`` is how long each node has been up when it begins (default: 0). With
-    ``cores_per_node`` the machine's nodes are cores, of which so many make up a node.
+    ``cores_per_node`` the machine's nodes are cores, of which so many make up a node;
+    ``operations`` (see `models.operations`) name whole nodes.
 
     Raises
     ------
@@ -75,7 +77,12 @@ def simulate(
     Abort
         When jobs can never start (more nodes asked for than will ever be up).
     """
-    engine = Engine(workload, n_nodes=n_nodes, events=machine_events, options=engine_options)
+    given = engine_options or EngineOptions()
+    if operations:
+        given = msgspec.structs.replace(given, forward_unknown_events=True)
+    engine = Engine(
+        workload, n_nodes=n_nodes, events=machine_events, operations=operations, options=given
+    )
     options = msgspec.structs.replace(preset.session, cores_per_node=cores_per_node)
     session = Session(preset.make(), options, uptime_us)
     engine.run(session.handle, on_progress)

@@ -12,6 +12,7 @@ import msgspec
 
 from rebat.campaign.reading import Duration
 from rebat.models.checkpoint import Rounding
+from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
 
 
@@ -68,16 +69,24 @@ class SilentErrors(msgspec.Struct, frozen=True):
     seed: int = 0
 
 
+class Operations(msgspec.Struct, frozen=True):
+    """What an administrator asks for: a file's name, for tables, and its events."""
+
+    file: str
+    events: tuple[GenericEvent, ...]
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload meets, policies apart: machine, failures, checkpoints, silent errors, and
-    what is measured. Without ``nodes``, the workload's own machine. With ``cores_per_node`` its
-    nodes are cores, of which so many make up a node and fail together."""
+    """What a workload meets, policies apart: machine, failures, checkpoints, silent errors,
+    operations, and what is measured. Without ``nodes``, the workload's own machine. With
+    ``cores_per_node`` its nodes are cores, of which so many make up a node and fail together."""
 
     nodes: int | None = None
     cores_per_node: int = 1
     failures: FailureScenario | None = None
     checkpoint: CheckpointModel | PerfectCheckpoints | None = None
     silent_errors: SilentErrors | None = None
+    operations: Operations | None = None
     window: str = "auto"
     select: str = "auto"
 
@@ -146,5 +155,6 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silent_errors: SilentErrorsIn | None = None
     nodes: int | None = None
     cores_per_node: int = 1
+    operations: str | None = None
     window: str = "auto"
     select: str = "auto"

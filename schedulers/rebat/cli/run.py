@@ -34,6 +34,7 @@ from rebat.policies.presets import schedulers
 @click.option("--horizon", type=DURATION, help="Draw no failure after this date (default: as far as the simulation goes).")  # fmt: skip
 @click.option("--begin", type=DURATION, help="Begin at this date of the law or the event file: what failed before is history, and gives the nodes their uptimes (default: at its date 0).")  # fmt: skip
 @preparation_options
+@click.option("--operations", type=FILE, help="What an administrator asks for, a JSON object a line: nodes to drain and undrain, jobs to migrate (see 'rebat operations').")  # fmt: skip
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
@@ -101,9 +102,10 @@ def _run_one(stage: Stage, policy: Runnable) -> RunResult:
 
 def _plain(options: ScenarioOptions) -> dict[str, Any]:
     values = msgspec.structs.asdict(options)
-    law, file = values.pop("law"), values["failures"]
+    law = values.pop("law")
     if law is not None:
         values["law"] = {"name": name_of(law), **law.identity()}
-    if file is not None:
-        values["failures"] = {"file": file.name, "sha256": file_hash(file)}
+    for name in ("failures", "operations"):
+        if values[name] is not None:
+            values[name] = {"file": values[name].name, "sha256": file_hash(values[name])}
     return values

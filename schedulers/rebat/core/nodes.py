@@ -123,6 +123,10 @@ class NodeSet:
         parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
         return np.concatenate(parts) if parts else values[:0]
 
+    def where(self, mask: npt.NDArray[np.bool_]) -> NodeSet:
+        """Those of the nodes whose entries in a mask of all nodes are set."""
+        return NodeSet.of_sorted(self.ids[self.of_each(mask)])
+
     def put(self, mask: npt.NDArray[np.bool_], value: bool) -> None:
         """Set the entries of these nodes in a mask of all nodes."""
         for first, last in self.intervals.tolist():

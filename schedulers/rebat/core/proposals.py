@@ -126,9 +126,10 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Start nothing more on these nodes; what runs there goes on."""
+    """Start nothing more on these nodes; what runs there goes on. ``why`` is for the records."""
 
     nodes: NodeSet
+    why: str = ""
 
 
 class Undrain(msgspec.Struct, frozen=True):
@@ -137,4 +138,11 @@ class Undrain(msgspec.Struct, frozen=True):
     nodes: NodeSet
 
 
-Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain
+class Note(msgspec.Struct, frozen=True):
+    """For the records: something that was asked for is not done, and why."""
+
+    what: str
+    reason: str
+
+
+Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note

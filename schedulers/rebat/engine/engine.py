@@ -41,10 +41,18 @@ from rebat.engine.aborts import Rule
 from rebat.engine.decisions import Decisions
 from rebat.engine.jobs import EngineJob, static_job_order
 from rebat.engine.options import EngineOptions
-from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
+from rebat.models.failures.events import ExternalEvent, GenericEvent, MachineEvent, in_order
 
 Scheduler = Callable[[Message], Reply]
 OnProgress = Callable[[int, int, int], None]
+
+
+class External:
+    """A source of external events: what happens at each date; whether it comes to an end that the
+    simulation waits for, and whether something of it is yet to come."""
+
+    def __init__(self, events: Iterator[list[Any]], ends: bool) -> None:
+        self.events, self.ends, self.left = events, ends, False
 
 
 class Engine(Decisions):
@@ -59,6 +67,8 @@ class Engine(Decisions):
         Failures and rejuvenations, and generic events. A sequence (an event file) is told to its
         end, as Batsim does; of any other iterable, which must be in order of date, only what
         happens before the last job ends.
+    operations : sequence of GenericEvent
+        A second file of events, in order of date: what an administrator asks for.
     options : EngineOptions
 
     Attributes
@@ -78,6 +88,7 @@ class Engine(Decisions):
         *,
         n_nodes: int | None = None,
         events: Iterable[ExternalEvent] = (),
+        operations: Sequence[GenericEvent] = (),
         options: EngineOptions | None = None,
     ) -> None:
         super().__init__(n_nodes or workload.n_nodes, options or EngineOptions())
@@ -87,10 +98,13 @@ class Engine(Decisions):
         self._statics = self._by_date(sorted(self._by_tag, key=static_job_order), "submit_us")
         self._statics_left = bool(workload.jobs)
         self._await_submissions()
-        self._events_end = isinstance(events, Sequence)
         ordered = in_order(events) if isinstance(events, Sequence) else events
-        self._events = self._by_date(ordered, "at_us")
-        self._events_left = self._await_events()
+        self._files = [
+            External(self._by_date(ordered, "at_us"), isinstance(events, Sequence)),
+            External(self._by_date(operations, "at_us"), True),
+        ]
+        for file in self._files:
+            self._await_events(file)
 
     # ---- set-up
 
@@ -117,11 +131,11 @@ class Engine(Decisions):
             self._push(jobs[0].submit_us, self._on_submissions, jobs)
         return bool(jobs)
 
-    def _await_events(self) -> bool:
-        events = next(self._events, None)
+    def _await_events(self, file: External) -> None:
+        events = next(file.events, None)
+        file.left = bool(events)
         if events:
-            self._push(events[0].at_us, self._on_events, events)
-        return bool(events)
+            self._push(events[0].at_us, self._on_events, (file, events))
 
     # ---- the loop
 
@@ -189,7 +203,8 @@ class Engine(Decisions):
         """Whether nothing will happen any more but failures, of which none is needed."""
         if not self._heap:
             return True
-        only_failures = self._events_left and len(self._heap) == 1 and not self._events_end
+        endless = sum(file.left and not file.ends for file in self._files)
+        only_failures = len(self._heap) == endless
         return only_failures and not self._running and not self._pool.n_down
 
     def _take_outbox(self) -> tuple[Event, ...]:
@@ -209,7 +224,7 @@ class Engine(Decisions):
             self._unfinished
             or self._calls
             or self._statics_left
-            or (self._events_left and self._events_end)
+            or any(file.left and file.ends for file in self._files)
             or self._registration_open
         )
 
@@ -245,15 +260,16 @@ class Engine(Decisions):
         if not self._statics_left:
             self._notices.append(NoMoreStaticJobs)
 
-    def _on_events(self, events: list[ExternalEvent]) -> None:
+    def _on_events(self, told: tuple[External, list[ExternalEvent]]) -> None:
+        file, events = told
         for event in events:
             if isinstance(event, MachineEvent):
                 self._on_machine_event(event)
             elif self.options.forward_unknown_events:
                 kind = str(event.data.get("type"))
                 self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
-        self._events_left = self._await_events()
-        if not self._events_left:
+        self._await_events(file)
+        if not any(one.left for one in self._files):
             self._notices.append(NoMoreExternalEvents)
 
     def _on_machine_event(self, event: MachineEvent) -> None:

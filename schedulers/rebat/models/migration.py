@@ -35,7 +35,7 @@ Slurm purges jobs is in each."""
 USUAL_MB = 100.0
 """Of simulated jobs, whose memory is not known."""
 
-MOST = 1e9
+MOST = 1e6
 """Larger numbers are taken for mistakes."""
 
 

@@ -38,6 +38,7 @@ from rebat.policies.point import Axes, Kind, Known, parts
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.compaction import TARGETS, Compaction
 from rebat.policies.reactions.horizon import Horizon
+from rebat.policies.reactions.operations import DRAINS, Operations
 from rebat.policies.reactions.priorities import Priorities
 from rebat.policies.reactions.replacement import STEPS, NodeReplacement
 from rebat.policies.reactions.restarts import SOLVERS
@@ -178,14 +179,12 @@ def _priorities(axes: Axes, known: Known) -> Priorities:
     return Priorities(to_us(axes.period), axes.partitions, choose)
 
 
-_COST = frozenset({"migration_cost", "purge"})
-
 REACTIONS: dict[str, Kind] = {
     "requeue": Kind(lambda axes, known: None),
     "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
     "replacement": Kind(_replacement, frozenset({"steps", "spares", "repair", "solver"})),
-    "compaction": Kind(_compaction, _COST | {"period", "targets", "fit"}),
-    "priorities": Kind(_priorities, _COST | {"period", "partitions"}),
+    "compaction": Kind(_compaction, frozenset({"period", "targets", "fit"})),
+    "priorities": Kind(_priorities, frozenset({"period", "partitions"})),
     "horizon": Kind(lambda axes, known: Horizon(to_us(axes.horizon)), frozenset({"horizon"})),
 }
 """What to do with what runs: when nodes fail under it ('requeue' leaves that to the session), or at
@@ -207,6 +206,7 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "solver": SOLVERS,
     "react": REACTIONS,
     "steps": STEPS,
+    "drain": DRAINS,
     "fit": FITS,
     "targets": TARGETS,
     "semantics": SEMANTICS,
@@ -230,9 +230,10 @@ def policy_of(axes: Axes, told: Hazards | None = None) -> Policy:
     ``told`` is what there is to know of how nodes fail.
     """
     known = Known(told)
+    operations = Operations(DRAINS[axes.drain], parts(axes.operators))
     reactions = [REACTIONS[name].make(axes, known) for name in parts(axes.react)]
     planning = PLANNINGS[axes.planning].make(axes, known)
-    policy = Scheduler(planning, [reaction for reaction in reactions if reaction])
+    policy = Scheduler(planning, [operations, *(reaction for reaction in reactions if reaction)])
     own = own_places(axes).values()
     if not own:
         return policy

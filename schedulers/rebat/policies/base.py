@@ -19,6 +19,7 @@ from rebat.core.proposals import (
     Drain,
     End,
     Move,
+    Note,
     Proposal,
     Reject,
     Release,
@@ -283,7 +284,7 @@ class Policy:
 
 
 __all__ = [
-    "Attempt", "Cause", "Changes", "Drain", "End", "Machine", "Move", "News", "NodeSet", "Policy",
-    "Priority", "Proposal", "Reject", "Release", "Requeue", "Running", "Start", "Stop",
+    "Attempt", "Cause", "Changes", "Drain", "End", "Machine", "Move", "News", "NodeSet", "Note",
+    "Policy", "Priority", "Proposal", "Reject", "Release", "Requeue", "Running", "Start", "Stop",
     "Submission", "Undrain", "View", "Wait", "Wake", "When",
 ]  # fmt: skip

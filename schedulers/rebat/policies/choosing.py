@@ -23,7 +23,10 @@ from rebat.policies.point import Axes, parts
 SYNONYMS = {"recovery": "react"}
 """Other words for an axis."""
 
-COMMON = frozenset({"planning", "react", "semantics", "passes", "silent_errors"})
+COMMON = frozenset(
+    {"planning", "react", "semantics", "passes", "silent_errors"}
+    | {"drain", "operators", "migration_cost", "purge"}
+)
 """Axes that every scheduler has."""
 
 
@@ -47,8 +50,6 @@ def effective(axes: Axes) -> frozenset[str]:
         idle.add("spares")
     if "restart" not in steps:
         idle |= {"solver", "repair"}
-    if axes.partitions:
-        found |= {"migration_cost", "purge"}  # tiers may lie over one another
     return found - idle
 
 
@@ -88,6 +89,11 @@ def check(axes: Axes) -> Axes:
         raise InputError(
             f"replacement on placement {axes.placement!r}",
             expected="any or named: what replaces a node of a box would have to lie in it",
+        )
+    if axes.planning == "fifo" and "torus" in effective(axes):
+        raise InputError(
+            f"planning fifo on placement {axes.placement!r}",
+            expected="any, named or cluster: what is left of a box is kept by a plan",
         )
     _check_partitions(axes)
     return axes

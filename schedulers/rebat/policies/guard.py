@@ -12,6 +12,7 @@ import msgspec
 from rebat.core.errors import PolicyError
 from rebat.core.proposals import (
     Drain,
+    Note,
     Proposal,
     Reject,
     Release,
@@ -23,7 +24,7 @@ from rebat.core.proposals import (
 from rebat.core.units import to_s
 from rebat.policies.base import Changes, News, Policy, View
 
-PROPOSALS: tuple[type, ...] = (Start, Reject, Stop, Release, Wake, Drain, Undrain)
+PROPOSALS: tuple[type, ...] = (Start, Reject, Stop, Release, Wake, Drain, Undrain, Note)
 
 
 class Guarded(Policy):

@@ -19,7 +19,9 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions
 from rebat.policies.base import Policy
+from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
+from rebat.policies.reactions.operations import Operations
 
 MARK = ".py:"
 """What tells such a specification from a name."""
@@ -47,6 +49,8 @@ class OwnPolicy(msgspec.Struct, frozen=True):
     def make(self) -> Policy:
         """A fresh policy: the class called without arguments, every answer of it checked.
 
+        What an administrator asks for is carried out before it is asked to react.
+
         Raises
         ------
         InputError
@@ -57,7 +61,8 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         except (Exception, SystemExit) as error:
             what = f"class {self.kind.__name__} cannot be made: {type(error).__name__}: {error}"
             raise InputError(what, file_of(self.place), "a class made without arguments") from error
-        return Guarded(policy, self.kind.__name__, [file_of(self.place)])
+        guarded = Guarded(policy, self.kind.__name__, [file_of(self.place)])
+        return Scheduler(guarded, [Operations(), guarded])
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:

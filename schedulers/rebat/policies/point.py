@@ -68,6 +68,10 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     migration_cost : str or float
         What a checkpoint and restart costs: seconds, 'table' (Table 1 of Rodríguez-Pascual et al.
         2019), 'constant*SECONDS' or 'bandwidth*MB_PER_S'.
+    drain : str
+        A key of DRAINS: how nodes get empty that an operation drains.
+    operators : str
+        Who may ask for operations, with + between; 'all': everybody.
     purge : float
         Seconds of Slurm's PURGE_JOB_INTERVAL, of which half is in every checkpoint and restart.
     horizon : float
@@ -123,6 +127,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     period: float = 60.0
     migration_cost: str | float = "table"
     purge: float = 60.0
+    drain: str = "migrate"
+    operators: str = "all"
     horizon: float = 0.0
     steps: str = "local+idle+remote+restart+wait"
     spares: int = 0

@@ -21,7 +21,8 @@ USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 class Scenario(NamedTuple):
     """Failures, checkpoints, machine, measures and silent errors of a run.
 
-    None: no failures, no checkpoints, the workload's own number of nodes, no silent errors. Times
+    None: no failures, no checkpoints, the workload's own number of nodes, no silent errors, no
+    operations. Times
     in seconds; ``checkpoint`` and ``silent_errors`` are texts, and so is ``law``: the parameters of
     the failure model other than MTBF and downtime.
     """
@@ -37,6 +38,7 @@ class Scenario(NamedTuple):
     select: str = AUTO
     law: str | None = None
     silent_errors: str | None = None
+    operations: str | None = None
 
     @property
     def family(self) -> Scenario:
@@ -85,6 +87,7 @@ class Scenario(NamedTuple):
         cores = self.cores_per_node
         texts += [f"{cores} cores a node"] if cores and cores > 1 else []
         texts += [f"silent errors, {self.silent_errors}"] if self.silent_errors else []
+        texts += [f"operations {self.operations}"] if self.operations else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 

@@ -37,6 +37,15 @@ class AttemptRecord(msgspec.Struct, gc=False):
     imaged: bool = False
 
 
+class Drained(msgspec.Struct, gc=False):
+    """Nodes that were out of service from a date on; ``until_us`` None: to the end."""
+
+    nodes: NodeSet
+    since_us: int
+    why: str
+    until_us: int | None = None
+
+
 Part = tuple[AttemptRecord, int]
 """Of an attempt's progress so much, in microseconds."""
 
@@ -50,7 +59,8 @@ class Ledger(msgspec.Struct):
     ``failures_that_hit`` are the dates of failures under running jobs, each with the number of
     nodes free right then; ``steals`` the dates at which a steal was decided (T2 and
     T3 may still cancel it); ``refusals`` the
-    proposals that the session did not carry out (date, attempt, reason).
+    proposals that the session did not carry out (date, attempt, reason); ``drained`` the nodes that
+    a policy took out of service.
     """
 
     attempts: list[AttemptRecord] = []
@@ -60,6 +70,22 @@ class Ledger(msgspec.Struct):
     refusals: list[tuple[int, str, str]] = []
     failures_that_hit: list[tuple[int, int]] = []
     steals: list[int] = []
+    drained: list[Drained] = []
+
+    def drain(self, at_us: int, nodes: NodeSet, why: str) -> None:
+        """Nodes were taken out of service."""
+        self.drained.append(Drained(nodes, at_us, why))
+
+    def undrain(self, at_us: int, nodes: NodeSet) -> None:
+        """Nodes, or parts of those that went together, are in service again."""
+        for one in [one for one in self.drained if one.until_us is None]:
+            back = one.nodes.procset & nodes.procset
+            if not back:
+                continue
+            rest = one.nodes.procset - back
+            one.nodes, one.until_us = NodeSet.from_procset(back), at_us
+            if rest:
+                self.drained.append(Drained(NodeSet.from_procset(rest), one.since_us, one.why))
 
     def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
         """An attempt ended, or never ran; ``remaining`` is what an interruption left of it."""

@@ -13,21 +13,14 @@ import msgspec
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
-from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.jobs import batsim_number
 from rebat.core.proposals import When
-from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
-from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
-    NEVER,
     Checkpointing,
-    checkpointing_of,
-    derived_checkpointing,
     with_checkpoints_us,
     work_in_us,
 )
-from rebat.models.migration import cost_us
 from rebat.models.remaining import (
     Remaining,
     imaged,
@@ -37,70 +30,17 @@ from rebat.models.remaining import (
     untouched,
 )
 from rebat.models.silent_errors import retried_profile
-from rebat.models.speedup import run_us, speedup_of
-from rebat.policies.base import Submission
+from rebat.models.speedup import run_us
 from rebat.session.board import Board
-from rebat.session.submission import first_attempt
+from rebat.session.known import KnownJobs, Work
 
 
-class Work(msgspec.Struct, gc=False):
-    """What the session knows of an attempt and the policy must not: what it really does.
-
-    ``at_risk_us``: what it took along when it was resized and is in no checkpoint, at its speed.
-    """
-
-    attempt: Attempt
-    workload: str
-    profile: str
-    checkpointing: Checkpointing | None
-    at_risk_us: int = 0
-
-
-class Registry:
-    """Profiles, submissions and the work of every attempt."""
+class Registry(KnownJobs):
+    """Works out what remains of attempts, and registers it."""
 
     def __init__(self, board: Board) -> None:
-        self._board = board
-        self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
-        self.submissions: dict[str, Submission] = {}
-        self.work: dict[str, Work] = {}
+        super().__init__(board)
         self.registered: set[str] = set()
-
-    # ---- as submitted
-
-    def begin(self, event: SimulationBegan) -> None:
-        """Take the profiles of the static workloads."""
-        self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
-
-    def original(self, event: JobSubmitted, machine_nodes: int) -> Attempt:
-        """The first attempt of a job; InputError for what is no job."""
-        if event.job_id in self.work:
-            raise InputError("is submitted twice", f"job {event.job_id}")
-        workload = event.job_id.partition("!")[0]
-        profile = str(event.job.get("profile"))
-        if event.profile is not None:
-            self._profiles.setdefault(workload, {})[profile] = event.profile
-        attempt = first_attempt(event, self._board.next_serial())
-        content = self._profiles.get(workload, {}).get(profile, {})
-        try:
-            checkpointing = checkpointing_of(content)
-            scalable = content.get("type", "delay") == "delay"
-            shape = shape_of(event.job) if scalable else RIGID
-            self.submissions[event.job_id] = Submission(
-                event.job_id, attempt.n_nodes, attempt.walltime_us, attempt.submit_us,
-                shape, speedup_of(content), event.job, traits_of(event.job),
-            )  # fmt: skip
-        except InputError as error:
-            raise error.at(f"job {event.job_id}") from None
-        if not scalable:
-            checkpointing = None  # only delays can be shortened: what is lost is lost whole
-        elif checkpointing is None:
-            young_daly = self._board.options.young_daly
-            checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
-            if checkpointing is None and self._board.options.resize_cost != "0":
-                checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
-        self.work[attempt.id] = Work(attempt, workload, profile, checkpointing)
-        return attempt
 
     # ---- what would remain
 
@@ -110,12 +50,6 @@ class Registry:
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
         return remaining_after(work.checkpointing, ran_us, when, semantics, work.at_risk_us)
-
-    def image_us(self, attempt_id: str) -> int:
-        """What a checkpoint and restart of an attempt costs: a task is a node of the simulation."""
-        options, attempt = self._board.options, self.work[attempt_id].attempt
-        memory_mb = self.submissions[attempt.job_id].traits.memory_mb
-        return cost_us(options.migration_cost, attempt.n_nodes, memory_mb, options.purge_s)
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
@@ -133,42 +67,6 @@ class Registry:
             return work.attempt.walltime_us
         return self._in_size(work, untouched(work.checkpointing), n_nodes)[1]
 
-    def why_not_size(self, attempt_id: str, n_nodes: int) -> str:
-        """Why an attempt cannot be on so many nodes; an empty text if it can."""
-        work = self.work[attempt_id]
-        if n_nodes == work.attempt.n_nodes:
-            return ""
-        job = self.submissions[work.attempt.job_id]
-        if not job.shape.allows(n_nodes, job.n_nodes):
-            shape = f"it asked for {job.n_nodes}, its shape is {job.shape}"
-            return f"cannot be on {n_nodes} nodes: {shape}"
-        if self._content(work).get("type") != "delay":
-            return "cannot change its number of nodes: only delays can be scaled"
-        return ""
-
-    def why_not_seamless(self, attempt_id: str) -> str:
-        """Why an attempt cannot compute on while it is resized; an empty text if it can."""
-        shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
-        return "" if isinstance(shape, Malleable) else f"cannot be resized: its shape is {shape}"
-
-    def why_not_image(self, attempt_id: str) -> str:
-        """Why no image can be made of an attempt; an empty text if it can."""
-        work = self.work[attempt_id]
-        if not self.submissions[work.attempt.job_id].traits.checkpointable:
-            return "cannot be checkpointed: its user says so"
-        if self._content(work).get("type", "delay") != "delay":
-            return "cannot be checkpointed: only delays can be shortened"
-        return ""
-
-    def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
-        """Whether nothing counts that the job has done: a moldable one on another number of nodes.
-
-        It is resized by starting it from the beginning (section III of Prabhakaran et al. 2018).
-        """
-        attempt = self.work[attempt_id].attempt
-        shape = self.submissions[attempt.job_id].shape
-        return isinstance(shape, Moldable) and n_nodes != attempt.n_nodes
-
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
         """What an attempt on so many nodes is a part of: the attempt before it, or the job."""
         work = self.work[attempt_id]
@@ -176,29 +74,11 @@ class Registry:
 
     def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
         """What remains, with the price of a resize."""
-        options, attempt = self._board.options, work.attempt
-        memory_mb = self.submissions[attempt.job_id].traits.memory_mb
-        paid_us = cost_us(options.resize_cost, attempt.n_nodes, memory_mb, options.purge_s)
+        paid_us = self.price_us(self._board.options.resize_cost, work.attempt)
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
 
-    def _content(self, work: Work) -> dict[str, Any]:
-        profile = self._profiles.get(work.workload, {}).get(work.profile)
-        if profile is None:
-            raise InputError(f"has the unknown profile {work.profile!r}", f"job {work.attempt.id}")
-        return profile
-
     # ---- as resubmitted
-
-    def why_not_again(self, attempt_id: str) -> str:
-        """Why Batsim could not run what remains of an attempt; an empty text if it can."""
-        work, began = self.work[attempt_id], self._board.began
-        if not self._board.registering:
-            return "Batsim takes no new jobs"
-        reusing = began is not None and began.config.get("profile-reuse-enabled")
-        if self._content(work).get("type") == "composed" and not reusing:
-            return f"Batsim forgets its composed profile {work.profile}"
-        return ""
 
     def need_registration(self, attempt_id: str) -> None:
         """A resubmission is coming; InputError when Batsim does not take it."""

@@ -19,6 +19,7 @@ from rebat.core.proposals import (
     Drain,
     End,
     Move,
+    Note,
     Proposal,
     Reject,
     Release,
@@ -280,16 +281,17 @@ class Transactions:
                 self._board.note(attempt_id, "cannot move: a node claimed for it failed")
 
     def _drain(self, proposal: Drain | Undrain) -> None:
-        drain = isinstance(proposal, Drain)
-        reason = checks.why_not_drain(proposal.nodes, self._claims, drain)
+        reason = checks.why_not_drain(proposal.nodes, self._claims, isinstance(proposal, Drain))
         if reason:
             self._board.refuse(f"nodes {proposal.nodes}", reason)
-        elif drain:
+        elif isinstance(proposal, Drain):
             self._claims.drain(proposal.nodes)
+            self._board.ledger.drain(self._board.now_us, proposal.nodes, proposal.why)
             self._board.changes.failures += proposal.nodes.size
             self._call_off_moves_to(proposal.nodes)
         else:
             self._claims.undrain(proposal.nodes)
+            self._board.ledger.undrain(self._board.now_us, proposal.nodes)
             self._board.changes.repairs += proposal.nodes.size
 
     def _call_off_moves_to(self, nodes: NodeSet) -> None:
@@ -299,6 +301,9 @@ class Transactions:
             if isinstance(then, Move) and then.nodes.meets(nodes):
                 self.call_off(attempt_id)
                 self._board.note(attempt_id, "cannot move: a node of its target was drained")
+
+    def _note(self, note: Note) -> None:
+        self._board.ledger.refusals.append((self._board.now_us, note.what, note.reason))
 
     # ---- dates
 
@@ -318,4 +323,5 @@ class Transactions:
         Wake: _wake,
         Drain: _drain,
         Undrain: _drain,
+        Note: _note,
     }

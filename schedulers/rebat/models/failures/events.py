@@ -95,7 +95,7 @@ def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 where = f"{path}:{number}"
-                event = _parse(line, where)
+                event = read_event(line, where)
                 _check_whole(event, where, cores_per_node)
                 read.append((event, where))
     placed = batsim_order(read, [_key(event) for event, _ in read])
@@ -104,7 +104,8 @@ def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
     return EventFile([event for event, _ in placed])
 
 
-def _parse(line: str, where: str) -> ExternalEvent:
+def read_event(line: str, where: str) -> ExternalEvent:
+    """A line of such a file; ``where`` is what errors call it."""
     try:
         raw = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:

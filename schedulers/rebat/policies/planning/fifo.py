@@ -146,7 +146,7 @@ class Fifo:
                 within &= free
             nodes = self._choose_in[place.backwards](within, request, view.machine)
             if nodes is not None:
-                return nodes
+                return nodes.first(attempt.n_nodes)
         return None
 
     # ---- tiers

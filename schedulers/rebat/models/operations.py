@@ -1,0 +1,177 @@
+"""Operations: what an administrator asks of the scheduler while jobs run.
+
+A file of them has a JSON object a line, in order of date: ``{"timestamp": 3600, "type": "drain",
+"nodes": "0-3"}``, ``undrain``, and ``migrate`` with a ``job``. To Batsim they are generic external
+events, which it hands on with ``--forward-unknown-events``. Nodes are whole nodes, where these have
+several cores. Section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means
+of checkpoint/restart", 2019: smigrate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError, short
+from rebat.core.files import open_text, write_text
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_s
+from rebat.models.failures.events import GenericEvent, read_event
+
+DRAIN, UNDRAIN, MIGRATE = "drain", "undrain", "migrate"
+KINDS = (DRAIN, UNDRAIN, MIGRATE)
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """What is asked for.
+
+    ``nodes`` are those to drain or to take back; for ``migrate`` the target (None: the first nodes
+    that satisfy the job, as it is queued first). ``user`` is who asks (empty: the administrator);
+    ``spanning``: whether jobs may be moved that run on several nodes.
+    """
+
+    kind: str
+    nodes: NodeSet | None = None
+    job: str = ""
+    user: str = ""
+    spanning: bool = True
+
+
+def operation_of(data: dict[str, Any]) -> Operation:
+    """The operation that an event says; other fields of it are for people.
+
+    >>> operation_of({"type": "drain", "nodes": "0-3", "timestamp": 9}).nodes
+    NodeSet('0-3')
+
+    Raises
+    ------
+    InputError
+        For an unknown type, and fields that are missing or wrong.
+    """
+    kind = data.get("type")
+    if kind not in KINDS:
+        raise InputError(f"type is {short(kind)}", expected=", ".join(KINDS))
+    nodes = _nodes(data["nodes"]) if "nodes" in data else None
+    if nodes is None and kind != MIGRATE:
+        raise InputError("nodes is missing", expected="a set of nodes, like '0-3 5'")
+    job = data.get("job", "")
+    if isinstance(job, bool) or not isinstance(job, str | int) or (job == "") == (kind == MIGRATE):
+        expected = "the id of a job" if kind == MIGRATE else f"none for {kind}"
+        raise InputError(f"job is {short(job)}" if "job" in data else "job is missing",
+                         expected=expected)  # fmt: skip
+    user, spanning = data.get("user", ""), data.get("spanning", True)
+    if not isinstance(user, str):
+        raise InputError(f"user is {short(user)}", expected="a name")
+    if not isinstance(spanning, bool):
+        raise InputError(f"spanning is {short(spanning)}", expected="true or false")
+    return Operation(kind, nodes, str(job), user, spanning)
+
+
+def _nodes(value: Any) -> NodeSet:
+    if not isinstance(value, str):
+        raise InputError(f"nodes is {short(value)}", expected="a string like '0-3 5'")
+    nodes = NodeSet.parse(value)
+    if not nodes.size:
+        raise InputError("nodes is empty", expected="at least one node, like '0-3 5'")
+    return nodes
+
+
+def read_operations(path: Path) -> list[GenericEvent]:
+    """Read a file of operations, plain or .gz; see `check_operations` for the machine's part.
+
+    Raises
+    ------
+    InputError
+        With file and line: broken JSON, wrong fields, dates that go back, drains that overlap.
+    """
+    read: list[tuple[GenericEvent, str]] = []
+    with open_text(Path(path)) as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                where = f"{path}:{number}"
+                read.append((_operation(line, where), where))
+    _check_order(read)
+    return [event for event, _ in read]
+
+
+def _operation(line: str, where: str) -> GenericEvent:
+    event = read_event(line, where)
+    try:
+        if not isinstance(event, GenericEvent):
+            raise InputError("is a machine event", expected=f"{', '.join(KINDS)}; see --failures")
+        operation_of(event.data)
+    except InputError as error:
+        raise error.at(where) from None
+    return event
+
+
+def _check_order(read: Iterable[tuple[GenericEvent, str]]) -> None:
+    last_us, drained = 0, set[int]()
+    for event, where in read:
+        if event.at_us < last_us:
+            raise InputError("is earlier than the operation before it", where, "ascending dates")
+        last_us, operation = event.at_us, operation_of(event.data)
+        if operation.kind == MIGRATE or operation.nodes is None:
+            continue
+        nodes, drains = set(operation.nodes), operation.kind == DRAIN
+        wrong = nodes & drained if drains else nodes - drained
+        if wrong:
+            what = "drained while it is drained" if drains else "taken back while it is in service"
+            expected = f"{DRAIN} and {UNDRAIN} in turn for each node"
+            raise InputError(f"node {min(wrong)} is {what}", where, expected)
+        drained = drained | nodes if drains else drained - nodes
+
+
+def check_operations(
+    events: Sequence[GenericEvent], n_nodes: int, jobs: Collection[str] | None = None
+) -> None:
+    """Check operations against a machine of so many (whole) nodes, and its jobs' ids.
+
+    Raises
+    ------
+    InputError
+        Naming the first that is wrong by its date.
+    """
+    for event in events:
+        operation = operation_of(event.data)
+        where = f"{operation.kind} at {to_s(event.at_us):g} s"
+        if operation.nodes is not None and int(operation.nodes.intervals[-1, 1]) >= n_nodes:
+            node = int(operation.nodes.intervals[-1, 1])
+            raise InputError(f"node {node} is not on the machine", where, f"0 to {n_nodes - 1}")
+        if operation.job and jobs is not None and operation.job not in jobs:
+            raise InputError(f"there is no job {operation.job!r}", where, "a job of the workload")
+
+
+def rolling_maintenance(
+    n_nodes: int, length_s: float, nodes_at_once: int, begin_s: float = 0.0
+) -> Iterator[dict[str, Any]]:
+    """Every node in its turn out of service for so long, so many at a time.
+
+    Yields
+    ------
+    dict
+        The lines of a file of operations.
+
+    Raises
+    ------
+    InputError
+        For lengths and numbers that cannot be.
+    """
+    if not 1 <= nodes_at_once <= n_nodes:
+        raise InputError(f"{nodes_at_once} nodes at once", expected=f"1 to {n_nodes}")
+    if length_s <= 0:
+        raise InputError(f"a maintenance of {length_s:g} s", expected="above 0")
+    for turn, first in enumerate(range(0, n_nodes, nodes_at_once)):
+        nodes = str(NodeSet.from_intervals([(first, min(first + nodes_at_once, n_nodes) - 1)]))
+        at_s = begin_s + turn * length_s
+        yield {"timestamp": at_s, "type": DRAIN, "nodes": nodes}
+        yield {"timestamp": at_s + length_s, "type": UNDRAIN, "nodes": nodes}
+
+
+def write_operations(lines: Iterable[dict[str, Any]], path: Path) -> None:
+    """Write a file of operations; .gz by its name."""
+    text = "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
+    write_text(Path(path), text)

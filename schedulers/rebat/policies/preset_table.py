@@ -1,0 +1,233 @@
+"""The table of the schedulers that papers and programs have, by their names there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from rebat.policies.point import Axes
+from rebat.policies.preset import Preset
+
+_STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
+_BATSCHED = "Batsched 1.4"
+_PARTITIONS = "Vardas, Ploumidis, Marazakis 2022"
+_REPLACEMENT = "Prabhakaran, Neumann, Wolf 2018"
+_MIGRATION = "Rodríguez-Pascual, Cao, Moríñigo, Cooperman, Mayo-García 2019"
+_RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
+RJMS_DELAY_S = 5.0
+"""What Batsched adds to every walltime when it plans (its option rjms_delay)."""
+
+
+_ROWS = [
+    Preset(
+        "baseline",
+        "conservative backfilling; a failed job goes first in the queue",
+        f"{_STEALING_PAPER}, section 4.1",
+        Axes(),
+    ),
+    Preset(
+        "sfsj",
+        "baseline, and steals a node from the smallest job when none is free (H111)",
+        f"{_STEALING_PAPER}, section 4.2",
+        Axes(react="stealing"),
+    ),
+    Preset(
+        "easy",
+        "EASY backfilling; a failed job goes first in the queue",
+        "Mu'alem and Feitelson 2001",
+        Axes(depth="easy"),
+    ),
+    Preset(
+        "easy-sfsj",
+        "EASY backfilling with SFSJ's node stealing (no paper tried it)",
+        f"{_STEALING_PAPER}, section 9 (future work)",
+        Axes(depth="easy", react="stealing"),
+    ),
+    Preset(
+        "greedy",
+        "list scheduling without reservations: whatever fits starts",
+        "Benoit et al. 2020, R-LIST-0",
+        Axes(depth="greedy"),
+    ),
+    Preset(
+        "greedy-sfsj",
+        "list scheduling without reservations, with SFSJ's node stealing",
+        f"{_STEALING_PAPER}, section 9 (future work)",
+        Axes(depth="greedy", react="stealing"),
+    ),
+    Preset(
+        "batsched-conservative",
+        "conservative backfilling on named machines, walltimes 5 s longer",
+        f"{_BATSCHED}, conservative_bf",
+        Axes(placement="named", margin=RJMS_DELAY_S, walltimes="required"),
+    ),
+    Preset(
+        "batsched-easy",
+        "EASY backfilling on named machines, walltimes 5 s longer",
+        f"{_BATSCHED}, easy_bf",
+        Axes(depth="easy", placement="named", margin=RJMS_DELAY_S, walltimes="required"),
+    ),
+    Preset(
+        "batsched-fcfs",
+        "first come, first served, without backfilling",
+        f"{_BATSCHED}, fcfs",
+        Axes(planning="fifo"),
+    ),
+    Preset(
+        "r-list-0",
+        "greedy list scheduling in a priority order (LPT); jobs with errors run again",
+        f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
+        Axes(depth="greedy", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-list-1",
+        "as r-list-0, with a reservation for the first job of the queue (any m: depth=m)",
+        f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
+        Axes(depth="easy", reserve="first", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-list-q",
+        "as r-list-0, with a reservation for every job, made anew at every end",
+        f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
+        Axes(depth="all", maintenance="rebuild", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-shelf-b",
+        "shelves in a priority order (LPT), with backfilling; jobs with errors run again",
+        f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
+        Axes(planning="shelf", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "r-shelf-nb",
+        "as r-shelf-b, but the first job that does not fit closes the shelf",
+        f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
+        Axes(planning="shelf-nb", order="lpt", silent_errors="retry"),
+    ),
+    Preset(
+        "slurm-linear",
+        "baseline on the first units that are free in a line, as Slurm's linear plugin",
+        f"{_PARTITIONS}, section 2.2",
+        Axes(placement="slurm-linear"),
+    ),
+    Preset(
+        "torus-first",
+        "baseline on boxes of a torus, the one with the lowest corner",
+        f"{_PARTITIONS}, section 2.2 (contiguous and rectangular partitions)",
+        Axes(placement="torus-first"),
+    ),
+    Preset(
+        "rps",
+        "baseline on boxes of a torus, each drawn at random",
+        f"{_PARTITIONS}, section 2.2",
+        Axes(placement="rps"),
+    ),
+    Preset(
+        "faps",
+        "baseline on boxes of a torus, the one least likely to fail while the job runs",
+        f"{_PARTITIONS}, section 2.2, equations 1 and 2",
+        Axes(placement="faps"),
+    ),
+    Preset(
+        "sa",
+        "baseline; a moldable job gets the size that ends first; malleable jobs as they asked",
+        f"{_REPLACEMENT}, section III (SA of Cirne and Berman 2002)",
+        Axes(planning="flexible", malleable="asked"),
+    ),
+    Preset(
+        "pra",
+        "as sa; malleable jobs start small, and grow before anything starts",
+        f"{_REPLACEMENT}, section V (PRA of Buisson et al. 2007)",
+        Axes(planning="flexible", malleable="pra"),
+    ),
+    Preset(
+        "pwa",
+        "as sa; malleable jobs start small, grow on what is left, and shrink for the queue's head",
+        f"{_REPLACEMENT}, section V (PWA of Buisson et al. 2007)",
+        Axes(planning="flexible", malleable="pwa"),
+    ),
+    Preset(
+        "dbes",
+        "as pwa; those grow first that most reservations wait for, then all equally",
+        f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
+        Axes(planning="flexible"),
+    ),
+    Preset(
+        "cluster",
+        "first come, first served on cores of nodes, few nodes for each job; no backfilling",
+        f"{_MIGRATION}, section 4",
+        Axes(planning="fifo", placement="cluster"),
+    ),
+    Preset(
+        "compaction",
+        "cluster; while nothing waits, jobs are moved together until nodes are full or empty",
+        f"{_MIGRATION}, section 3.3.4, algorithm 1",
+        Axes(planning="fifo", placement="cluster", react="compaction"),
+    ),
+    Preset(
+        "priorities",
+        "cluster in two partitions; jobs are moved up into the better one, a quarter of the nodes",
+        f"{_MIGRATION}, section 3.3.4, algorithm 2",
+        Axes(
+            planning="fifo",
+            placement="cluster",
+            partitions="high:0%-25%+low:25%-100%",
+            react="priorities",
+        ),
+    ),
+    Preset(
+        "tiers",
+        "cluster; normal jobs have eternal ones checkpointed, which fill what is left",
+        f"{_MIGRATION}, sections 3.3.2 and 4.3",
+        Axes(
+            planning="fifo",
+            placement="cluster",
+            fit="first",
+            partitions="normal:all:2+eternal:all:1:reversed",
+            react="horizon",
+        ),
+    ),
+]
+
+_TIMINGS = {"now": "at once", "proactive": "after a checkpoint", "next": "at its next checkpoint"}
+_VICTIMS = {"fewest-nodes": "the smallest job", "latest-release": "the latest released job"}
+_CRITERIA = {
+    "fewer-nodes": "if smaller than the failed one",
+    "later-release": "if released later than the failed one",
+    "smaller-flow": "if that lowers the larger flow of the two",
+}
+
+
+def _variants() -> Iterator[Preset]:
+    """H_xyz of section 7.1 but H111: x timing, y victim, z criterion, each in the paper's order."""
+    for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
+        for y, (victim, whom) in enumerate(_VICTIMS.items(), 1):
+            for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):
+                axes = Axes(react="stealing", timing=timing, victim=victim, criterion=criterion)
+                if (x, y, z) != (1, 1, 1):
+                    yield Preset(
+                        f"h{x}{y}{z}",
+                        f"baseline, and steals from {whom} {when}, {worth}",
+                        f"{_STEALING_PAPER}, section 7.1",
+                        axes,
+                    )
+
+
+def _as_the_program(row: Preset) -> Preset:
+    """A node-stealing scheduler as the authors' Batsched variant runs it."""
+    axes = msgspec.structs.replace(
+        row.axes,
+        semantics="authors",
+        placement="named",
+        maintenance="authors",
+        margin=RJMS_DELAY_S,
+    )
+    name = "h111" if row.name == "sfsj" else row.name
+    summary = f"{name} as the authors' program does it, on named machines"
+    return Preset(f"authors-{name}", summary, f"program of {_STEALING_PAPER}", axes)
+
+
+_PROGRAM = [_as_the_program(row) for row in (*_ROWS[:2], *_variants())]
+
+PRESETS: dict[str, Preset] = {row.name: row for row in (*_ROWS, *_variants(), *_PROGRAM)}
+ALIASES = {"conservative": "baseline", "h111": "sfsj"}

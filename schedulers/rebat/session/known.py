@@ -1,0 +1,148 @@
+"""What is known of every job: its profile, what its user said, and what can be done with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rebat.core.attempts import Attempt
+from rebat.core.errors import InputError
+from rebat.core.events import JobSubmitted, SimulationBegan
+from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
+from rebat.core.traits import traits_of
+from rebat.models.checkpoint import (
+    NEVER,
+    Checkpointing,
+    checkpointing_of,
+    derived_checkpointing,
+)
+from rebat.models.migration import cost_us
+from rebat.models.speedup import speedup_of
+from rebat.policies.base import Submission
+from rebat.session.board import Board
+from rebat.session.submission import first_attempt
+
+
+class Work(msgspec.Struct, gc=False):
+    """What the session knows of an attempt and the policy must not: what it really does.
+
+    ``at_risk_us``: what it took along when it was resized and is in no checkpoint, at its speed.
+    """
+
+    attempt: Attempt
+    workload: str
+    profile: str
+    checkpointing: Checkpointing | None
+    at_risk_us: int = 0
+
+
+class KnownJobs:
+    """Profiles, submissions and the work of every attempt."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
+        self.submissions: dict[str, Submission] = {}
+        self.work: dict[str, Work] = {}
+
+    # ---- as submitted
+
+    def begin(self, event: SimulationBegan) -> None:
+        """Take the profiles of the static workloads."""
+        self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
+
+    def original(self, event: JobSubmitted, machine_nodes: int) -> Attempt:
+        """The first attempt of a job; InputError for what is no job."""
+        if event.job_id in self.work:
+            raise InputError("is submitted twice", f"job {event.job_id}")
+        workload = event.job_id.partition("!")[0]
+        profile = str(event.job.get("profile"))
+        if event.profile is not None:
+            self._profiles.setdefault(workload, {})[profile] = event.profile
+        attempt = first_attempt(event, self._board.next_serial())
+        content = self._profiles.get(workload, {}).get(profile, {})
+        try:
+            checkpointing = checkpointing_of(content)
+            scalable = content.get("type", "delay") == "delay"
+            shape = shape_of(event.job) if scalable else RIGID
+            self.submissions[event.job_id] = Submission(
+                event.job_id, attempt.n_nodes, attempt.walltime_us, attempt.submit_us,
+                shape, speedup_of(content), event.job, traits_of(event.job),
+            )  # fmt: skip
+        except InputError as error:
+            raise error.at(f"job {event.job_id}") from None
+        if not scalable:
+            checkpointing = None  # only delays can be shortened: what is lost is lost whole
+        elif checkpointing is None:
+            young_daly = self._board.options.young_daly
+            checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
+            if checkpointing is None and self._board.options.resize_cost != "0":
+                checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
+        self.work[attempt.id] = Work(attempt, workload, profile, checkpointing)
+        return attempt
+
+    # ---- what can be done with it
+
+    def why_not_again(self, attempt_id: str) -> str:
+        """Why Batsim could not run what remains of an attempt; an empty text if it can."""
+        work, began = self.work[attempt_id], self._board.began
+        if not self._board.registering:
+            return "Batsim takes no new jobs"
+        reusing = began is not None and began.config.get("profile-reuse-enabled")
+        if self._content(work).get("type") == "composed" and not reusing:
+            return f"Batsim forgets its composed profile {work.profile}"
+        return ""
+
+    def why_not_size(self, attempt_id: str, n_nodes: int) -> str:
+        """Why an attempt cannot be on so many nodes; an empty text if it can."""
+        work = self.work[attempt_id]
+        if n_nodes == work.attempt.n_nodes:
+            return ""
+        job = self.submissions[work.attempt.job_id]
+        if not job.shape.allows(n_nodes, job.n_nodes):
+            shape = f"it asked for {job.n_nodes}, its shape is {job.shape}"
+            return f"cannot be on {n_nodes} nodes: {shape}"
+        if self._content(work).get("type") != "delay":
+            return "cannot change its number of nodes: only delays can be scaled"
+        return ""
+
+    def why_not_seamless(self, attempt_id: str) -> str:
+        """Why an attempt cannot compute on while it is resized; an empty text if it can."""
+        shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
+        return "" if isinstance(shape, Malleable) else f"cannot be resized: its shape is {shape}"
+
+    def why_not_image(self, attempt_id: str) -> str:
+        """Why no image can be made of an attempt; an empty text if it can."""
+        work = self.work[attempt_id]
+        if not self.submissions[work.attempt.job_id].traits.checkpointable:
+            return "cannot be checkpointed: its user says so"
+        if self._content(work).get("type", "delay") != "delay":
+            return "cannot be checkpointed: only delays can be shortened"
+        return ""
+
+    def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
+        """Whether nothing counts that the job has done: a moldable one on another number of nodes.
+
+        It is resized by starting it from the beginning (section III of Prabhakaran et al. 2018).
+        """
+        attempt = self.work[attempt_id].attempt
+        shape = self.submissions[attempt.job_id].shape
+        return isinstance(shape, Moldable) and n_nodes != attempt.n_nodes
+
+    # ---- what it costs
+
+    def image_us(self, attempt_id: str) -> int:
+        """What a checkpoint and restart of an attempt costs: a task is a node of the simulation."""
+        return self.price_us(self._board.options.migration_cost, self.work[attempt_id].attempt)
+
+    def price_us(self, cost: str, attempt: Attempt) -> int:
+        """What a cost is for an attempt; see `models.migration.cost_us`."""
+        memory_mb = self.submissions[attempt.job_id].traits.memory_mb
+        return cost_us(cost, attempt.n_nodes, memory_mb, self._board.options.purge_s)
+
+    def _content(self, work: Work) -> dict[str, Any]:
+        profile = self._profiles.get(work.workload, {}).get(work.profile)
+        if profile is None:
+            raise InputError(f"has the unknown profile {work.profile!r}", f"job {work.attempt.id}")
+        return profile
