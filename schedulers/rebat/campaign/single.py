@@ -14,14 +14,16 @@ import rebat
 from rebat.core.files import write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
+from rebat.core.traits import traits_of
 from rebat.core.units import to_s
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
 from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRow
-from rebat.metrics.summary import Measures, RunSummary, as_json, summarise
+from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.base import Policy
+from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
 from rebat.session.ledger import Ledger
@@ -86,10 +88,28 @@ def simulate(
     options = msgspec.structs.replace(preset.session, cores_per_node=cores_per_node)
     session = Session(preset.make(), options, uptime_us)
     engine.run(session.handle, on_progress)
-    allotted = preset.allotted(engine.n_nodes) if isinstance(preset, Preset) else None
-    measures = measures or Measures()
-    summary, rows = summarise(session.ledger, engine.n_nodes, measures, allotted)
+    layout = Layout(cores_per_node=cores_per_node)
+    if isinstance(preset, Preset):
+        layout = layout_of(preset, workload, engine.n_nodes, cores_per_node)
+    summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures(), layout)
     return RunResult(preset.name, summary, rows, session.ledger, engine.ended)
+
+
+def layout_of(preset: Preset, workload: Workload, n_nodes: int, cores_per_node: int) -> Layout:
+    """What metrics are to know of a scheduler on a machine."""
+    places = preset.partitions(n_nodes, cores_per_node)
+    asked = {}
+    for job in workload.jobs if places else ():
+        found = open_to(places, traits_of(job.extra))
+        if len(found) == 1:
+            asked[f"w0!{job.id}"] = found[0].name
+    return Layout(
+        preset.allotted(n_nodes),
+        cores_per_node,
+        {place.name: place.nodes for place in places},
+        asked,
+        preset.power,
+    )
 
 
 def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> None:

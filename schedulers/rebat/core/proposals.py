@@ -139,7 +139,7 @@ class Undrain(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """For the records: something that was asked for is not done, and why."""
+    """For the records: an operation that was asked for is not carried out, and why."""
 
     what: str
     reason: str

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
 from rebat.core.units import parse_duration, to_us
-from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flows_by_class, select
+from rebat.metrics.cores import (
+    Energy,
+    NodeStates,
+    energy,
+    node_states,
+    states_by_name,
+    usage,
+)
+from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flow_of, flows_by_class, select
 from rebat.metrics.fragmentation import Fragmentation, fragmentation
 from rebat.metrics.jobs import JobRow, job_rows
+from rebat.metrics.migrations import Drains, Migrations, drains, migrations
 from rebat.metrics.platform import DAY_US, PAPER_WINDOW, PlatformTime, Window, platform_time
 from rebat.metrics.resizes import Resizes, resizes
+from rebat.models.power import NodePower
 from rebat.models.units import Allotment
 from rebat.session.ledger import Ledger
 
@@ -32,12 +44,38 @@ class Measures(msgspec.Struct, frozen=True):
     selection: Selection | None = None
 
 
+class Layout(msgspec.Struct, frozen=True):
+    """What metrics know of the machine and its scheduler.
+
+    Attributes
+    ----------
+    allotted : Allotment, optional
+        How many nodes attempts get that ask for so many (default: as many).
+    cores_per_node : int
+        With more than 1 the machine's nodes are cores of nodes.
+    partitions : dict
+        The nodes of each partition.
+    asked : dict
+        The partition of a job, by its Batsim id, where it may run in one only; others count to
+        where they ended.
+    power : NodePower
+    """
+
+    allotted: Allotment | None = None
+    cores_per_node: int = 1
+    partitions: Mapping[str, NodeSet] = {}
+    asked: Mapping[str, str] = {}
+    power: NodePower = NodePower()
+
+
 class RunSummary(msgspec.Struct, frozen=True):
     """The metrics of one run; failures and steals are counted within the window.
 
     ``failures_hit`` are the failures under a running job, ``free_node_at_hit`` those of them at
     which some node was free (Table 5); ``steals`` the decisions to steal (Tables 5 and 9),
     ``victims`` the attempts really interrupted for it (timings T2 and T3 may cancel).
+    ``node_states`` and ``energy``: where nodes have several cores; ``partition_states`` and
+    ``turnaround`` (the flow of its jobs): by partition, where there are some.
     """
 
     n_nodes: int
@@ -59,6 +97,12 @@ class RunSummary(msgspec.Struct, frozen=True):
     free_node_at_hit: int
     fragmentation: Fragmentation
     resizes: Resizes
+    migrations: Migrations
+    drains: Drains
+    node_states: NodeStates | None = None
+    energy: Energy | None = None
+    partition_states: dict[str, NodeStates] = {}
+    turnaround: dict[str, Flow | None] = {}
 
 
 def parse_window(text: str) -> Window | None:
@@ -95,9 +139,10 @@ def parse_selection(text: str) -> Selection | None:
 
 
 def summarise(
-    ledger: Ledger, n_nodes: int, measures: Measures, allotted: Allotment | None = None
+    ledger: Ledger, n_nodes: int, measures: Measures, layout: Layout | None = None
 ) -> tuple[RunSummary, list[JobRow]]:
-    """The summary of a run and the rows of its jobs; ``allotted``: see `fragmentation`."""
+    """The summary of a run and the rows of its jobs."""
+    layout = layout or Layout()
     rows = job_rows(ledger)
     makespan = max((r.end_us for r in ledger.attempts), default=0)
     submissions = [r.attempt.submit_us for r in ledger.attempts]
@@ -129,10 +174,44 @@ def summarise(
         steals=within(ledger.steals),
         victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
-        fragmentation=fragmentation(ledger, n_nodes, window, allotted),
+        fragmentation=fragmentation(ledger, n_nodes, window, layout.allotted),
         resizes=resizes(ledger, rows, window),
+        migrations=migrations(ledger, window),
+        drains=drains(ledger, window),
+        turnaround=_turnaround(ledger, selected, layout),
+        **_of_cores(ledger, n_nodes, window, layout),
     )
     return summary, rows
+
+
+def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
+    """What is measured of nodes and their cores, where that says something."""
+    cores = layout.cores_per_node
+    if cores == 1 and not layout.partitions:
+        return {}
+    of = usage(ledger, n_nodes // cores, cores, window)
+    found: dict[str, Any] = {"partition_states": states_by_name(of, cores, layout.partitions)}
+    if cores > 1:
+        found["node_states"] = node_states(of, cores)
+        found["energy"] = energy(of, ledger, cores, window, layout.power)
+    return found
+
+
+def _turnaround(ledger: Ledger, rows: Sequence[JobRow], layout: Layout) -> dict[str, Flow | None]:
+    """Flow of the jobs of each partition."""
+    if not layout.partitions:
+        return {}
+    ended = {r.attempt.job_id: r.nodes for r in ledger.attempts if r.nodes is not None}
+    groups: dict[str, list[JobRow]] = {name: [] for name in layout.partitions}
+    for row in rows:
+        job_id = f"w0!{row.job_id}"
+        name = layout.asked.get(job_id)
+        for other, nodes in layout.partitions.items():
+            if name is None and job_id in ended and nodes.meets(ended[job_id]):
+                name = other
+        if name is not None:
+            groups[name].append(row)
+    return {name: flow_of(some) for name, some in groups.items()}
 
 
 def as_json(summary: RunSummary) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.placement.boxes import Hazards
 from rebat.policies.placement.cores import FITS
 from rebat.policies.placement.plans import Placement
-from rebat.policies.placement.table import FORESIGHTS, PICKS, PLACEMENTS, TOLD
+from rebat.policies.placement.table import FORESIGHTS, PICKS, PLACEMENTS, TOLD, believed, hazards
 from rebat.policies.planning.batsched import NeedsWalltime
 from rebat.policies.planning.fifo import Fifo
 from rebat.policies.planning.flexible import FlexibleScheduling
@@ -35,13 +35,16 @@ from rebat.policies.planning.list_scheduling import (
 )
 from rebat.policies.planning.shelves import Shelves
 from rebat.policies.point import Axes, Kind, Known, parts
-from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.queue_order import QUEUE_ORDERS, fcfs
 from rebat.policies.reactions.compaction import TARGETS, Compaction
+from rebat.policies.reactions.defragmentation import Defragmentation
+from rebat.policies.reactions.foresight import Foresight
 from rebat.policies.reactions.horizon import Horizon
 from rebat.policies.reactions.operations import DRAINS, Operations
 from rebat.policies.reactions.priorities import Priorities
 from rebat.policies.reactions.replacement import STEPS, NodeReplacement
 from rebat.policies.reactions.restarts import SOLVERS
+from rebat.policies.reactions.sleep import Sleep
 from rebat.policies.reactions.stealing import NodeStealing
 from rebat.policies.reactions.victims import CRITERIA, RELEASES, TIMINGS, VICTIMS
 
@@ -179,12 +182,34 @@ def _priorities(axes: Axes, known: Known) -> Priorities:
     return Priorities(to_us(axes.period), axes.partitions, choose)
 
 
+def _defragmentation(axes: Axes, known: Known) -> Defragmentation:
+    choose = _placement(axes, known.hazards).choose
+    order = _rule(axes, "order") if "order" in PLANNINGS[axes.planning].axes else fcfs
+    return Defragmentation(to_us(axes.period), choose, order, axes.seed)
+
+
+def _foresight(axes: Axes, known: Known) -> Foresight:
+    return Foresight(
+        to_us(axes.period),
+        hazards(axes, known.hazards),
+        believed(axes.foresight)[0] == "law",
+        to_us(axes.ahead),
+        axes.survival,
+        _placement(axes, known.hazards).choose,
+    )
+
+
 REACTIONS: dict[str, Kind] = {
     "requeue": Kind(lambda axes, known: None),
     "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
     "replacement": Kind(_replacement, frozenset({"steps", "spares", "repair", "solver"})),
     "compaction": Kind(_compaction, frozenset({"period", "targets", "fit"})),
     "priorities": Kind(_priorities, frozenset({"period", "partitions"})),
+    "sleep": Kind(
+        lambda axes, known: Sleep(to_us(axes.sleep), to_us(axes.boot)), frozenset({"sleep", "boot"})
+    ),
+    "defragment": Kind(_defragmentation, frozenset({"period"})),
+    "foresee": Kind(_foresight, frozenset({"period", "foresight", "ahead", "survival"})),
     "horizon": Kind(lambda axes, known: Horizon(to_us(axes.horizon)), frozenset({"horizon"})),
 }
 """What to do with what runs: when nodes fail under it ('requeue' leaves that to the session), or at

@@ -10,13 +10,14 @@ import msgspec
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.models.migration import read_cost
+from rebat.models.power import read_power
 from rebat.policies.axes import CHOICES, DEPTHS, PLANNINGS, REACTIONS, depth_of
 from rebat.policies.malleable.rules import MANAGED
 from rebat.policies.own import is_own, placed
 from rebat.policies.own_rules import OWN_RULES, own_rule
 from rebat.policies.partitions import read_partitions
 from rebat.policies.placement.boxes import Site
-from rebat.policies.placement.table import PLACEMENTS, believed, is_file
+from rebat.policies.placement.table import FORESIGHTS, PLACEMENTS, believed, is_file
 from rebat.policies.planning.list_scheduling import ALL
 from rebat.policies.point import Axes, parts
 
@@ -25,7 +26,7 @@ SYNONYMS = {"recovery": "react"}
 
 COMMON = frozenset(
     {"planning", "react", "semantics", "passes", "silent_errors"}
-    | {"drain", "operators", "migration_cost", "purge"}
+    | {"drain", "operators", "migration_cost", "purge", "power"}
 )
 """Axes that every scheduler has."""
 
@@ -66,7 +67,7 @@ def check(axes: Axes) -> Axes:
         if axis in OWN_RULES and is_own(choice):
             own_rule(axis, choice)
         elif axis == "foresight":
-            believed(choice)  # a factor or a file will do too
+            _check_foresight(axes)
         elif axis in ("react", "steps"):
             _check_parts(axis, choice, choices)
         elif choice not in choices:
@@ -96,7 +97,16 @@ def check(axes: Axes) -> Axes:
             expected="any, named or cluster: what is left of a box is kept by a plan",
         )
     _check_partitions(axes)
+    read_power(axes.power)
     return axes
+
+
+def _check_foresight(axes: Axes) -> None:
+    name, _ = believed(axes.foresight)  # a factor or a file will do too
+    if "foresee" in parts(axes.react) and name in FORESIGHTS:
+        raise InputError(
+            f"foresight {name!r} knows no probabilities", "react foresee", "law, fit or FILE.csv"
+        )
 
 
 _PRICES = ("resize_cost", "migration_cost")
@@ -106,6 +116,10 @@ _RANGES = {
     "margin": (-1e6, 1e6, "seconds"),
     "repair": (1e-6, 1e9, "seconds"),
     "period": (1e-3, 1e9, "seconds"),
+    "ahead": (1e-3, 1e9, "seconds"),
+    "survival": (1e-9, 1 - 1e-9, "a probability"),
+    "sleep": (0, 1e9, "seconds"),
+    "boot": (0, 1e9, "seconds"),
     "purge": (0, 1e9, "seconds"),
     "horizon": (0, 1e9, "seconds"),
     "spares": (0, 2**31 - 1, "a number of nodes"),

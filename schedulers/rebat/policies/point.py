@@ -72,6 +72,15 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         A key of DRAINS: how nodes get empty that an operation drains.
     operators : str
         Who may ask for operations, with + between; 'all': everybody.
+    power : str
+        Watts of a node asleep/empty/full, for the energy.
+    sleep : float
+        Seconds that a node is empty before it sleeps, for the reaction 'sleep'.
+    boot : float
+        Seconds that a node takes to wake up.
+    ahead, survival : float
+        For the reaction 'foresee': seconds to look ahead, and the least probability that a node
+        survives them with which it is used.
     purge : float
         Seconds of Slurm's PURGE_JOB_INTERVAL, of which half is in every checkpoint and restart.
     horizon : float
@@ -128,6 +137,11 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     migration_cost: str | float = "table"
     purge: float = 60.0
     drain: str = "migrate"
+    power: str = "10/100/300"
+    sleep: float = 600.0
+    boot: float = 120.0
+    ahead: float = 3600.0
+    survival: float = 0.9
     operators: str = "all"
     horizon: float = 0.0
     steps: str = "local+idle+remote+restart+wait"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from rebat.core.options import SessionOptions
+from rebat.models.power import NodePower, read_power
 from rebat.models.units import Allotment
 from rebat.policies.axes import own_sources, policy_of, session_options_of
 from rebat.policies.base import Policy
 from rebat.policies.choosing import effective
 from rebat.policies.own import OwnCode
+from rebat.policies.partitions import Partition, partitions_on
 from rebat.policies.placement.boxes import Hazards
 from rebat.policies.placement.table import PLACEMENTS, allotment, believed
 from rebat.policies.point import Axes
@@ -57,6 +59,16 @@ class Preset(msgspec.Struct, frozen=True):
         """How many nodes of a machine are taken for an attempt that asks for so many; None: as
         many."""
         return allotment(self.axes, n_nodes) if "torus" in effective(self.axes) else None
+
+    def partitions(self, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
+        """The partitions of a machine, where it has some."""
+        told = self.axes.partitions if "partitions" in effective(self.axes) else ""
+        return partitions_on(told, n_nodes, cores_per_node)
+
+    @property
+    def power(self) -> NodePower:
+        """What its nodes take."""
+        return read_power(self.axes.power)
 
     @property
     def session(self) -> SessionOptions:

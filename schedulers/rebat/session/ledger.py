@@ -60,7 +60,7 @@ class Ledger(msgspec.Struct):
     nodes free right then; ``steals`` the dates at which a steal was decided (T2 and
     T3 may still cancel it); ``refusals`` the
     proposals that the session did not carry out (date, attempt, reason); ``drained`` the nodes that
-    a policy took out of service.
+    a policy took out of service; ``not_done`` the dates of operations that were not carried out.
     """
 
     attempts: list[AttemptRecord] = []
@@ -71,6 +71,7 @@ class Ledger(msgspec.Struct):
     failures_that_hit: list[tuple[int, int]] = []
     steals: list[int] = []
     drained: list[Drained] = []
+    not_done: list[int] = []
 
     def drain(self, at_us: int, nodes: NodeSet, why: str) -> None:
         """Nodes were taken out of service."""

@@ -303,7 +303,9 @@ class Transactions:
                 self._board.note(attempt_id, "cannot move: a node of its target was drained")
 
     def _note(self, note: Note) -> None:
-        self._board.ledger.refusals.append((self._board.now_us, note.what, note.reason))
+        ledger, now_us = self._board.ledger, self._board.now_us
+        ledger.refusals.append((now_us, note.what, note.reason))
+        ledger.not_done.append(now_us)
 
     # ---- dates
 

@@ -38,7 +38,7 @@ def allotment(axes: Axes, n_nodes: int) -> Allotment:
 
 def _faps(axes: Axes, told: Hazards | None) -> Placement:
     from_failure = believed(axes.foresight)[0] == "law"
-    pick = LeastHazard(_hazards(axes, told), axes.pack == "surface", from_failure)
+    pick = LeastHazard(hazards(axes, told), axes.pack == "surface", from_failure)
     return boxed(BoxChooser(site(axes), LOWEST, pick))
 
 
@@ -52,7 +52,7 @@ def is_file(foresight: str) -> bool:
     return foresight.endswith(".csv")
 
 
-def _hazards(axes: Axes, told: Hazards | None) -> Hazards:
+def hazards(axes: Axes, told: Hazards | None) -> Hazards:
     """What FAPS believes of how nodes fail."""
     if axes.foresight in FORESIGHTS:
         return FORESIGHTS[axes.foresight]

@@ -33,13 +33,14 @@ class Nodes(msgspec.Struct, frozen=True):
 
     ``tags``, shape (nodes, cores): who holds each core; ``free`` the same for usable and not held;
     ``room``, shape (nodes,): the free cores of the mixed nodes, -1 of the others; ``used``: how
-    many cores of each are held.
+    many cores of each are held. ``out``, shape (nodes x cores,): down or drained.
     """
 
     tags: npt.NDArray[np.int32]
     free: npt.NDArray[np.bool_]
     room: Ints
     used: Ints
+    out: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, view: View) -> Nodes:
@@ -49,8 +50,9 @@ class Nodes(msgspec.Struct, frozen=True):
         used = np.count_nonzero(tags >= 0, axis=1)
         room = rooms(free, cores)
         mixed = (used > 0) & (used < cores)
-        out = (machine.down | machine.drained).reshape(-1, cores).any(axis=1)
-        return cls(tags, free.reshape(-1, cores), np.where(mixed & ~out, room, -1), used)
+        out = machine.down | machine.drained
+        mixed &= ~out.reshape(-1, cores).any(axis=1)
+        return cls(tags, free.reshape(-1, cores), np.where(mixed, room, -1), used, out)
 
     @property
     def victims(self) -> Ints:
@@ -103,10 +105,14 @@ class Compaction(Periodic):
                 return
             mine = slice(first[at], first[at + 1])
             jobs = [view.of_tag(tag) for tag in holders[mine].tolist()]
-            found = [job for job in jobs if job is not None and worth_moving(view, job)]
+            found = [job for job in jobs if job is not None and self._movable(view, nodes, job)]
             if len(found) == len(jobs):
                 yield from self._empty(nodes, int(victims[at]), found, sizes[mine], targets)
                 return
+
+    def _movable(self, view: View, nodes: Nodes, job: Running) -> bool:
+        """Whether a job is worth moving, and can go on where else it runs."""
+        return not job.nodes.of_each(nodes.out).any() and worth_moving(view, job)
 
     def _empty(
         self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints

@@ -1,0 +1,98 @@
+"""Checkpoints and restarts: how many, for what, and what they cost; drains and how long they took.
+
+After Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart",
+2019.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import msgspec
+
+from rebat.core.units import US_PER_S, to_s
+from rebat.metrics.platform import Window
+from rebat.session.ledger import AttemptRecord, Drained, Ledger
+
+
+class Migrations(msgspec.Struct, frozen=True):
+    """Of a window: attempts that were checkpointed in it, and what followed.
+
+    ``cost`` are core-seconds of checkpoints and restarts, ``moved`` core-seconds of work that the
+    images held; ``by`` counts what they were for, in the words of the policy.
+    """
+
+    count: int
+    cost: float
+    moved: float
+    by: dict[str, int]
+
+
+class Drains(msgspec.Struct, frozen=True):
+    """Operations of a window: nodes (or cores) drained, how many of them got empty before they
+    were taken back, and how long that took in the mean and at the most (s); ``refused`` counts the
+    operations that were not carried out."""
+
+    nodes: int
+    emptied: int
+    mean_s: float
+    max_s: float
+    refused: int
+
+
+def migrations(ledger: Ledger, window: Window) -> Migrations:
+    """Count checkpoints and restarts."""
+    first, last = window
+    by: Counter[str] = Counter()
+    cost_us, moved_us = 0, 0
+    before: dict[str, AttemptRecord] = {}
+    kept_us: dict[str, int] = defaultdict(int)
+    for record in sorted(ledger.attempts, key=lambda r: (r.attempt.job_serial, r.attempt.number)):
+        attempt, cores = record.attempt, record.attempt.n_nodes
+        if record.start_us < 0:
+            continue
+        earlier = before.get(attempt.job_id)
+        if earlier and earlier.imaged and record.checkpointing:
+            paid = min(record.start_us + record.checkpointing.first_recovery_us, record.end_us)
+            cost_us += max(0, min(paid, last) - max(record.start_us, first)) * cores
+        kept_us[attempt.job_id] += (record.useful_us - record.lost_us) * cores
+        if record.imaged and first <= record.end_us < last:
+            by[record.why or str(record.cause)] += 1
+            moved_us += kept_us[attempt.job_id]
+        before[attempt.job_id] = record
+    return Migrations(by.total(), cost_us / US_PER_S, moved_us / US_PER_S, dict(sorted(by.items())))
+
+
+def drains(ledger: Ledger, window: Window) -> Drains:
+    """How long drained nodes took to get empty."""
+    asked = [
+        one
+        for one in ledger.drained
+        if one.why == "operation"
+        and window[0] <= one.since_us < window[1]
+        and one.until_us != one.since_us  # it was refused
+    ]
+    waits_s: list[float] = []
+    for one in asked:
+        waits_s += _waits_s(ledger, one)
+    return Drains(
+        nodes=sum(one.nodes.size for one in asked),
+        emptied=len(waits_s),
+        mean_s=sum(waits_s) / len(waits_s) if waits_s else 0.0,
+        max_s=max(waits_s, default=0.0),
+        refused=sum(window[0] <= at < window[1] for at in ledger.not_done),
+    )
+
+
+def _waits_s(ledger: Ledger, one: Drained) -> list[float]:
+    """Of the nodes that got empty, how long each took."""
+    until = dict.fromkeys(one.nodes, one.since_us)
+    for record in ledger.attempts:
+        if record.nodes is None or not record.start_us <= one.since_us < record.end_us:
+            continue
+        if record.nodes.meets(one.nodes):
+            for node in record.nodes:
+                if node in until:
+                    until[node] = record.end_us
+    back = one.until_us
+    return [to_s(end - one.since_us) for end in until.values() if back is None or end <= back]
