@@ -20,6 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rebat.cli.run:run", "Simulate policies on a workload, embedded; compare them."),
     "workload": ("rebat.cli.workload:workload", "Import, generate and describe workloads."),
     "failures": ("rebat.cli.failures:failures", "Generate and describe node failures."),
+    "operations": (
+        "rebat.cli.operations:operations",
+        "Write what an administrator asks for: rolling maintenance.",
+    ),
     "serve": ("rebat.cli.serve:serve", "Decide for a real Batsim 4 over ZeroMQ."),
     "simulate": (
         "rebat.cli.simulate:simulate",

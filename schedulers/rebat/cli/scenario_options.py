@@ -41,7 +41,7 @@ class LawCommand(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{line}".rstrip() + "\n")
 
 
-CORES_PER_NODE = click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="The machine's nodes are processors, of which so many make up a node and fail together: node k of 4 is 4k to 4k+3. Laws are those of the nodes.")  # fmt: skip
+CORES_PER_NODE = click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="The machine's nodes are cores (processors), of which so many make up a node, and fail and are drained together: node k of 4 is 4k to 4k+3. Failure laws and operations are those of the nodes.")  # fmt: skip
 
 _LAW = (
     click.option("--law", type=LawType(), help="How nodes fail, as NAME:PARAMETER=VALUE,...; the laws are listed below."),

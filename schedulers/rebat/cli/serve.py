@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.cli.types import DURATION, FILE
+from rebat.cli.types import DURATION, FILE, NODES
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 @click.option("-p", "--policy", default="baseline", show_default=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Where to bind; tcp://0.0.0.0:28000 opens it to the network.")  # fmt: skip
 @click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --axes'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
+@click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Batsim's hosts are cores, of which so many make up a node.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when Batsim is silent for so long.")  # fmt: skip
 @click.option("--record", type=FILE, help="Write the conversation to this file, a message a line.")  # fmt: skip
 def serve(
-    policy: str, endpoint: str, options_json: str, timeout: float, record: Path | None
-) -> None:
+    policy: str, endpoint: str, options_json: str, cores_per_node: int, timeout: float,
+    record: Path | None,
+) -> None:  # fmt: skip
     """Decide for a Batsim 4 that connects here.
 
     \b
@@ -36,7 +38,9 @@ def serve(
           --enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse
 
     Checkpoints are read from the workload's profiles; where those have none, the options mtbf,
-    checkpoint_cost and recovery_cost say how each job checkpoints. Ends when the simulation ends.
+    checkpoint_cost and recovery_cost say how each job checkpoints. Operations (rebat operations
+    --help) are lines of Batsim's --events, told with --forward-unknown-events. Ends when the
+    simulation ends.
     """
     from rebat.policies.options import configure, parse_options
     from rebat.wire.conversation import Conversation, session_for
@@ -45,6 +49,8 @@ def serve(
     from rebat.wire.zmq_link import serve as serve_zmq
 
     given = parse_options(options_json, "--options")
+    if cores_per_node > 1:
+        given["cores_per_node"] = cores_per_node
     configured = configure(policy, given)  # say now what is wrong, not when Batsim is up
     try:
         configured.make()  # and so with this

@@ -61,8 +61,8 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 def generate(name: str, seed: int, out: Path) -> None:
-    """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic, torus-load or
-    cirne-berman.
+    """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic, torus-load,
+    cirne-berman or cluster-day.
 
     The months have every number that the node-stealing paper prints of the real ones (Tables 2 and
     3, section 5.2); 'synthetic' is its section 6.3. None of them is the real trace.
@@ -72,11 +72,15 @@ def generate(name: str, seed: int, out: Path) -> None:
     moldable-rigid or malleable-rigid with jobs=1000, or rigid=400,moldable=300,malleable=300;
     processors=500; accuracy=1 (run time / estimate); arrivals=zero, poisson, or a trace's file,
     with load=80 (in percent, from the first arrival to the last) or gap_s=60 (the mean gap).
+    'cluster-day' is a day of 8 nodes of 16 cores after Rodríguez-Pascual et al. 2019: load=50 in
+    percent, parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1, memory_mb=100
+    (of a task), eternal=0 (serial jobs without an end).
 
     \b
     Examples:
       rebat workload generate torus-load:load=95 -o torus.json.gz
       rebat workload generate cirne-berman:mix=mixed,arrivals=sdsc.swf,load=80 -o mixed.json.gz
+      rebat workload generate cluster-day:load=75,eternal=40 --seed 1 -o day.json.gz
     """
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.generate import generator
@@ -201,6 +205,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines += _flexible_lines(facts)
     for key, label in (
         ("without_walltime", "jobs without walltime"),
+        ("eternal", "jobs without an end"),
         ("over_walltime", "jobs that outrun their walltime"),
         ("too_large", "jobs larger than the machine"),
     ):

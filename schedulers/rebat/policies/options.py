@@ -60,6 +60,11 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
     """
     rest = dict(options)
     name = str(rest.pop("policy", policy))
+    cores = rest.pop("cores_per_node", 1)
+    if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
+        raise InputError(
+            f"option cores_per_node is {cores!r}", expected="a whole number, 1 or more"
+        )
     checkpoint = {key: rest.pop(key, default) for key, default in _CHECKPOINT.items()}
     chosen = scheduler(name)
     make, session = chosen.make, chosen.session
@@ -74,6 +79,7 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
             seconds["mtbf"], seconds["checkpoint_cost"], seconds["recovery_cost"]
         )
         session = msgspec.structs.replace(session, young_daly=young_daly)
+    session = msgspec.structs.replace(session, cores_per_node=cores)
     return Configured(name, make, session)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.shapes import KINDS, extent, kind_of, shape_of
+from rebat.core.traits import traits_of
 from rebat.core.units import US_PER_S
 from rebat.models.speedup import model_of, speedup_of
 from rebat.workloads.published import SIZE_BOUNDS
@@ -40,9 +42,13 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         ``walltime_accuracy`` (run time / walltime: mean, median), ``without_walltime``,
         ``over_walltime`` (jobs that will be killed there), ``too_large`` (jobs above the machine's
         size), ``shapes`` (jobs of each kind, and the least and most nodes that they can run on),
-        ``speedups`` (jobs of each model) and ``notes``. What needs run times is None when some
+        ``speedups`` (jobs of each model), ``eternal`` (jobs without an end, which count nowhere
+        else but in ``jobs`` and ``shapes``) and ``notes``. What needs run times is None when some
         profile needs Batsim's network model.
     """
+    whole, n_jobs = workload, len(workload.jobs)
+    ending = tuple(job for job in workload.jobs if not traits_of(job.extra).eternal)
+    workload = msgspec.structs.replace(workload, jobs=ending)
     sizes = np.array([job.n_nodes for job in workload.jobs], dtype=np.int64)
     submit_s = np.array([job.submit_us for job in workload.jobs]) / US_PER_S
     span_s = float(np.ptp(submit_s)) if len(submit_s) else 0.0
@@ -50,7 +56,7 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
     run_s = _run_times_s(workload)
     return {
         "name": workload.name,
-        "jobs": len(workload.jobs),
+        "jobs": n_jobs,
         "nodes": workload.n_nodes,
         "span_s": span_s,
         **_load(sizes, run_s, workload.n_nodes, period_s or span_s),
@@ -59,7 +65,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         "walltime_s": _statistics(walltime_s[~np.isnan(walltime_s)]),
         **_walltime_use(run_s, walltime_s),
         "too_large": int((sizes > workload.n_nodes).sum()),
-        "shapes": _shapes(workload),
+        "eternal": n_jobs - len(ending),
+        "shapes": _shapes(whole),
         "speedups": _speedups(workload),
         "notes": list(workload.notes),
     }

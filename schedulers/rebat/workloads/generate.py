@@ -1,5 +1,6 @@
 """Generators of workloads, where no trace is at hand: after Du et al. 2024 (node stealing), a load
-for a torus, and rigid, moldable and malleable jobs after Prabhakaran et al. 2018."""
+for a torus, rigid, moldable and malleable jobs after Prabhakaran et al. 2018, and a day of a small
+cluster after Rodríguez-Pascual et al. 2019."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from rebat.core.streams import stream
 from rebat.core.units import US_PER_S
 from rebat.workloads import month_model, published
 from rebat.workloads.build import delay_workload
+from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.published import PUBLISHED_MONTHS
 from rebat.workloads.torus_load import TorusLoad, torus_load
@@ -126,6 +128,7 @@ GENERATORS: dict[str, Callable[[int], Workload]] = {
 OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] = {
     "torus-load": (TorusLoad, torus_load),
     "cirne-berman": (FlexibleLoad, flexible_load),
+    "cluster-day": (ClusterDay, cluster_day),
 }
 """Generators with options, ``torus-load:load=95,nodes=4096,days=30``: what they take, and they."""
 
