@@ -98,25 +98,49 @@ def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any
 
 
 @kernel
-def shares_of(tags: Any, victims: Any, first: Any, holders: Any, sizes: Any) -> None:
+def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: Any) -> int:
+    """The mixed nodes all of whose cores can be used: how many.
+
+    ``tags`` and ``unusable``, shape (nodes x cores,): who holds each core, -1 nobody; down or
+    drained. Their free cores are written to ``room``, -1 for other nodes; they themselves to
+    ``victims``, those with the fewest cores in use first, ties by number; and how many those are
+    to ``used``.
+    """
+    found = 0
+    for node in range(room.shape[0]):
+        held, out = 0, False
+        for core in range(node * cores, (node + 1) * cores):
+            held += tags[core] >= 0
+            out = out or unusable[core]
+        used[node] = held
+        room[node] = cores - held if 0 < held < cores and not out else -1
+    for count in range(1, cores):
+        for node in range(room.shape[0]):
+            if used[node] == count and room[node] >= 0:
+                victims[found] = node
+                found += 1
+    return found
+
+
+@kernel
+def shares_of(tags: Any, cores: int, victims: Any, first: Any, holders: Any, sizes: Any) -> None:
     """Who holds how many cores of each victim, the largest share first; ties by the first core.
 
-    ``tags``, shape (nodes, cores), has -1 where nobody holds a core. Those of victim v are written
-    to ``holders`` and ``sizes`` from ``first[v]`` on, and to before ``first[v + 1]``.
+    Those of victim v are written to ``holders`` and ``sizes`` from ``first[v]`` on, and to before
+    ``first[v + 1]``.
     """
     k = 0
     first[0] = 0
     for v in range(victims.shape[0]):
-        row = tags[victims[v]]
         begin = k
-        for core in range(row.shape[0]):
-            if row[core] < 0:
+        for core in range(victims[v] * cores, (victims[v] + 1) * cores):
+            if tags[core] < 0:
                 continue
             i = begin
-            while i < k and holders[i] != row[core]:
+            while i < k and holders[i] != tags[core]:
                 i += 1
             if i == k:
-                holders[k] = row[core]
+                holders[k] = tags[core]
                 sizes[k] = 0
                 k += 1
             sizes[i] += 1

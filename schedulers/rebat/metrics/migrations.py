@@ -29,7 +29,7 @@ class Migrations(msgspec.Struct, frozen=True):
 
 
 class Drains(msgspec.Struct, frozen=True):
-    """Operations of a window: nodes (or cores) drained, how many of them got empty before they
+    """Operations of a window: nodes drained, how many of them got empty before they
     were taken back, and how long that took in the mean and at the most (s); ``refused`` counts the
     operations that were not carried out."""
 
@@ -63,7 +63,7 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
     return Migrations(by.total(), cost_us / US_PER_S, moved_us / US_PER_S, dict(sorted(by.items())))
 
 
-def drains(ledger: Ledger, window: Window) -> Drains:
+def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
     """How long drained nodes took to get empty."""
     asked = [
         one
@@ -74,9 +74,9 @@ def drains(ledger: Ledger, window: Window) -> Drains:
     ]
     waits_s: list[float] = []
     for one in asked:
-        waits_s += _waits_s(ledger, one)
+        waits_s += _waits_s(ledger, one, cores)
     return Drains(
-        nodes=sum(one.nodes.size for one in asked),
+        nodes=sum(one.nodes.size for one in asked) // cores,
         emptied=len(waits_s),
         mean_s=sum(waits_s) / len(waits_s) if waits_s else 0.0,
         max_s=max(waits_s, default=0.0),
@@ -84,15 +84,14 @@ def drains(ledger: Ledger, window: Window) -> Drains:
     )
 
 
-def _waits_s(ledger: Ledger, one: Drained) -> list[float]:
+def _waits_s(ledger: Ledger, one: Drained, cores: int) -> list[float]:
     """Of the nodes that got empty, how long each took."""
-    until = dict.fromkeys(one.nodes, one.since_us)
+    until = dict.fromkeys((core // cores for core in one.nodes), one.since_us)
     for record in ledger.attempts:
         if record.nodes is None or not record.start_us <= one.since_us < record.end_us:
             continue
         if record.nodes.meets(one.nodes):
-            for node in record.nodes:
-                if node in until:
-                    until[node] = record.end_us
+            for node in {core // cores for core in record.nodes} & until.keys():
+                until[node] = max(until[node], record.end_us)
     back = one.until_us
     return [to_s(end - one.since_us) for end in until.values() if back is None or end <= back]

@@ -177,7 +177,7 @@ def summarise(
         fragmentation=fragmentation(ledger, n_nodes, window, layout.allotted),
         resizes=resizes(ledger, rows, window),
         migrations=migrations(ledger, window),
-        drains=drains(ledger, window),
+        drains=drains(ledger, window, layout.cores_per_node),
         turnaround=_turnaround(ledger, selected, layout),
         **_of_cores(ledger, n_nodes, window, layout),
     )

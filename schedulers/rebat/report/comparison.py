@@ -9,6 +9,7 @@ import msgspec
 
 from rebat.core.units import format_duration
 from rebat.metrics.summary import RunSummary
+from rebat.report.cluster_lines import cluster_rows
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -48,6 +49,7 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
             for title, field in _RESIZES.items()
             if field != "requeued" or any(map(_replaces, summaries.values()))
         ),
+        *(_line(summaries, *row) for row in cluster_rows(summaries)),
     ]
     groups = list(next(iter(summaries.values())).flows)
     for title, field in _FLOWS.items():

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Proposal, Stop, When
-from rebat.kernels.cores import find_move, rooms, shares_of
+from rebat.kernels.cores import find_move, shares_of, survey
 from rebat.policies.base import News, View
 from rebat.policies.reactions.images import worth_moving
 from rebat.policies.reactions.periodic import Periodic
@@ -29,44 +29,46 @@ TARGETS = {"single": True, "several": False}
 
 
 class Nodes(msgspec.Struct, frozen=True):
-    """What a compaction looks at.
+    """What a compaction looks at; arrays over cores but the last two.
 
-    ``tags``, shape (nodes, cores): who holds each core; ``free`` the same for usable and not held;
-    ``room``, shape (nodes,): the free cores of the mixed nodes, -1 of the others; ``used``: how
-    many cores of each are held. ``out``, shape (nodes x cores,): down or drained.
+    ``tags``: who holds each core, -1 nobody; ``unusable``: down or drained. ``room``, shape
+    (nodes,): the free cores of the mixed nodes, -1 of the others; ``victims``: the mixed nodes,
+    those with the fewest cores in use first.
     """
 
+    cores: int
     tags: npt.NDArray[np.int32]
-    free: npt.NDArray[np.bool_]
+    unusable: npt.NDArray[np.bool_]
     room: Ints
-    used: Ints
-    out: npt.NDArray[np.bool_]
+    victims: Ints
 
     @classmethod
     def of(cls, view: View) -> Nodes:
         """As they are now."""
         machine, cores = view.machine, view.machine.cores_per_node
-        free, tags = machine.free, machine.tags.reshape(-1, cores)
-        used = np.count_nonzero(tags >= 0, axis=1)
-        room = rooms(free, cores)
-        mixed = (used > 0) & (used < cores)
-        out = machine.down | machine.drained
-        mixed &= ~out.reshape(-1, cores).any(axis=1)
-        return cls(tags, free.reshape(-1, cores), np.where(mixed, room, -1), used, out)
+        tags, unusable = machine.tags, machine.down | machine.drained
+        room, victims, used = np.empty((3, len(tags) // cores), dtype=np.int64)
+        found = survey(tags, unusable, cores, room, victims, used)
+        return cls(cores, tags, unusable, room, victims[:found])
 
-    @property
-    def victims(self) -> Ints:
-        """The mixed nodes, those with the fewest cores in use first."""
-        found = np.flatnonzero(self.room >= 0)
-        return found[np.argsort(self.used[found], kind="stable")]
-
-    def shares(self, victims: Ints) -> tuple[Ints, Ints, Ints]:
+    def shares(self) -> tuple[Ints, Ints, Ints]:
         """Who holds how many cores of each victim: see `kernels.cores.shares_of`."""
-        most = len(victims) * self.tags.shape[1]
-        first = np.zeros(len(victims) + 1, dtype=np.int64)
-        holders, sizes = (np.zeros(most, dtype=np.int64) for _ in range(2))
-        shares_of(self.tags, victims, first, holders, sizes)
+        first = np.empty(len(self.victims) + 1, dtype=np.int64)
+        holders, sizes = np.empty((2, len(self.victims) * self.cores), dtype=np.int64)
+        shares_of(self.tags, self.cores, self.victims, first, holders, sizes)
         return first, holders, sizes
+
+    def take(self, node: int, count: int) -> Ints:
+        """The lowest free cores of a node, which are free no longer."""
+        first = node * self.cores
+        row = self.tags[first : first + self.cores]
+        lowest = np.flatnonzero(row < 0)[:count]
+        row[lowest] = TAKEN
+        return first + lowest
+
+
+TAKEN = 2**30
+"""A tag that nobody has."""
 
 
 class Compaction(Periodic):
@@ -93,9 +95,8 @@ class Compaction(Periodic):
         victims = nodes.victims
         if len(victims) < 2:
             return
-        first, holders, sizes = nodes.shares(victims)
-        cores = view.machine.cores_per_node
-        targets = np.zeros(cores, dtype=np.int64)
+        first, holders, sizes = nodes.shares()
+        targets = np.empty(nodes.cores, dtype=np.int64)
         at = -1
         while True:
             at = find_move(
@@ -112,18 +113,15 @@ class Compaction(Periodic):
 
     def _movable(self, view: View, nodes: Nodes, job: Running) -> bool:
         """Whether a job is worth moving, and can go on where else it runs."""
-        return not job.nodes.of_each(nodes.out).any() and worth_moving(view, job)
+        return not job.nodes.of_each(nodes.unusable).any() and worth_moving(view, job)
 
     def _empty(
         self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints
     ) -> Iterator[Stop]:
         """Move the jobs of a node, each with so many cores on it, to their targets."""
-        cores = nodes.tags.shape[1]
-        leaves = np.arange(node * cores, (node + 1) * cores)
+        leaves = np.arange(node * nodes.cores, (node + 1) * nodes.cores)
         for job, size, target in zip(jobs, sizes.tolist(), targets.tolist(), strict=False):
-            lowest = np.flatnonzero(nodes.free[target])[:size]
-            nodes.free[target, lowest] = False
             stays = np.setdiff1d(job.nodes.ids, leaves)
-            to = NodeSet.of_sorted(np.sort(np.concatenate([stays, target * cores + lowest])))
+            to = NodeSet.of_sorted(np.sort(np.concatenate([stays, nodes.take(target, size)])))
             then = Move(to, job.attempt.priority)
             yield Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "compact")

@@ -41,16 +41,15 @@ class Priorities(Periodic):
             return
         machine = view.machine
         places = partitions_on(self._told, machine.n_nodes, machine.cores_per_node)
-        running = sorted(
-            view.running.values(), key=lambda one: (-one.attempt.n_nodes, one.nodes.lowest)
-        )
-        for i, better in enumerate(places):
-            free = np.zeros(view.n_nodes, dtype=np.bool_)
+        vacant = machine.free
+        for i, better in enumerate(places[:-1]):
+            room = int(np.count_nonzero(better.nodes.of_each(vacant)))
+            small = [one for one in view.running.values() if one.attempt.n_nodes <= room]
+            free = np.zeros_like(vacant)
             better.nodes.put(free, True)
-            free &= machine.free
-            room = int(np.count_nonzero(free))
-            for one in running:
-                if one.attempt.n_nodes > room or not self._may_rise(view, one, better, places[i:]):
+            free &= vacant
+            for one in sorted(small, key=lambda one: (-one.attempt.n_nodes, one.nodes.lowest)):
+                if not self._may_rise(view, one, better, places[i:]):
                     continue
                 attempt = one.attempt
                 request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
