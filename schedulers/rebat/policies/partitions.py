@@ -104,7 +104,7 @@ def partitions_on(text: str, n_nodes: int, cores_per_node: int) -> tuple[Partiti
 def _nodes(told: Told, count: int) -> NodeSet:
     shares = _SHARES.match(told.nodes)
     if shares:
-        first, last = (round(float(share) / 100 * count) for share in shares.groups())
+        first, last = (int(float(share) / 100 * count + 0.5) for share in shares.groups())
         found = NodeSet.from_intervals([(first, last - 1)] if first < last else [])
     elif told.nodes == "all":
         found = NodeSet.from_intervals([(0, count - 1)])

@@ -22,6 +22,7 @@ from rebat.core.events import (
     SimulationEnded,
 )
 from rebat.core.nodes import NodeSet
+from rebat.core.proposals import End
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
@@ -81,9 +82,13 @@ class Intake:
         self._transactions.vacated(event.job_id)
         del self._board.by_tag[running.attempt.serial]
         stopping = self._jobs.stopping.get(event.job_id)
+        checkpointing = self._registry.work[event.job_id].checkpointing
+        recovery_us = checkpointing.first_recovery_us if checkpointing else 0
+        worked_us = max(0, event.at_us - running.start_us - recovery_us)
         if stopping and event.state == "COMPLETED_KILLED":
             self._board.changes.leave(running, self._board.changes.stopped)
-            useful_us = max(0, stopping.remaining.useful_us)
+            ends = isinstance(stopping.stop.then, End)
+            useful_us = worked_us if ends else max(0, stopping.remaining.useful_us)
             self._record(running, event, stopping.stop.cause, useful_us, stopping)
             return
         self._board.changes.leave(running, self._board.changes.ended)
@@ -93,9 +98,7 @@ class Intake:
             self._record(running, event, Cause.SILENT_ERROR, 0)
             self._retry(running)
             return
-        checkpointing = self._registry.work[event.job_id].checkpointing
-        recovery = checkpointing.first_recovery_us if checkpointing else 0
-        self._record(running, event, cause, max(0, event.at_us - running.start_us - recovery))
+        self._record(running, event, cause, worked_us)
         self._jobs.over(running.attempt.job_id)
 
     def _record(
