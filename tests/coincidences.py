@@ -17,9 +17,15 @@ from rebat.core.units import to_us
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.models.checkpoint import add_perfect, add_young_daly
-from rebat.models.failures.events import MachineEvent, read_events, write_events
+from rebat.models.failures.events import (
+    GenericEvent,
+    MachineEvent,
+    read_events,
+    write_events,
+)
 from rebat.policies.presets import PRESETS, preset
 from rebat.report.batsim_csv import jobs_csv
+from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, replay, session_for
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
@@ -29,7 +35,13 @@ REPLACING = [
     "dbes:react=replacement", "pwa:react=replacement,spares=1", "sa:react=replacement",
     "pra:manager=egs,react=replacement+stealing", "baseline:react=replacement",
 ]  # fmt: skip
-POLICIES = sorted(PRESETS) + REPLACING
+MIGRATING = [
+    "compaction:targets=several,period=3,migration_cost=1", "tiers:migration_cost=2",
+    "compaction:react=compaction+sleep,period=2,sleep=3,boot=2,migration_cost=0",
+    "priorities:partitions=high:0%-50%+low:50%-100%,period=2,migration_cost=1",
+    "tiers:partitions=high:all:2+low:all:1,migration_cost=1", "easy:react=compaction,period=4",
+]  # fmt: skip
+POLICIES = sorted(PRESETS) + REPLACING + MIGRATING
 
 
 class Case:
@@ -41,6 +53,13 @@ class Case:
         self.policy = on_ring(policy, self.n_nodes).name
         self.workload = workload(rng, self.n_nodes)
         self.events = outages(rng, self.n_nodes)
+        self.cores = 1 if self.n_nodes == 2 else rng.choice([1, 1, 2])
+        self.operations = operations(rng, self.n_nodes // self.cores, self.workload)
+
+    @property
+    def told(self) -> dict:
+        """What the scheduler is told over the wire."""
+        return {"cores_per_node": self.cores}
 
 
 def workload(rng: random.Random, n_nodes: int) -> Workload:
@@ -101,19 +120,50 @@ def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
     return events
 
 
+def operations(rng: random.Random, n_nodes: int, jobs: Workload) -> list[GenericEvent]:
+    """Nodes drained and taken back, jobs moved; in the end all nodes are in service."""
+    found, drained, at = [], set[int](), 0
+    for _ in range(rng.choice([0, 0, 6])):
+        at += rng.randint(0, 6)
+        node = rng.randrange(n_nodes)
+        data = {"type": "undrain" if node in drained else "drain", "nodes": str(node)}
+        if rng.random() < 0.3:
+            data = {"type": "migrate", "job": rng.choice(jobs.jobs).id}
+            if rng.random() < 0.5:
+                data["nodes"] = str(node)
+        elif node in drained:
+            drained.remove(node)
+        else:
+            drained.add(node)
+            data["spanning"] = rng.random() < 0.7
+        found.append(GenericEvent(to_us(at), data))
+    if drained:
+        nodes = str(NodeSet.of(drained))
+        found.append(GenericEvent(to_us(at + 5), {"type": "undrain", "nodes": nodes}))
+    return found
+
+
 def play(case: Case, folder: Path) -> None:
     """Play a case embedded, over the wire and from its recording; all must say the same."""
     write_events(case.events, folder / "f.events")
     events = read_events(folder / "f.events")
     result = simulate(
-        case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=events
-    )
+        case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=events,
+        cores_per_node=case.cores, operations=case.operations,
+    )  # fmt: skip
     check_run(result)
     assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}
 
-    options = EngineOptions(acknowledge_dynamic_jobs=True)
-    engine = Engine(case.workload, n_nodes=case.n_nodes, events=events, options=options)
-    conversation = Conversation(lambda _: session_for(case.policy, {}, strict=True))
+    options = EngineOptions(acknowledge_dynamic_jobs=True, forward_unknown_events=True)
+    engine = Engine(
+        case.workload, n_nodes=case.n_nodes, events=events, operations=case.operations,
+        options=options,
+    )  # fmt: skip
+
+    def session(_: str) -> Session:
+        return session_for(case.policy, case.told, strict=True)
+
+    conversation = Conversation(session)
     with Recorder(folder / "talk.jsonl") as record:
 
         def ask(data: bytes) -> bytes:
@@ -124,7 +174,9 @@ def play(case: Case, folder: Path) -> None:
 
         run_remote(engine, ask)
     assert jobs_csv(engine.ended) == jobs_csv(result.jobs)
-    again = replay(folder / "talk.jsonl", lambda _: session_for(case.policy, {}, strict=True))
+    again = replay(
+        folder / "talk.jsonl", lambda _: session_for(case.policy, case.told, strict=True)
+    )
     assert list(again) == []
 
 
@@ -133,7 +185,7 @@ def play_split(case: Case) -> None:
     options = EngineOptions(split_instants=True)
     result = simulate(
         case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=case.events,
-        engine_options=options,
+        engine_options=options, cores_per_node=case.cores, operations=case.operations,
     )  # fmt: skip
     check_run(result)
     assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}

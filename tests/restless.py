@@ -35,7 +35,6 @@ from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
-from rebat.models.failures.events import GenericEvent
 from rebat.policies.axes import PLANNINGS, policy_of, session_options_of
 from rebat.policies.base import News, Policy, View
 from rebat.policies.choosing import COMMON, changed
@@ -50,7 +49,7 @@ from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
 from rebat.session.session import Session
-from tests.coincidences import outages
+from tests.coincidences import operations, outages
 from tests.flexible import check_work
 from tests.scenarios import check_ends, check_nodes, check_sizes
 
@@ -341,29 +340,6 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
     if rng.random() < 0.5:
         return add_perfect(made)
     return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
-
-
-def operations(rng: random.Random, n_nodes: int, jobs: Workload) -> list[GenericEvent]:
-    """Nodes drained and taken back, jobs moved; in the end all nodes are in service."""
-    found, drained, at = [], set[int](), 0
-    for _ in range(rng.choice([0, 0, 6])):
-        at += rng.randint(0, 6)
-        node = rng.randrange(n_nodes)
-        data = {"type": "undrain" if node in drained else "drain", "nodes": str(node)}
-        if rng.random() < 0.3:
-            data = {"type": "migrate", "job": rng.choice(jobs.jobs).id}
-            if rng.random() < 0.5:
-                data["nodes"] = str(node)
-        elif node in drained:
-            drained.remove(node)
-        else:
-            drained.add(node)
-            data["spanning"] = rng.random() < 0.7
-        found.append(GenericEvent(to_us(at), data))
-    if drained:
-        nodes = str(NodeSet.of(drained))
-        found.append(GenericEvent(to_us(at + 5), {"type": "undrain", "nodes": nodes}))
-    return found
 
 
 def traits(rng: random.Random) -> dict:

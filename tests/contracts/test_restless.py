@@ -18,6 +18,7 @@ def test_no_invariant_breaks_nothing_aborts_and_no_job_is_lost(first: int) -> No
 def test_everything_is_asked_for_in_some_run() -> None:
     missing = {"Move", "Wait", "Requeue", "Move later", "Move to vacated", "Wait on"}
     missing |= {"Start", "Start and Stop", "Start in another size", "Resize", "Reject", "Release"}
+    missing |= {"Image"}
     for seed in range(8 * EACH):
         missing -= play(seed)
         if not missing:

@@ -50,6 +50,7 @@ class Task:
     job: OracleJob
     work_us: int
     walltime_us: int
+    place: int
     number: int = 0
     start_us: int = 0
     overhead_us: int = 0
@@ -102,7 +103,7 @@ class Cluster:
         self.n_nodes, self.cores_per_node, self.cost_us = n_nodes, cores_per_node, cost_us
         self.mode, self.targets, self.fit = mode, targets, fit
         self.now = 0
-        self.queue: list[Task] = []  # all have one priority: the order of entry is the order
+        self.queue: list[Task] = []  # all have one priority: the order of submission is the order
         self.running: list[Task] = []
         self.pieces: list[Piece] = []
         nodes = list(range(n_nodes))
@@ -220,6 +221,7 @@ class Cluster:
             if set(other.cores) & set(chosen):
                 self.stop(other)
                 self.queue.append(other)
+        self.queue.sort(key=lambda task: task.place)  # each where it came from
         return True
 
     # The periodic rules
@@ -330,7 +332,8 @@ def simulate(
             cluster.stop(task)
         while coming and coming[0].submit_us == now:
             job = coming.pop(0)
-            cluster.queue.append(Task(job, job.run_us, job.walltime_us))
+            place = len(jobs) - len(coming)
+            cluster.queue.append(Task(job, job.run_us, job.walltime_us, place))
         if now > 0 and now % period_us == 0:
             cluster.apply_periodic_rule()
         cluster.start_queued()

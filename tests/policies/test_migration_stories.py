@@ -1,7 +1,8 @@
 """Small stories of jobs that migrate, worked out by hand.
 
 After sections 3.3 and 4.1 to 4.3 of Rodríguez-Pascual et al., "Job migration in HPC clusters by
-means of checkpoint/restart", 2019. Nodes have 16 cores; jobs have names.
+means of checkpoint/restart", 2019. Nodes have 16 cores. Jobs of one instant come in the order of
+their names; where much hangs on them these are a letter and the number of cores.
 """
 
 from __future__ import annotations
@@ -193,7 +194,9 @@ def test_a_job_pays_what_table_1_says_of_its_tasks_and_memory(
     jobs = (ask("a", cores, 1000, memory_mb=memory_mb),)
     result = tell("cluster", 16, jobs, [migrate(400, "a")])
     assert overheads(result) == {"a#1": pytest.approx(seconds, abs=5e-4)}
-    assert places(result)["a#1"][1:] == (400, pytest.approx(1000 + seconds, abs=5e-4))
+    _, start_s, end_s = places(result)["a#1"]
+    assert start_s == 400
+    assert end_s == pytest.approx(1000 + seconds, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -355,14 +358,14 @@ def test_step_3_is_about_the_jobs_of_that_node_only() -> None:
 
 def test_step_4_a_job_on_several_nodes_stays_where_the_flag_forbids() -> None:
     """24 cores: node 0 and 8 cores of node 1; 'small' is on node 1, and stays as well."""
-    jobs = ask("wide", 24, 1000), ask("small", 2, 1000), ask("later", 2, 100, 200)
+    jobs = ask("large", 24, 1000), ask("small", 2, 1000), ask("later", 2, 100, 200)
     result = tell("cluster", 3, jobs, [drain(100, "1", spanning=False)])
     assert places(result) == {
-        "wide": ("0-1", 0, 1000), "small": ("1", 0, 1000), "later": ("1", 200, 300),
+        "large": ("0-1", 0, 1000), "small": ("1", 0, 1000), "later": ("1", 200, 300),
     }  # fmt: skip
     ((at_us, _, why),) = result.ledger.refusals
     assert at_us == to_us(100)
-    assert "wide" in why
+    assert "large" in why
     assert in_service(result)
 
 
@@ -374,16 +377,14 @@ def test_step_4_the_flag_is_about_jobs_on_several_nodes_only() -> None:
 
 
 def test_step_5_all_jobs_of_the_node_start_elsewhere_at_the_same_instant() -> None:
-    """b and c on node 0, after 'short' left it to them; a (10) on node 1. c (4) fits into the 6
-    free cores there; b (8) only onto node 2. 8 cores pay 59 s, 4 pay 55 s."""
-    jobs = (
-        ask("short", 16, 10), ask("a", 10, 1000), ask("b", 8, 1000, 20), ask("c", 4, 1000, 20),
-    )  # fmt: skip
+    """a and b are on node 0, c is on node 1. Then a (8) fits onto node 2 only, b (4) into the 6
+    free cores of node 1. 8 cores pay 59 s, 4 pay 55 s."""
+    jobs = ask("a", 8, 1000), ask("b", 4, 1000), ask("c", 10, 1000)
     result = tell("cluster", 3, jobs, [drain(120, "0")])
     assert places(result) == {
-        "short": ("0", 0, 10), "a": ("1", 0, 1000),
-        "b": ("0", 20, 120), "b#1": ("2", 120, 120 + 59 + 900),
-        "c": ("0", 20, 120), "c#1": ("1", 120, 120 + 55 + 900),
+        "a": ("0", 0, 120), "a#1": ("2", 120, 120 + 59 + 880),
+        "b": ("0", 0, 120), "b#1": ("1", 120, 120 + 55 + 880),
+        "c": ("1", 0, 1000),
     }  # fmt: skip
     assert result.summary.migrations.by == {"drain": 2}
 
@@ -486,7 +487,50 @@ def test_draining_by_waiting_lets_jobs_end(checkpointable: bool) -> None:
     assert places(result) == {"a": ("0", 0, 300), "b": ("1", 0, 1000), "c": ("0", 600, 700)}
     assert refused(result) == []
     assert result.summary.migrations.count == 0
-    assert result.summary.drains.max_s == 200
+    drains = result.summary.drains
+    assert (drains.nodes, drains.emptied, drains.mean_s, drains.max_s) == (1, 1, 200, 200)
+
+
+def test_a_node_that_is_taken_back_before_its_last_job_has_ended_never_got_empty() -> None:
+    """b ends at 200, a at 300; node 0 is back at 250."""
+    result = tell(
+        "cluster:drain=wait", 2, (ask("a", 4, 300), ask("b", 8, 200), ask("c", 1, 10, 260)),
+        [drain(100, "0"), undrain(250, "0")],
+    )  # fmt: skip
+    assert places(result)["c"] == ("0", 260, 270)
+    assert (result.summary.drains.nodes, result.summary.drains.emptied) == (1, 0)
+
+
+def test_waiting_for_two_nodes_is_measured_for_each() -> None:
+    """Node 0 is empty at 200, when the longer of its jobs ends, node 1 at 400: after 100 and 300 s,
+    200 in the mean."""
+    jobs = ask("a", 10, 150), ask("b", 6, 200), ask("c", 16, 400)
+    drains = tell("cluster:drain=wait", 2, jobs, [drain(100, "0-1")]).summary.drains
+    assert (drains.nodes, drains.emptied, drains.mean_s, drains.max_s) == (2, 2, 200, 300)
+
+
+def test_nodes_may_be_drained_one_by_one_in_one_instant() -> None:
+    """Nothing goes from node 0 to node 1, or back: a is at 100 on node 2, b on node 3."""
+    jobs = ask("a", 16, 500), ask("b", 16, 500)
+    events = [drain(100, "0"), drain(100, "1")]
+    assert places(tell("cluster:migration_cost=10", 4, jobs, events)) == {
+        "a": ("0", 0, 100), "a#1": ("2", 100, 510), "b": ("1", 0, 100), "b#1": ("3", 100, 510),
+    }  # fmt: skip
+
+
+def test_a_node_that_comes_back_in_the_instant_of_a_drain_takes_its_jobs() -> None:
+    events = [drain(50, "1"), undrain(100, "1"), drain(100, "0")]
+    ran = places(tell("cluster:migration_cost=10", 2, (ask("a", 16, 500),), events))
+    assert ran == {"a": ("0", 0, 100), "a#1": ("1", 100, 510)}
+
+
+def test_a_node_that_was_dead_and_then_drained_is_used_after_both() -> None:
+    """Dead from 50 to 200, drained from 100 to 300: b waits from 60 to 300."""
+    jobs = ask("a", 16, 1000), ask("b", 16, 100, 60)
+    result = tell(
+        "cluster", 2, jobs, [drain(100, "1"), undrain(300, "1")], [dies(50, 1), returns(200, 1)]
+    )
+    assert places(result) == {"a": ("0", 0, 1000), "b": ("1", 300, 400)}
 
 
 @pytest.mark.parametrize("event", [drain(100, "0"), migrate(100, "a", nodes="1")])
@@ -588,16 +632,16 @@ def test_a_job_whose_node_dies_later_goes_on_from_its_last_image() -> None:
 
 def six_five_and_sixteen() -> tuple[Job, ...]:
     """From 30 on: node 0 full, node 1 with 6 cores in use, node 2 with 5."""
-    return ask("full", 16, 1000), ask("six", 6, 1000), ask("ten", 10, 30), ask("five", 5, 300)
+    return ask("a16", 16, 1000), ask("b6", 6, 1000), ask("c10", 10, 30), ask("d5", 5, 300)
 
 
 def test_compaction_moves_the_jobs_of_the_least_used_node() -> None:
-    """At 60 the victim is the node with 5, the target that with 6: 11, 0 and 16. Five ends at
+    """At 60 the victim is the node with 5, the target that with 6: 11, 0 and 16. d5 ends at
     60 + 10 + 240."""
     result = tell("compaction:migration_cost=10", 3, six_five_and_sixteen())
     assert places(result) == {
-        "full": ("0", 0, 1000), "six": ("1", 0, 1000), "ten": ("1", 0, 30),
-        "five": ("2", 0, 60), "five#1": ("1", 60, 310),
+        "a16": ("0", 0, 1000), "b6": ("1", 0, 1000), "c10": ("1", 0, 30),
+        "d5": ("2", 0, 60), "d5#1": ("1", 60, 310),
     }  # fmt: skip
     assert result.summary.migrations.by == {"compact": 1}
 
@@ -605,17 +649,17 @@ def test_compaction_moves_the_jobs_of_the_least_used_node() -> None:
 def test_compaction_pays_the_table_for_five_cores() -> None:
     """55 + (log2 5 - 2) x (59 - 55) = 56.288 s."""
     result = tell("compaction", 3, six_five_and_sixteen())
-    assert overheads(result) == {"five#1": pytest.approx(56.288, abs=5e-4)}
+    assert overheads(result) == {"d5#1": pytest.approx(56.288, abs=5e-4)}
 
 
 def test_compaction_does_nothing_while_a_job_waits() -> None:
-    """'wide' asks at 50 for 22 cores, when 21 are free. At 300 'five' has gone: it starts on node
+    """'wide' asks at 50 for 22 cores, when 21 are free. At 300 'd5' has gone: it starts on node
     2 and 6 cores of node 1, which alone is mixed then."""
     jobs = (*six_five_and_sixteen(), ask("wide", 22, 100, 50))
     result = tell("compaction:migration_cost=10", 3, jobs)
     assert places(result) == {
-        "full": ("0", 0, 1000), "six": ("1", 0, 1000), "ten": ("1", 0, 30),
-        "five": ("2", 0, 300), "wide": ("1-2", 300, 400),
+        "a16": ("0", 0, 1000), "b6": ("1", 0, 1000), "c10": ("1", 0, 30),
+        "d5": ("2", 0, 300), "wide": ("1-2", 300, 400),
     }  # fmt: skip
     assert result.summary.migrations.count == 0
 
@@ -623,10 +667,10 @@ def test_compaction_does_nothing_while_a_job_waits() -> None:
 @pytest.mark.parametrize("targets", ["single", "several"])
 def test_compaction_moves_nothing_that_fits_nowhere(targets: str) -> None:
     """10 and 9 cores in use: 6 and 7 are free there; the full and the empty node do not count."""
-    jobs = ask("full", 16, 1000), ask("ten", 10, 1000), ask("six", 6, 30), ask("nine", 9, 1000)
+    jobs = ask("a16", 16, 1000), ask("b10", 10, 1000), ask("c6", 6, 30), ask("d9", 9, 1000)
     result = tell(f"compaction:targets={targets},migration_cost=10", 4, jobs)
     assert places(result) == {
-        "full": ("0", 0, 1000), "ten": ("1", 0, 1000), "six": ("1", 0, 30), "nine": ("2", 0, 1000),
+        "a16": ("0", 0, 1000), "b10": ("1", 0, 1000), "c6": ("1", 0, 30), "d9": ("2", 0, 1000),
     }  # fmt: skip
 
 
@@ -636,29 +680,29 @@ def test_the_jobs_of_a_node_go_to_several_others_if_they_may(
 ) -> None:
     """Nodes 0 and 1 have 3 free cores each, node 2 two jobs of 2 cores: one for each of them."""
     jobs = (
-        ask("a", 13, 1000), ask("x", 3, 30), ask("b", 13, 1000), ask("y", 3, 30),
-        ask("c", 2, 1000), ask("d", 2, 1000),
+        ask("a13", 13, 1000), ask("b3", 3, 30), ask("c13", 13, 1000), ask("d3", 3, 30),
+        ask("e2", 2, 1000), ask("f2", 2, 1000),
     )  # fmt: skip
     ran = places(tell(f"compaction:targets={targets},migration_cost=10", 3, jobs))
-    assert sorted(ran[name][0] for name in ("c#1", "d#1") if name in ran) == moved
-    assert {ran[name][1:] for name in ("c#1", "d#1") if name in ran} == (
+    assert sorted(ran[name][0] for name in ("e2#1", "f2#1") if name in ran) == moved
+    assert {ran[name][1:] for name in ("e2#1", "f2#1") if name in ran} == (
         {(60, 1010)} if moved else set()
     )
-    assert ran["c"] == ran["d"] == (("2", 0, 60) if moved else ("2", 0, 1000))
+    assert ran["e2"] == ran["f2"] == (("2", 0, 60) if moved else ("2", 0, 1000))
 
 
 def test_compaction_empties_one_node_each_time() -> None:
     """2, 3 and 4 cores in use: at 60 the 2 go to the 4, where less is free; at 120 the 3 join
     them: 2 + 3 + 4 on node 2."""
     jobs = (
-        ask("two", 2, 1000), ask("x", 14, 30), ask("three", 3, 1000), ask("y", 13, 30),
-        ask("four", 4, 1000),
+        ask("a2", 2, 1000), ask("b14", 14, 30), ask("c3", 3, 1000), ask("d13", 13, 30),
+        ask("e4", 4, 1000),
     )  # fmt: skip
     result = tell("compaction:migration_cost=10", 3, jobs)
     assert places(result) == {
-        "x": ("0", 0, 30), "y": ("1", 0, 30), "four": ("2", 0, 1000),
-        "two": ("0", 0, 60), "two#1": ("2", 60, 1010),
-        "three": ("1", 0, 120), "three#1": ("2", 120, 1010),
+        "b14": ("0", 0, 30), "d13": ("1", 0, 30), "e4": ("2", 0, 1000),
+        "a2": ("0", 0, 60), "a2#1": ("2", 60, 1010),
+        "c3": ("1", 0, 120), "c3#1": ("2", 120, 1010),
     }  # fmt: skip
 
 
@@ -666,46 +710,64 @@ def test_compaction_leaves_a_node_alone_whose_job_cannot_be_checkpointed() -> No
     """7, 6 and 4 cores in use, the 4 are not checkpointable: the 6 are moved, to the 7, where less
     is free. Then 13 are not moved to the 12 free cores of node 2."""
     jobs = (
-        ask("seven", 7, 1000), ask("x", 9, 30), ask("six", 6, 1000), ask("y", 10, 30),
+        ask("a7", 7, 1000), ask("b9", 9, 30), ask("c6", 6, 1000), ask("d10", 10, 30),
         ask("sticky", 4, 1000, checkpointable=False),
     )  # fmt: skip
     result = tell("compaction:migration_cost=10", 3, jobs)
     assert places(result) == {
-        "seven": ("0", 0, 1000), "x": ("0", 0, 30), "y": ("1", 0, 30), "sticky": ("2", 0, 1000),
-        "six": ("1", 0, 60), "six#1": ("0", 60, 1010),
+        "a7": ("0", 0, 1000), "b9": ("0", 0, 30), "d10": ("1", 0, 30), "sticky": ("2", 0, 1000),
+        "c6": ("1", 0, 60), "c6#1": ("0", 60, 1010),
     }  # fmt: skip
 
 
 def test_a_job_that_cannot_be_checkpointed_may_get_company() -> None:
     """6 and 5 in use, the 5 are not checkpointable: the 6 go to them."""
-    jobs = ask("six", 6, 1000), ask("x", 10, 30), ask("sticky", 5, 1000, checkpointable=False)
+    jobs = ask("a6", 6, 1000), ask("b10", 10, 30), ask("sticky", 5, 1000, checkpointable=False)
     ran = places(tell("compaction:migration_cost=10", 2, jobs))
-    assert ran["six#1"] == ("1", 60, 1010)
+    assert ran["a6#1"] == ("1", 60, 1010)
     assert ran["sticky"] == ("1", 0, 1000)
 
 
-@pytest.mark.parametrize(("walltime_s", "mover"), [(70, "six"), (71, "five")])
+def test_compaction_does_not_fill_a_node_that_is_drained_in_the_same_instant() -> None:
+    """At 60 node 1 would be the target of d5. It is drained: b6 goes to node 2 instead."""
+    result = tell("compaction:migration_cost=10", 3, six_five_and_sixteen(), [drain(60, "1")])
+    assert places(result) == {
+        "a16": ("0", 0, 1000), "c10": ("1", 0, 30), "d5": ("2", 0, 300),
+        "b6": ("1", 0, 60), "b6#1": ("2", 60, 1010),
+    }  # fmt: skip
+
+
+def test_compaction_does_not_fill_a_node_that_empties_by_waiting() -> None:
+    """a6 cannot be moved; c5 is not moved to it, as node 0 is drained."""
+    jobs = (
+        ask("a6", 6, 1000, checkpointable=False), ask("b10", 10, 30), ask("c5", 5, 1000),
+    )  # fmt: skip
+    result = tell("compaction:migration_cost=10,drain=wait", 2, jobs, [drain(50, "0")])
+    assert places(result) == {"a6": ("0", 0, 1000), "b10": ("0", 0, 30), "c5": ("1", 0, 1000)}
+
+
+@pytest.mark.parametrize(("walltime_s", "mover"), [(70, "a6"), (71, "c5")])
 def test_a_job_is_moved_only_if_more_is_left_of_its_walltime_than_that_costs(
     walltime_s: float, mover: str
 ) -> None:
-    """At 60, 10 or 11 s are left of the walltime of 'five'; moving costs 10. If it is not moved,
-    the next node is emptied: 'six' goes to it. It has 5 s left to do: 60 + 10 + 5."""
-    jobs = ask("six", 6, 1000), ask("x", 10, 30), ask("five", 5, 65, walltime_s=walltime_s)
+    """At 60, 10 or 11 s are left of the walltime of 'c5'; moving costs 10. If it is not moved,
+    the next node is emptied: 'a6' goes to it. It has 5 s left to do: 60 + 10 + 5."""
+    jobs = ask("a6", 6, 1000), ask("b10", 10, 30), ask("c5", 5, 65, walltime_s=walltime_s)
     ran = places(tell("compaction:migration_cost=10", 2, jobs))
-    if mover == "six":
-        assert ran["six#1"] == ("1", 60, 1010)
-        assert ran["five"] == ("1", 0, 65)
+    if mover == "a6":
+        assert ran["a6#1"] == ("1", 60, 1010)
+        assert ran["c5"] == ("1", 0, 65)
     else:
-        assert ran["five#1"] == ("0", 60, 75)
-        assert ran["six"] == ("0", 0, 1000)
+        assert ran["c5#1"] == ("0", 60, 75)
+        assert ran["a6"] == ("0", 0, 1000)
     assert len(ran) == 4
 
 
 def test_nothing_is_moved_where_nothing_is_worth_it() -> None:
     """Both have 50 s of their walltimes left at 60; the table says more."""
     jobs = (
-        ask("six", 6, 105, walltime_s=110), ask("x", 10, 30),
-        ask("five", 5, 105, walltime_s=110),
+        ask("a6", 6, 105, walltime_s=110), ask("b10", 10, 30),
+        ask("c5", 5, 105, walltime_s=110),
     )  # fmt: skip
     assert tell("compaction", 2, jobs).summary.migrations.count == 0
 
@@ -739,7 +801,7 @@ def test_states_of_nodes_add_up_and_hold_what_jobs_were_given() -> None:
 
 def high_gets_empty() -> tuple[Job, ...]:
     """Node 0 is high: empty from 100 on. Low: 4 + 8 cores on node 1, 6 on node 2."""
-    return ask("high", 16, 100), ask("four", 4, 1000), ask("eight", 8, 1000), ask("six", 6, 1000)
+    return ask("a16", 16, 100), ask("b4", 4, 1000), ask("c8", 8, 1000), ask("d6", 6, 1000)
 
 
 def test_an_arrival_runs_in_high_if_it_fits_and_else_in_low() -> None:
@@ -759,54 +821,54 @@ def test_the_largest_low_job_that_fits_is_moved_up_one_in_each_period() -> None:
     """At 120 the 8, at 180 the 6; then 2 cores of high are free, too few for the 4."""
     result = tell("priorities:migration_cost=10", 4, high_gets_empty())
     assert places(result) == {
-        "high": ("0", 0, 100), "four": ("1", 0, 1000),
-        "eight": ("1", 0, 120), "eight#1": ("0", 120, 1010),
-        "six": ("2", 0, 180), "six#1": ("0", 180, 1010),
+        "a16": ("0", 0, 100), "b4": ("1", 0, 1000),
+        "c8": ("1", 0, 120), "c8#1": ("0", 120, 1010),
+        "d6": ("2", 0, 180), "d6#1": ("0", 180, 1010),
     }  # fmt: skip
     assert result.summary.migrations.by == {"promote": 2}
 
 
 def test_a_larger_job_that_does_not_fit_is_passed_over() -> None:
     """7 cores of high are free from 100 on: the 6 go up, not the 8; then the 4 do not fit."""
-    jobs = ask("high", 9, 2000), ask("x", 7, 100), *high_gets_empty()[1:]
+    jobs = ask("a9", 9, 2000), ask("a7", 7, 100), *high_gets_empty()[1:]
     result = tell("priorities:migration_cost=10", 4, jobs)
     assert places(result) == {
-        "high": ("0", 0, 2000), "x": ("0", 0, 100),
-        "four": ("1", 0, 1000), "eight": ("1", 0, 1000),
-        "six": ("2", 0, 120), "six#1": ("0", 120, 1010),
+        "a9": ("0", 0, 2000), "a7": ("0", 0, 100),
+        "b4": ("1", 0, 1000), "c8": ("1", 0, 1000),
+        "d6": ("2", 0, 120), "d6#1": ("0", 120, 1010),
     }  # fmt: skip
 
 
 def test_a_job_that_asks_for_low_stays_there() -> None:
     """Without the 8, the 6 go up at 120, the 4 at 180."""
-    high, four, _, six = high_gets_empty()
-    jobs = high, four, ask("eight", 8, 1000, partition="low"), six
+    a16, b4, _, d6 = high_gets_empty()
+    jobs = a16, b4, ask("c8", 8, 1000, partition="low"), d6
     ran = places(tell("priorities:migration_cost=10", 4, jobs))
     assert ran == {
-        "high": ("0", 0, 100), "eight": ("1", 0, 1000),
-        "six": ("2", 0, 120), "six#1": ("0", 120, 1010),
-        "four": ("1", 0, 180), "four#1": ("0", 180, 1010),
+        "a16": ("0", 0, 100), "c8": ("1", 0, 1000),
+        "d6": ("2", 0, 120), "d6#1": ("0", 120, 1010),
+        "b4": ("1", 0, 180), "b4#1": ("0", 180, 1010),
     }  # fmt: skip
 
 
 def test_a_job_that_cannot_be_checkpointed_is_not_moved_up() -> None:
-    high, four, _, six = high_gets_empty()
-    jobs = high, four, ask("eight", 8, 1000, checkpointable=False), six
+    a16, b4, _, d6 = high_gets_empty()
+    jobs = a16, b4, ask("c8", 8, 1000, checkpointable=False), d6
     ran = places(tell("priorities:migration_cost=10", 4, jobs))
-    assert ran["eight"] == ("1", 0, 1000)
-    assert ran["six#1"] == ("0", 120, 1010)
+    assert ran["c8"] == ("1", 0, 1000)
+    assert ran["d6#1"] == ("0", 120, 1010)
 
 
-@pytest.mark.parametrize(("walltime_s", "first"), [(130, "six"), (131, "eight")])
+@pytest.mark.parametrize(("walltime_s", "first"), [(130, "d6"), (131, "c8")])
 def test_a_job_is_moved_up_only_if_more_is_left_of_its_walltime_than_that_costs(
     walltime_s: float, first: str
 ) -> None:
-    """At 120, 10 or 11 s are left of the walltime of 'eight'; moving costs 10."""
-    high, four, _, six = high_gets_empty()
-    jobs = high, four, ask("eight", 8, 125, walltime_s=walltime_s), six
+    """At 120, 10 or 11 s are left of the walltime of 'c8'; moving costs 10."""
+    a16, b4, _, d6 = high_gets_empty()
+    jobs = a16, b4, ask("c8", 8, 125, walltime_s=walltime_s), d6
     ran = places(tell("priorities:migration_cost=10", 4, jobs))
     assert ran[f"{first}#1"][:2] == ("0", 120)
-    assert ran.get("eight#1") == (("0", 120, 135) if first == "eight" else None)
+    assert ran.get("c8#1") == (("0", 120, 135) if first == "c8" else None)
 
 
 def test_nothing_is_moved_up_while_a_job_waits() -> None:
@@ -815,6 +877,16 @@ def test_nothing_is_moved_up_while_a_job_waits() -> None:
     result = tell("priorities:migration_cost=10", 4, jobs)
     assert result.summary.migrations.count == 0
     assert places(result)["wide"] == ("1-3", 1000, 1100)
+
+
+def test_nothing_is_moved_up_to_drained_nodes() -> None:
+    """High is empty but drained until 200: a and b start in low, and go up at 240 and at 300."""
+    jobs = ask("a", 6, 1000, 10), ask("b", 4, 1000, 10)
+    result = tell("priorities:migration_cost=10", 4, jobs, [drain(5, "0"), undrain(200, "0")])
+    assert places(result) == {
+        "a": ("1", 10, 240), "a#1": ("0", 240, 1020),
+        "b": ("1", 10, 300), "b#1": ("0", 300, 1020),
+    }  # fmt: skip
 
 
 # ---- tiers: preemption and eternal jobs
@@ -841,11 +913,11 @@ def test_a_normal_job_preempts_an_eternal_one_which_resumes_with_its_progress() 
 def test_eternal_jobs_fill_nodes_from_the_last_on_and_normal_ones_from_the_first() -> None:
     """17 eternal jobs: 16 on node 3, one on node 2; normal jobs on node 0 while they fit."""
     jobs = (
-        *(eternal(f"e{n}") for n in range(17)), ask("a", 10, 100), ask("b", 6, 100),
+        *(eternal(f"e{n:02}") for n in range(17)), ask("a", 10, 100), ask("b", 6, 100),
         ask("c", 1, 100),
     )  # fmt: skip
     ran = places(tell("tiers", 4, jobs))
-    assert [ran[f"e{n}"] for n in range(17)] == [("3", 0, 100)] * 16 + [("2", 0, 100)]
+    assert [ran[f"e{n:02}"] for n in range(17)] == [("3", 0, 100)] * 16 + [("2", 0, 100)]
     assert ran["a"] == ran["b"] == ("0", 0, 100)
     assert ran["c"] == ("1", 0, 100)
 
@@ -980,7 +1052,7 @@ def test_eternal_jobs_are_ended_when_nothing_else_is_left() -> None:
     result = tell("tiers", 2, jobs)
     assert places(result) == {"ever": ("1", 0, 450), "a": ("0", 50, 250), "b": ("0", 400, 450)}
     assert causes(result)["ever"] == Cause.HORIZON
-    assert work(result)["ever"] == 450
+    assert result.summary.platform.useful == 450 + 4 * 200 + 4 * 50
 
 
 def test_an_eternal_job_that_was_preempted_keeps_what_it_did_to_its_end() -> None:
@@ -991,8 +1063,17 @@ def test_an_eternal_job_that_was_preempted_keeps_what_it_did_to_its_end() -> Non
         "ever": ("0", 0, 100), "a": ("0", 100, 200), "ever#1": ("0", 200, 500),
         "b": ("0", 300, 500),
     }  # fmt: skip
-    assert (work(result)["ever"], work(result)["ever#1"]) == (100, 247)
     assert causes(result)["ever#1"] == Cause.HORIZON
+    platform = result.summary.platform
+    assert platform.useful == 100 + 247 + 16 * 100 + 4 * 200
+    assert (platform.recovery, platform.waste_moving) == (53, 0)
+
+
+def test_the_progress_of_an_eternal_job_is_all_that_it_worked_until_it_was_ended() -> None:
+    """100 s; then, from 200 to 500, 53 s of overhead and 247 s."""
+    jobs = eternal("ever"), ask("a", 16, 100, 100), ask("b", 4, 200, 300)
+    done = work(tell("tiers", 1, jobs))
+    assert (done["ever"], done["ever#1"]) == (100, 247)
 
 
 @pytest.mark.parametrize("length_s", [100, 1000])
@@ -1008,4 +1089,29 @@ def test_an_eternal_job_leaves_a_drained_node() -> None:
     jobs = eternal("ever"), ask("a", 4, 300)
     result = tell("tiers:migration_cost=10", 2, jobs, [drain(100, "1")])
     assert places(result)["ever#1"] == ("0", 100, 300)
-    assert (work(result)["ever"], work(result)["ever#1"]) == (100, 190)
+    assert result.summary.platform.useful == 100 + 190 + 4 * 300
+
+
+def test_a_job_off_a_drained_node_preempts_eternal_ones() -> None:
+    """a needs all of node 1 at 100. At 510 it has ended, and they resume: 510 + 10 + 900."""
+    jobs = (
+        ask("a", 16, 500), ask("e0", 1, 1000, partition="eternal"),
+        ask("e1", 1, 1000, partition="eternal"),
+    )  # fmt: skip
+    assert places(tell("tiers:migration_cost=10", 2, jobs, [drain(100, "0")])) == {
+        "a": ("0", 0, 100), "a#1": ("1", 100, 510),
+        "e0": ("1", 0, 100), "e0#1": ("1", 510, 1420),
+        "e1": ("1", 0, 100), "e1#1": ("1", 510, 1420),
+    }  # fmt: skip
+
+
+def test_what_an_eternal_job_pays_is_not_added_to_the_normal_one() -> None:
+    """Eight eternal jobs make room at 100 for 'a' at once: its flow is its length."""
+    jobs = (
+        *(ask(f"e{n}", 1, 1000, partition="eternal") for n in range(8)), ask("a", 16, 100, 100),
+    )  # fmt: skip
+    result = tell("tiers", 1, jobs)
+    flow = {row.job_id: row.flow for row in result.rows}
+    assert flow == {"a": 100, **{f"e{n}": 100 + 100 + 53 + 900 for n in range(8)}}
+    moved = result.summary.migrations
+    assert (moved.count, moved.cost, moved.moved) == (8, 8 * 53, 8 * 100)

@@ -22,8 +22,10 @@ from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
 from rebat.models.failures.law import generate_events
+from rebat.models.operations import rolling_maintenance, write_operations
 from rebat.wire.recording import read_recording
 from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.generate import synthetic
 
@@ -59,6 +61,21 @@ def flexible_inputs(tmp_path_factory) -> Path:
     command = [*REBAT, "failures", "generate", "--nodes", "500", "--cores-per-node", "4", "--law",
                "renewal:mtbf=1h", "--horizon", "5d", "-o", str(folder / "f.events")]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster_inputs(tmp_path_factory) -> Path:
+    """A quarter of a day of 4 nodes of 8 cores with eternal jobs, failures, and nodes drained."""
+    folder = tmp_path_factory.mktemp("cluster")
+    asked = ClusterDay(load=80, nodes=4, cores=8, hours=6, eternal=20)
+    write_workload(cluster_day(2, asked), folder / "w.json")
+    lines = rolling_maintenance(4, 1800.0, 1, 3600.0)
+    write_operations(lines, folder / "ops.jsonl")
+    failures = generate_events(Authors(3600, 900), 32, horizon_s=20_000, seed=2, cores_per_node=8)
+    write_events(failures, folder / "f.events")
+    both = [(folder / name).read_text() for name in ("f.events", "ops.jsonl")]
+    (folder / "all.events").write_text("".join(both))
     return folder
 
 
@@ -111,6 +128,30 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp
     talk = list(read_recording(record))
     assert [line.seq for line in talk] == list(range(len(talk)))
     assert "SIMULATION_ENDS" in talk[-2].raw
+
+
+@pytest.mark.parametrize(
+    "policy", ["tiers:horizon=30000", "compaction", "easy:placement=cluster,react=compaction+sleep"]
+)
+def test_drains_tiers_and_compaction_are_the_same_over_the_wire(
+    cluster_inputs, policy, tmp_path
+) -> None:
+    """Operations are generic events of one file with the failures."""
+    port, folder = free_port(), cluster_inputs
+    serve = [*REBAT, "serve", "-p", policy, "--endpoint", f"tcp://127.0.0.1:{port}"]
+    with process(*serve, "--cores-per-node", "8", "--timeout", "30s") as server:
+        events = ["--events", str(folder / "all.events"), "--forward-unknown-events"]
+        simulate(folder, port, tmp_path / "sim", *events, *DYNAMIC)
+        server.communicate(timeout=30)
+        assert server.returncode == 0
+    told = ["--failures", str(folder / "f.events"), "--operations", str(folder / "ops.jsonl")]
+    run = ["run", str(folder / "w.json"), "-p", policy, "--cores-per-node", "8", *told]
+    subprocess.run([*REBAT, *run, "--out", str(tmp_path / "run")], check=True, capture_output=True)
+    (embedded,) = (tmp_path / "run").glob("*/jobs.csv")
+    assert (tmp_path / "sim_jobs.csv").read_bytes() == embedded.read_bytes()
+    metrics = json.loads((embedded.parent / "summary.json").read_text())["metrics"]
+    assert metrics["migrations"]["count"] > 20
+    assert sum(metrics["node_states"].values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("policy", ["dbes:react=replacement", "pra:react=replacement", "sa"])

@@ -255,7 +255,7 @@ def policy_of(axes: Axes, told: Hazards | None = None) -> Policy:
     ``told`` is what there is to know of how nodes fail.
     """
     known = Known(told)
-    operations = Operations(DRAINS[axes.drain], parts(axes.operators))
+    operations = Operations(DRAINS[axes.drain], parts(axes.operators), axes.partitions)
     reactions = [REACTIONS[name].make(axes, known) for name in parts(axes.react)]
     planning = PLANNINGS[axes.planning].make(axes, known)
     policy = Scheduler(planning, [operations, *(reaction for reaction in reactions if reaction)])

@@ -119,7 +119,8 @@ def _nodes(told: Told, count: int) -> NodeSet:
 
 
 def open_to(partitions: Sequence[Partition], traits: Traits) -> list[Partition]:
-    """Where a job may run, in order: in the partition that it names, or in any of the highest tier.
+    """Where a job may run, in order: in the partition that it names; else in any of the highest
+    tier, or if it is eternal in any of the lowest.
 
     Raises
     ------
@@ -127,8 +128,9 @@ def open_to(partitions: Sequence[Partition], traits: Traits) -> list[Partition]:
         For a job that names a partition that there is not.
     """
     if not traits.partition:
-        highest = max(one.tier for one in partitions)
-        return [one for one in partitions if one.tier == highest]
+        tiers = [one.tier for one in partitions]
+        tier = min(tiers) if traits.eternal else max(tiers)
+        return [one for one in partitions if one.tier == tier]
     found = [one for one in partitions if one.name == traits.partition]
     if not found:
         names = ", ".join(one.name for one in partitions)

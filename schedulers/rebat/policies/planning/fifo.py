@@ -3,7 +3,8 @@
 Without partitions it is Batsched's ``fcfs``, and what Slurm does by default (section 4.4 of
 Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions each has a queue of its own: a job
 that does not fit holds up those behind it where it may run, and no others. Jobs of a lower tier
-make room for those of a higher one: they are checkpointed and queued again (section 4.3).
+make room for those of a higher one: they are checkpointed (section 4.3), and come back to the place
+in the queue that they had.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Generator, Iterator
 
+import msgspec
 import numpy as np
 
 from rebat.core.attempts import Attempt, Cause, Priority
@@ -66,7 +68,8 @@ class Fifo:
             if attempt.n_nodes > most:
                 yield Reject(attempt.id, f"asks for {attempt.n_nodes} of {most} nodes")
             else:
-                insort(self._queues[places[0].tier], (self._order(attempt), attempt.id))
+                key = self._order(_at_its_place(attempt))
+                insort(self._queues[places[0].tier], (key, attempt.id))
                 self._attempts[attempt.id] = attempt
         room = Room(view)
         for tier in self._queues:
@@ -176,6 +179,12 @@ class Fifo:
         )
         then = Requeue(Priority.REGULAR)
         return [Stop(one.attempt.id, Cause.PREEMPTED, When.IMAGE, then, "preempt") for one in held]
+
+
+def _at_its_place(attempt: Attempt) -> Attempt:
+    """As if it had been queued when its job was submitted: one that comes back goes before those
+    that came later."""
+    return msgspec.structs.replace(attempt, queued_us=attempt.submit_us, serial=attempt.job_serial)
 
 
 class Room:

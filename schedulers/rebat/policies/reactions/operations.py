@@ -19,7 +19,8 @@ from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Move, Note, Proposal, Requeue, Stop, Then, Undrain, When
 from rebat.models.operations import DRAIN, KINDS, MIGRATE, Operation, operation_of
 from rebat.policies.base import News, View
-from rebat.policies.placement.choosers import Request, lowest
+from rebat.policies.partitions import open_to, partitions_on
+from rebat.policies.placement.choosers import Mask, Request, lowest
 
 DRAINS = {"migrate": True, "wait": False}
 """How drained nodes get empty: their jobs are checkpointed and go first in the queue, or end."""
@@ -36,10 +37,18 @@ class Operations:
         Checkpoint what runs on drained nodes.
     operators : sequence of str
         Who may ask, beside the administrator; 'all': everybody. A job's own user may move it.
+    partitions : str
+        See `partitions.read_partitions`: jobs do not leave those in which they may run.
     """
 
-    def __init__(self, migrates: bool = True, operators: Sequence[str] = (EVERYBODY,)) -> None:
+    def __init__(
+        self,
+        migrates: bool = True,
+        operators: Sequence[str] = (EVERYBODY,),
+        partitions: str = "",
+    ) -> None:
         self._migrates, self._operators = migrates, frozenset(operators)
+        self._partitions = partitions
         self._emptying: set[int] = set()
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
@@ -150,7 +159,7 @@ class Operations:
         what = f"migration of job {operation.job}"
         one = self._running(view, operation.job)
         if one is None:
-            yield Note(what, "it does not run")
+            yield Note(what, "it does not run, or is being moved already")
             return
         attempt = one.attempt
         own = operation.user and operation.user == view.job(attempt.job_id).traits.user
@@ -161,7 +170,7 @@ class Operations:
         then: Then | None = Requeue(Priority.FAILED)
         if operation.nodes is not None and not reason:
             then = self._target(view, one, operation)
-            reason = "" if then else f"{operation.nodes} has too few free"
+            reason = "" if then else f"{operation.nodes} has too few free nodes that it may use"
         if reason or then is None:
             yield Note(what, reason)
         else:
@@ -176,6 +185,16 @@ class Operations:
                 return one if calm else None
         return None
 
+    def _open(self, view: View, one: Running) -> Mask:
+        """The nodes of a job's partitions."""
+        machine, mask = view.machine, np.ones(view.n_nodes, dtype=np.bool_)
+        places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
+        if places:
+            mask[:] = False
+            for place in open_to(places, view.job(one.attempt.job_id).traits):
+                place.nodes.put(mask, True)
+        return mask
+
     def _target(self, view: View, one: Running, operation: Operation) -> Move | None:
         """The lowest cores of the nodes that were asked for; the job's own count as free."""
         free = np.zeros(view.n_nodes, dtype=np.bool_)
@@ -183,5 +202,6 @@ class Operations:
         vacant = view.machine.free
         one.nodes.put(vacant, True)
         free &= vacant & ~(view.machine.down | view.machine.drained)
+        free &= self._open(view, one)
         nodes = lowest(free, Request.later(one.attempt), view.machine)
         return None if nodes is None else Move(nodes, Priority.FAILED)
