@@ -40,7 +40,8 @@ class Periodic:
             for proposal in self.act(view, news):
                 self._changed = True
                 yield proposal
-        if self._changed and self._next_us <= now_us and (view.running or view.queue):
+        alive = view.running or view.queue or (self._restless and not view.all_submitted)
+        if self._changed and self._next_us <= now_us and alive:
             self._next_us = (now_us // self._period_us + 1) * self._period_us
             yield Wake(self._next_us, self._name)
 

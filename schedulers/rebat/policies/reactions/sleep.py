@@ -48,6 +48,9 @@ class Sleep:
         back = self._cores(up, cores).where(view.machine.drained)
         if back.size:
             yield Undrain(back)
+        for one in news.ended:  # it may have begun after this was asked last
+            for node in {core // cores for core in one.nodes}:
+                self._empty_us.pop(node, None)
         yield from self._wake(view, cores)
         yield from self._put_to_sleep(view, cores)
 

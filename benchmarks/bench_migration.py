@@ -1,0 +1,57 @@
+"""Cores of nodes, compaction and what else migrates jobs, on one core: a day, and its growth.
+
+python -m benchmarks.bench_migration [days] [growth]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from rebat.campaign.single import simulate
+from rebat.policies.presets import preset
+from rebat.workloads.cluster_day import ClusterDay, cluster_day
+
+DAYS = ("cluster", "compaction", "compaction:targets=several", "priorities", "tiers",
+        "compaction:react=compaction+sleep")  # fmt: skip
+
+
+def timed(asked: ClusterDay, policy: str, times: int) -> None:
+    """The best process time of some runs."""
+    workload, best, attempts, moves = cluster_day(0, asked), float("inf"), 0, 0
+    for _ in range(times):
+        began = time.process_time()
+        summary = simulate(workload, preset(policy), cores_per_node=asked.cores).summary
+        best = min(best, time.process_time() - began)
+        attempts, moves = summary.attempts, summary.migrations.count
+    print(
+        f"    {policy:<36} {best:8.3f} s   {len(workload.jobs):7,} jobs, {attempts:8,} attempts, "
+        f"{moves:7,} migrations",
+        flush=True,
+    )
+
+
+def days() -> None:
+    """The paper's cluster, 8 nodes of 16 cores, for a day."""
+    for load in (50, 75, 90):
+        print(f"a day at a load of {load} %")
+        for policy in DAYS:
+            timed(ClusterDay(load=load), policy, 5)
+
+
+def growth() -> None:
+    """More nodes with more jobs of the same sizes; then the largest machine with wide jobs."""
+    for nodes in (8, 64, 512, 4096):
+        asked = ClusterDay(load=75, nodes=nodes, parallelism=16, length_s=18_000)
+        print(f"{nodes:,} nodes of 16 cores, a day at a load of 75 %, jobs of 16 cores")
+        for policy in DAYS[:3]:
+            timed(asked, policy, 1)
+    asked = ClusterDay(load=75, nodes=4096, parallelism=66, length_s=12_000)
+    print("4,096 nodes of 16 cores, jobs of 66 cores")
+    for policy in DAYS[:3]:
+        timed(asked, policy, 1)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ["days"]:
+        {"days": days, "growth": growth}[name]()

@@ -1,0 +1,179 @@
+"""Sleep, defragmentation and proactive migration: small stories, and what they must keep."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rebat.campaign.scenario import staged
+from rebat.campaign.single import RunResult, simulate
+from rebat.campaign.spec import FailureScenario, Scenario
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
+from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.laws import parse_law
+from rebat.models.power import NodePower
+from rebat.policies.presets import Preset, preset
+from tests.scenarios import check_run
+
+
+def day(n_cores: int, *jobs: tuple[int, float, float]) -> Workload:
+    """Jobs of (cores, length, submission) in seconds, ids '1', '2' ...; walltimes a second more."""
+    profiles = {f"{n}": {"type": "delay", "delay": job[1]} for n, job in enumerate(jobs, 1)}
+    made = [
+        Job(str(n), size, to_us(at), to_us(length + 1), str(n))
+        for n, (size, length, at) in enumerate(jobs, 1)
+    ]
+    return Workload("beyond", n_cores, tuple(made), profiles)
+
+
+def spans(result: RunResult) -> dict[str, list[tuple[float, float, str]]]:
+    """Start, end and nodes of the attempts of each job."""
+    found: dict[str, list[tuple[float, float, str]]] = {}
+    for record in sorted(result.ledger.attempts, key=lambda r: r.start_us):
+        row = (record.start_us / 1e6, record.end_us / 1e6, str(record.nodes))
+        found.setdefault(record.attempt.job_id.partition("!")[2], []).append(row)
+    return found
+
+
+class TestSleep:
+    POLICY = "cluster:react=sleep,sleep=100,boot=30,power=10/100/300"
+
+    def test_a_node_sleeps_once_it_was_empty_for_so_long_and_takes_a_while_to_wake_up(self) -> None:
+        """Nodes of 2 cores: node 1 sleeps from 100 on. Job 2 (2 cores) finds one core free at 200,
+        so node 1 is woken, and up at 230."""
+        workload = day(4, (1, 400, 0), (2, 50, 200))
+        result = simulate(workload, preset(self.POLICY), cores_per_node=2)
+        check_run(result)
+        assert spans(result) == {"1": [(0, 400, "0")], "2": [(230, 280, "2-3")]}
+        asleep = [(one.since_us / 1e6, one.until_us, one.why) for one in result.ledger.drained]
+        assert asleep == [(100, to_us(230), "sleep"), (380, None, "sleep")]
+
+    def test_energy_is_that_of_states(self) -> None:
+        """Over 400 s. Node 0 has one of two cores in use: 200 W. Node 1 is empty for 100 s, asleep
+        for 130 s, full for 50 s, empty for 100 s, and asleep for 20 s."""
+        workload = day(4, (1, 400, 0), (2, 50, 200))
+        summary = simulate(workload, preset(self.POLICY), cores_per_node=2).summary
+        joules = 400 * 200 + 100 * 100 + 130 * 10 + 50 * 300 + 100 * 100 + 20 * 10
+        assert summary.energy is not None
+        assert summary.energy.kwh * 3.6e6 == pytest.approx(joules)
+        assert summary.energy.asleep == pytest.approx(150 / 800)
+
+    def test_without_sleep_empty_nodes_take_their_power(self) -> None:
+        summary = simulate(day(4, (2, 100, 0)), preset("cluster"), cores_per_node=2).summary
+        power = NodePower()
+        assert summary.energy is not None
+        assert summary.energy.kwh * 3.6e6 == pytest.approx(100 * (power.full_w + power.empty_w))
+
+    @pytest.mark.parametrize("policy", ["easy", "baseline", "cluster", "dbes"])
+    def test_nobody_waits_for_ever(self, policy: str) -> None:
+        jobs = [(1 + n % 7, 50 + n, 40 * n) for n in range(30)]
+        chosen = preset(f"{policy}:react=sleep,sleep=5,boot=7")
+        result = simulate(day(12, *jobs), chosen, cores_per_node=3)
+        check_run(result)
+        assert result.summary.succeeded == len(jobs)
+
+
+class TestDefragmentation:
+    """A ring of 8 nodes; a box is a run of nodes."""
+
+    POLICY = "torus-first:torus=8,react=defragment,period=10,migration_cost=5"
+
+    def test_a_job_is_moved_out_of_the_heads_way(self) -> None:
+        """Jobs 1 to 4 take 2 nodes each. At 20 jobs 1 and 3 end: 0-1 and 4-5 are free, and no four
+        nodes in a row. Job 2 (2-3) is moved to 4-5, which leaves 0-3 to job 5; the restart takes
+        it 5 s, and 80 s of work are left."""
+        workload = day(8, (2, 20, 0), (2, 100, 0), (2, 20, 0), (2, 100, 0), (4, 50, 15))
+        result = simulate(workload, preset(self.POLICY))
+        check_run(result)
+        found = spans(result)
+        assert found["2"] == [(0, 20, "2-3"), (20, 105, "4-5")]
+        assert found["5"] == [(20, 70, "0-3")]
+        plain = simulate(workload, preset("torus-first:torus=8"))
+        assert spans(plain)["5"] == [(100, 150, "0-3")]
+
+    def test_nothing_is_moved_for_a_head_that_would_not_fit_anyway(self) -> None:
+        workload = day(8, (2, 20, 0), (2, 100, 0), (2, 20, 0), (2, 100, 0), (6, 50, 15))
+        result = simulate(workload, preset(self.POLICY))
+        assert result.summary.migrations.count == 0
+
+    def test_a_job_that_is_nearly_done_is_left_alone(self) -> None:
+        """At 20 some 4 s are left of job 2's walltime, and to move it takes 5; job 4 is moved
+        instead: its box 6-7 and the free 4-5 hold the head."""
+        workload = day(8, (2, 20, 0), (2, 23, 0), (2, 20, 0), (2, 100, 0), (4, 50, 15))
+        found = spans(simulate(workload, preset(self.POLICY)))
+        assert found["2"] == [(0, 23, "2-3")]
+        assert found["4"] == [(0, 20, "6-7"), (20, 105, "0-1")]
+        assert found["5"] == [(20, 70, "4-7")]
+
+
+class TestProactive:
+    """Nodes live for almost exactly 1,000 s: what is older than 990 s is left."""
+
+    LAW = "weibull:scale=1000,scale_sigma=0,shape=1000,shape_sigma=0,downtime=50"
+    POLICY = "baseline:react=foresee,period=10,ahead=20,survival=0.5,migration_cost=5"
+
+    def run(self, policy: str, uptimes: list[float], *jobs: tuple[int, float, float]) -> RunResult:
+        """On nodes of these ages at date 0."""
+        n_nodes = len(uptimes)
+        laws = parse_law(self.LAW).nodes(n_nodes, 0)
+        chosen = preset(policy)
+        assert isinstance(chosen, Preset)
+        events = []
+        for node, uptime in enumerate(uptimes):
+            at = to_us(1000 - uptime)
+            nodes = NodeSet.of([node])
+            events += [MachineEvent(at, False, nodes), MachineEvent(at + to_us(50), True, nodes)]
+        events.sort(key=lambda event: (event.at_us, not event.available))
+        return simulate(
+            day(n_nodes, *jobs), chosen.knowing(laws), machine_events=events,
+            uptime_us=np.array([to_us(uptime) for uptime in uptimes]),
+        )  # fmt: skip
+
+    def test_a_job_leaves_a_node_before_it_fails(self) -> None:
+        """Node 0 is 900 s old at date 0 and fails at 100. In 20 s it is likely to fail from 980 s
+        on: at 80 the job moves to node 2, for 5 s of overhead."""
+        result = self.run(self.POLICY, [900.0, 400.0, 300.0], (2, 200, 0))
+        check_run(result)
+        assert spans(result) == {"1": [(0, 80, "0-1"), (80, 205, "1-2")]}
+        assert result.summary.failures_hit == 0
+        (move,) = [r for r in result.ledger.attempts if r.imaged]
+        assert move.why == "foresee"
+
+    def test_without_foresight_it_loses_its_work(self) -> None:
+        result = self.run("baseline", [900.0, 400.0, 300.0], (2, 200, 0))
+        assert spans(result) == {"1": [(0, 100, "0-1"), (100, 300, "1-2")]}
+
+    def test_it_stays_where_nothing_else_is_free(self) -> None:
+        result = self.run(self.POLICY, [900.0, 400.0], (2, 50, 60))
+        assert result.summary.migrations.count == 0
+        assert result.summary.failures_hit == 1
+
+    def test_nothing_starts_there_until_it_has_failed_and_is_back(self) -> None:
+        """Node 0 is drained from 80 on; once it has failed it is trusted again, and up at 150."""
+        result = self.run(self.POLICY, [900.0, 300.0], (2, 50, 85))
+        assert spans(result) == {"1": [(150, 200, "0-1")]}
+        (drained,) = result.ledger.drained
+        assert (drained.since_us, drained.until_us, drained.why) == (
+            to_us(80), to_us(100), "foresee",
+        )  # fmt: skip
+
+    def test_the_law_of_a_run_is_told(self) -> None:
+        """As to FAPS; the same seed gives the same run."""
+        law = FailureScenario(parse_law("weibull:scale=3000,shape=20,downtime=30"), 4, 20_000.0)
+        jobs = [(3, 300.0, 200.0 * n) for n in range(60)]
+        stage = staged(day(8, *jobs), Scenario(failures=law))
+        policy = preset(self.POLICY.replace("0.5", "0.9"))
+        first, second = stage.run(policy), stage.run(policy)
+        assert first.summary == second.summary
+        assert first.summary.migrations.by["foresee"] > 3
+        assert first.summary.failures_hit < stage.run(preset("baseline")).summary.failures_hit
+
+    def test_survival_is_that_of_the_law(self) -> None:
+        """exp(-((t+d)^k - t^k) / scale^k)."""
+        laws = parse_law("weibull:scale=1000,scale_sigma=0,shape=3,shape_sigma=0").nodes(2, 0)
+        hazard = laws.hazard(np.array([0.0, 500.0]), 100.0)
+        assert np.exp(-hazard[1]) == pytest.approx(math.exp(-(0.6**3 - 0.5**3)))
