@@ -119,7 +119,14 @@ def _shelf_planning(axes: Axes, backfill: bool) -> Planning:
 
 def _fifo(axes: Axes, known: Known) -> Planning:
     place = _placement(axes, known.hazards)
-    return Fifo(place.choose, place.backwards, _rule(axes, "order"), axes.partitions, axes.seed)
+    counted = axes.placement == "any" and not axes.partitions
+    return Fifo(
+        None if counted else place.choose,
+        place.backwards,
+        _rule(axes, "order"),
+        axes.partitions,
+        axes.seed,
+    )
 
 
 _ORDERED = frozenset({"order", "margin", "walltimes", "seed"})
@@ -258,7 +265,7 @@ def policy_of(axes: Axes, told: Hazards | None = None) -> Policy:
     operations = Operations(DRAINS[axes.drain], parts(axes.operators), axes.partitions)
     reactions = [REACTIONS[name].make(axes, known) for name in parts(axes.react)]
     planning = PLANNINGS[axes.planning].make(axes, known)
-    policy = Scheduler(planning, [operations, *(reaction for reaction in reactions if reaction)])
+    policy = Scheduler(planning, [reaction for reaction in reactions if reaction], operations)
     own = own_places(axes).values()
     if not own:
         return policy

@@ -21,18 +21,29 @@ class Reaction(Protocol):
     def react(self, view: View, news: News) -> Iterable[Proposal]: ...
 
 
-class Scheduler(Policy):
-    """A policy put together from a planning and reactions."""
+class Orders(Reaction, Protocol):
+    """A reaction to what an administrator asks for: it has nothing to do while none does."""
 
-    def __init__(self, planning: Planning, reactions: Sequence[Reaction] = ()) -> None:
-        self._planning, self._reactions = planning, tuple(reactions)
+    @property
+    def busy(self) -> bool: ...
+
+
+class Scheduler(Policy):
+    """A policy put together from a planning and reactions, which carries ``orders`` out first."""
+
+    def __init__(
+        self, planning: Planning, reactions: Sequence[Reaction] = (), orders: Orders | None = None
+    ) -> None:
+        self._planning, self._reactions, self._orders = planning, tuple(reactions), orders
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """What each reaction wants, one after the other."""
-        return self._chain(view, news) if self._reactions else ()
+        if self._orders and (news.notices or self._orders.busy):
+            return self._chain(view, news, (self._orders, *self._reactions))
+        return self._chain(view, news, self._reactions) if self._reactions else ()
 
-    def _chain(self, view: View, news: News) -> Iterator[Proposal]:
-        for reaction in self._reactions:
+    def _chain(self, view: View, news: News, reactions: Sequence[Reaction]) -> Iterator[Proposal]:
+        for reaction in reactions:
             yield from reaction.react(view, news)
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:

@@ -62,7 +62,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
             what = f"class {self.kind.__name__} cannot be made: {type(error).__name__}: {error}"
             raise InputError(what, file_of(self.place), "a class made without arguments") from error
         guarded = Guarded(policy, self.kind.__name__, [file_of(self.place)])
-        return Scheduler(guarded, [Operations(), guarded])
+        return Scheduler(guarded, [guarded], Operations())
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:

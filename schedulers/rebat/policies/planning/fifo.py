@@ -22,7 +22,7 @@ from rebat.core.proposals import Requeue, Stop, When
 from rebat.core.traits import USUAL
 from rebat.policies.base import Changes, Proposal, Reject, Start, View
 from rebat.policies.partitions import Partition, open_to, partitions_on
-from rebat.policies.placement.choosers import Chooser, Mask, Request
+from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
 from rebat.policies.queue_order import Key, QueueOrder, bound, fcfs
 
 
@@ -31,8 +31,9 @@ class Fifo:
 
     Parameters
     ----------
-    choose, backwards : Chooser
-        The placement, and the same from the last node on, for partitions that ask for it.
+    choose, backwards : Chooser, optional
+        The placement, and the same from the last node on, for partitions that ask for it. Without
+        one nodes are counted, and the session gives the lowest that are free.
     order : QueueOrder
     partitions : str
         See `partitions.read_partitions`; empty: the machine is one.
@@ -42,12 +43,14 @@ class Fifo:
 
     def __init__(
         self,
-        choose: Chooser,
+        choose: Chooser | None = None,
         backwards: Chooser | None = None,
         order: QueueOrder = fcfs,
         partitions: str = "",
         seed: int = 0,
     ) -> None:
+        self._counted = choose is None
+        choose = choose or lowest
         self._choose_in = {False: choose, True: backwards or choose}
         self._order, self._seed = order, seed
         self._told = partitions
@@ -118,10 +121,9 @@ class Fifo:
             places = [p for p in self._where(view, attempt.job_id) if p.name in open_here]
             if not places:
                 continue
-            nodes = self._fit(view, room, attempt, places)
-            if nodes is not None:
-                room.take(nodes)
-                yield Start(attempt_id, nodes)
+            start = self._start(view, room, attempt, places)
+            if start is not None:
+                yield start
                 continue
             victims = self._victims(view, room, attempt, places)
             if victims:
@@ -129,13 +131,20 @@ class Fifo:
             open_here -= {place.name for place in places}
         return []
 
-    def _fit(
+    def _start(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
-    ) -> NodeSet | None:
-        """Where an attempt can start now."""
+    ) -> Start | None:
+        """How an attempt starts now; None: it does not fit."""
         if attempt.n_nodes > room.n_free:
             return None
-        return self._choose(view, room.free, attempt, places)
+        if self._counted:
+            room.n_free -= attempt.n_nodes
+            return Start(attempt.id)
+        nodes = self._choose(view, room.free, attempt, places)
+        if nodes is None:
+            return None
+        room.take(nodes)
+        return Start(attempt.id, nodes)
 
     def _choose(
         self, view: View, free: Mask, attempt: Attempt, places: list[Partition]

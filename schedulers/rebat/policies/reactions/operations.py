@@ -51,10 +51,13 @@ class Operations:
         self._partitions = partitions
         self._emptying: set[int] = set()
 
+    @property
+    def busy(self) -> bool:
+        """Whether nodes are still to be emptied."""
+        return bool(self._emptying)
+
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Carry out what was asked for, and empty nodes on."""
-        if not (news.notices or self._emptying):
-            return
         for kind, data in news.notices:
             if kind in KINDS:
                 try:
