@@ -60,7 +60,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     fit : str
         A key of FITS, for the placement 'cluster' and the reaction 'compaction'.
     partitions : str
-        For the planning 'fifo': see `partitions.read_partitions`; empty: the machine is one.
+        For the planning 'fifo': NAME:NODES[:TIER][:reversed] with + between, where NODES are 'all',
+        a set like 0-3 or shares like 0%-25% of the nodes; empty: the machine is one.
     targets : str
         A key of TARGETS, for the reaction 'compaction'.
     period : float
