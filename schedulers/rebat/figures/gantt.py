@@ -29,7 +29,7 @@ def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
 
 def draw_gantt(ledgers: Mapping[str, Ledger], n_nodes: int, path: Path) -> None:
     """One panel per policy; hatched: the attempt was interrupted; black: the node is down."""
-    save(_figure(ledgers, n_nodes), path)
+    save(_figure(ledgers, n_nodes)[0], path)
 
 
 def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, str]) -> str:
@@ -43,14 +43,14 @@ def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, s
     words : mapping
         What is written for a word that the policy stopped an attempt with; others are not shown.
     """
-    figure = _figure(ledgers, n_nodes)
-    scale = time_unit(to_s(_end_us(ledger)) for ledger in ledgers.values())[1]
+    figure, scale = _figure(ledgers, n_nodes)
     for axis, ledger in zip(figure.axes, ledgers.values(), strict=True):
         _stops(axis, ledger, words, scale)
     return svg_of(figure)
 
 
-def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> Any:
+def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> tuple[Any, float]:
+    """The chart, and the seconds of its unit of time."""
     figure = new_figure(9, 0.4 + (1.0 + 0.22 * min(n_nodes, 40)) * len(ledgers))
     axes = figure.subplots(len(ledgers), 1, sharex=True, squeeze=False)[:, 0]
     ends = {name: _end_us(ledger) for name, ledger in ledgers.items()}
@@ -64,7 +64,7 @@ def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> Any:
     axes[-1].set_xlim(0, max(1, *ends.values()) / US_PER_S / scale * 1.01)  # shared by all panels
     axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure)
-    return figure
+    return figure, scale
 
 
 def _stops(axis: Any, ledger: Ledger, words: Mapping[str, str], scale: float) -> None:
