@@ -190,7 +190,7 @@ def test_a_restart_loses_what_was_done() -> None:
         ("baseline:react=replacement,steps=local,spares=2", "means nothing here"),
         ("pwa:manager=egg", "egg"),
         ("dbes:manager=egs", "means nothing here"),
-        ("faps:react=replacement", "any or named"),
+        ("faps:react=replacement", "any, named or cluster"),
     ],
 )
 def test_bad_options_are_told_in_one_line(spec: str, message: str) -> None:

@@ -8,6 +8,7 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import PolicyError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
 from rebat.core.proposals import (
     Drain,
     Move,
@@ -27,6 +28,7 @@ from rebat.policies.guard import Guarded
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
+from tests.flexible import flexible, malleable, moldable
 from tests.scenarios import Custom, check_run, fails, machine
 from tests.scenarios import simulate as simulate_custom
 
@@ -305,3 +307,47 @@ def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once() -> N
     check_run(result)
     starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
     assert starts == {"w0!1": 0, "w0!1#1": 10, "w0!2": 11, "w0!3": 40}
+
+
+class PlannedWalltimes(Policy):
+    """Starts what comes back on three nodes, and notes what walltime that was said to have."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, int] = {}
+
+    def plan(self, view, changes):
+        for attempt in view.queue.values():
+            if view.n_free >= 3:
+                self.said[attempt.job_id] = view.walltime_on_us(attempt.id, 3)
+                yield Start(attempt.id, n_nodes=3 if attempt.number else None)
+
+
+@pytest.mark.parametrize("extra", [malleable(1, 6), moldable(2, 3)])
+def test_a_job_that_starts_in_another_size_has_the_walltime_that_was_told(extra) -> None:
+    """Also one that goes on and pays for that; one that starts over pays nothing."""
+    policy = PlannedWalltimes()
+    script = At(_5=[stop("1", Requeue(1))])
+    workload = flexible(6, (2, 60, 0, extra))
+    session = SessionOptions(resize_cost="7")
+    result = simulate_custom(workload, Custom(Scheduler(policy, [script]), session))
+    check_run(result)
+    again = [r.attempt for r in result.ledger.attempts if r.start_us == to_us(5)]
+    assert [attempt.walltime_us for attempt in again] == [policy.said["w0!1"]]
+
+
+def test_work_in_an_image_is_not_at_risk_any_more() -> None:
+    """Job 1 is resized at 4 (nothing of it is in a checkpoint then), checkpointed as it is at 6,
+    and hit at 10: it goes on from the image, and pays for the restart each time."""
+    grow = Stop("w0!1", Cause.MOVED, When.RESIZE, Move(NodeSet.parse("0-3")))
+    image = Stop("w0!1#1", Cause.MOVED, When.IMAGE, Move(NodeSet.parse("2-5")))
+    policy = Scheduler(ListScheduling(), [At(_4=[grow], _6=[image])])
+    workload = flexible(6, (2, 20, 0, malleable(1, 6)))
+    custom = Custom(policy, SessionOptions(migration_cost="2"))
+    result = simulate_custom(workload, custom, machine_events=fails(5, 10, 11))
+    check_run(result)
+    done = [(r.start_us / 1e6, r.end_us / 1e6, r.useful_us / 1e6) for r in result.ledger.attempts]
+    # 40 node-seconds: 8 by 4, 8 more by 6; of 24 four nodes do 8 from 8 to 10, which is lost
+    assert done == [(0, 4, 4), (4, 6, 2), (6, 10, 0), (10, 18, 6)]
+    assert result.summary.platform.waste_failure == 2 * 4
+    assert result.summary.platform.recovery == 2 * 4 + 2 * 4
+    assert all(record.lost_us == 0 for record in result.ledger.attempts)

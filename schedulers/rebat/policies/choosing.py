@@ -86,10 +86,10 @@ def check(axes: Axes) -> Axes:
             raise InputError(
                 f"{axis} {getattr(axes, axis)!r}", expected=f"{what}, {least:g} to {most:g}"
             )
-    if "replacement" in parts(axes.react) and axes.placement not in ("any", "named"):
+    if "replacement" in parts(axes.react) and axes.placement not in ("any", "named", "cluster"):
         raise InputError(
             f"replacement on placement {axes.placement!r}",
-            expected="any or named: what replaces a node of a box would have to lie in it",
+            expected="any, named or cluster: what replaces a node of a box would have to lie in it",
         )
     if axes.planning == "fifo" and "torus" in effective(axes):
         raise InputError(

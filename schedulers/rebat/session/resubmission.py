@@ -65,7 +65,14 @@ class Registry(KnownJobs):
         work = self._origin(attempt_id, n_nodes)
         if n_nodes == work.attempt.n_nodes:
             return work.attempt.walltime_us
-        return self._in_size(work, untouched(work.checkpointing), n_nodes)[1]
+        return self._in_size(work, self._before_mold(work, attempt_id, n_nodes), n_nodes)[1]
+
+    def _before_mold(self, old: Work, attempt_id: str, n_nodes: int) -> Remaining:
+        """What remains of a queued attempt that starts on so many nodes: all of it, and a price if
+        the job goes on that has begun already."""
+        remaining = untouched(old.checkpointing)
+        goes_on = self.work[attempt_id].attempt.number and not self.starts_over(attempt_id, n_nodes)
+        return self._with_cost(old, remaining) if goes_on else remaining
 
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
         """What an attempt on so many nodes is a part of: the attempt before it, or the job."""
@@ -116,9 +123,7 @@ class Registry(KnownJobs):
         old = self._origin(attempt.id, n_nodes)
         if self.starts_over(attempt.id, n_nodes):
             self._board.ledger.lose(attempt.job_id, Cause.MOVED)
-        remaining = untouched(old.checkpointing)
-        if attempt.number:
-            remaining = self._with_cost(old, remaining)
+        remaining = self._before_mold(old, attempt.id, n_nodes)
         profile, walltime_us = self._in_size(old, remaining, n_nodes)
         new = msgspec.structs.replace(
             attempt,

@@ -170,11 +170,13 @@ class Fifo:
         tier = places[0].tier
         if all(place.tier >= tier for place in self._places):
             return []
+        leaving = view.stopping.keys() | view.scheduled.keys()
         lower = [
             running
-            for running in view.running.values()
+            for name, running in view.running.items()
             if self._tier_of(view, running.attempt.job_id) < tier
-            and not view.why_not_image(running.attempt.id)
+            and name not in leaving
+            and not view.why_not_image(name)
         ]
         free = room.free.copy()
         for running in lower:

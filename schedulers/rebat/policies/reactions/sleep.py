@@ -87,10 +87,12 @@ class Sleep:
 
     def _put_to_sleep(self, view: View, cores: int) -> Iterator[Proposal]:
         machine = view.machine
-        grid = (machine.tags >= 0) | machine.down | machine.drained
+        drained = machine.drained
+        grid = (machine.tags >= 0) | machine.down | drained
         empty = set(np.flatnonzero(~grid.reshape(-1, cores).any(axis=1)).tolist())
         self._empty_us = {node: self._empty_us.get(node, view.now_us) for node in empty}
-        self._asleep = {node for node in self._asleep if machine.drained[node * cores]}
+        still = set(np.flatnonzero(drained.reshape(-1, cores).any(axis=1)).tolist())
+        self._asleep &= still
         if view.queue or view.stopping:
             return
         due = [n for n, at_us in self._empty_us.items() if view.now_us - at_us >= self._after_us]
