@@ -65,6 +65,15 @@ def run_here(file: Path, results: Path, **options) -> tuple[Status, list[Progres
     return status, told
 
 
+def campaign_of(folder: Path, text: str) -> tuple[Path, Path]:
+    """A campaign of this text, performed without a failure: its file and its results."""
+    file = folder / "campaign.toml"
+    file.write_text(text)
+    status, _ = run_here(file, folder / "results")
+    assert status.failed == 0
+    return file, folder / "results"
+
+
 def n_run(told: list[Progress]) -> int:
     """How many units were performed now."""
     return len(told) - 1

@@ -20,7 +20,7 @@ from rebat.policies.presets import preset
 from rebat.reports.node_stealing.evidence import Evidence
 from rebat.reports.partitions.claims import judge
 from rebat.reports.partitions.estimates import estimate, paired
-from tests.campaign.builders import run_here
+from tests.campaign.builders import campaign_of
 from tests.scenarios import fails, machine
 
 ROOT = Path(__file__).parents[2]
@@ -43,12 +43,7 @@ seeds = [0, 1, 2]
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("partitions")
-    file = folder / "p.toml"
-    file.write_text(FILE)
-    status, _ = run_here(file, folder / "r")
-    assert status.failed == 0
-    return file, folder / "r"
+    return campaign_of(tmp_path_factory.mktemp("partitions"), FILE)
 
 
 def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:

@@ -17,16 +17,10 @@ from rebat.campaign.reporting import write_report
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
 from rebat.reports.replacement import choices, claims, stealing
-from rebat.reports.replacement.evidence import (
-    Case,
-    Evidence,
-    case_of,
-    combined,
-    minus,
-    relative,
-)
+from rebat.reports.replacement.evidence import Case, Evidence, case_of
 from rebat.reports.replacement.medians import middle, written
-from tests.campaign.builders import run_here, specs_of
+from rebat.reports.seeded import Setting, combined, minus, relative
+from tests.campaign.builders import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,18 +72,13 @@ name = "even"
 workloads = ["mixed-again"]
 policies = ["baseline"]
 failure_free = ["baseline"]
-{FAILURES.replace("cores", "shape = [1.0, 2.0]" + chr(10) + "cores")}
+{FAILURES.replace("seeds", "shape = [1.0, 2.0]" + chr(10) + "seeds")}
 """
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("replacement")
-    file = folder / "r.toml"
-    file.write_text(FILE)
-    status, _ = run_here(file, folder / "r")
-    assert status.failed == 0
-    return file, folder / "r"
+    return campaign_of(tmp_path_factory.mktemp("replacement"), FILE)
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +203,7 @@ class _Told(Evidence):
     """Numbers by hand: rises of the makespan over 100 s, and what hits became."""
 
     def __init__(self, rises: dict[str, list[float]], requeued: float = 0.0) -> None:
-        from rebat.reports.replacement.evidence import SOURCES, Setting
+        from rebat.reports.replacement.evidence import SOURCES
         from rebat.reports.scenario import Scenario
 
         setting = Setting("g", "mixed", Scenario("renewal"))

@@ -96,7 +96,7 @@ def _hazard(unit: Unit, result: RunResult, units: Units, at_us: int) -> Floats |
     laws = failures and failures.law.nodes(n_nodes, failures.seed)
     if laws is None:
         return None
-    past = history(failures, n_nodes)
+    past = history(unit.spec.scenario, n_nodes)
     since = np.zeros(n_nodes) if past is None else -past.uptime_us.astype(float)
     for at, up, nodes in result.ledger.node_events:
         if at <= at_us and up:

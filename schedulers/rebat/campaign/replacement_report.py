@@ -32,12 +32,13 @@ WORDS = {
 
 def about_replacement(units: Sequence[Unit]) -> bool:
     """Whether the first grid has a policy that replaces nodes."""
-    return any(_replaces(unit) for unit in units if unit.grid == units[0].grid)
+    return any("replacement" in reactions(unit) for unit in units if unit.grid == units[0].grid)
 
 
-def _replaces(unit: Unit) -> bool:
+def reactions(unit: Unit) -> frozenset[str]:
+    """The reactions of a run's policy."""
     chosen = scheduler_of(unit.spec)
-    return isinstance(chosen, Preset) and "replacement" in parts(chosen.axes.react)
+    return frozenset(parts(chosen.axes.react) if isinstance(chosen, Preset) else ())
 
 
 def replacement_pictures() -> Iterator[Picture]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rebat.campaign.labels import scenario_of
+from rebat.campaign.migration_report import about_migration, migration_pictures
 from rebat.campaign.partition_report import on_a_torus, torus_pictures
 from rebat.campaign.replacement_report import about_replacement, replacement_pictures
 from rebat.campaign.simulating import simulate_run, workload_of
@@ -13,6 +14,7 @@ from rebat.campaign.spec import RunSpec
 from rebat.campaign.unit import Unit
 from rebat.core.units import format_duration
 from rebat.figures.steal_hour import steal_hour
+from rebat.reports.migration.report import report as migration
 from rebat.reports.node_stealing.evidence import ALIASES
 from rebat.reports.node_stealing.report import report as node_stealing
 from rebat.reports.partitions.report import report as partitions
@@ -23,8 +25,8 @@ from rebat.workloads.describe import describe
 
 def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Report:
     """The report of these units and their results: of boxes on a torus where every grid has some
-    policy for one, of node replacement where the first grid has some policy with it, and of the
-    node-stealing paper otherwise.
+    policy for one, of node replacement or of job migration where the first grid has some policy
+    with it, and of the node-stealing paper otherwise.
 
     Raises
     ------
@@ -36,6 +38,8 @@ def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Rep
         return partitions(table, torus_pictures(units), lines)
     if about_replacement(units):
         return replacement(table, replacement_pictures(), lines)
+    if about_migration(units):
+        return migration(table, migration_pictures(), lines)
     return node_stealing(table, _workload_tables(units), _an_hour(units), lines)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
 from rebat.reports.parts import Table
-from rebat.reports.replacement.evidence import Case, Evidence, Setting
+from rebat.reports.replacement.evidence import Case, Evidence
 from rebat.reports.replacement.medians import Middle, middle, written
 from rebat.reports.replacement.published import (
     FIGURES,
@@ -19,6 +19,7 @@ from rebat.reports.replacement.published import (
     WORDS,
 )
 from rebat.reports.replacement.tables import change, share
+from rebat.reports.seeded import Setting
 
 Column = tuple[str, bool, str]
 """A policy, whether it replaces, and what is shown of it: its rise, utilisation or idle share."""

@@ -10,16 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rebat.reports.parts import Judgement
-from rebat.reports.replacement.evidence import (
-    NO_STEP_4,
-    BySeed,
-    Case,
-    Evidence,
-    Setting,
-    combined,
-    minus,
-    relative,
-)
+from rebat.reports.replacement.evidence import NO_STEP_4, Case, Evidence
 from rebat.reports.replacement.medians import Middle, middle
 from rebat.reports.replacement.published import (
     AFFECTED,
@@ -34,6 +25,7 @@ from rebat.reports.replacement.published import (
     UTILISATION,
     WORDS,
 )
+from rebat.reports.seeded import BySeed, Setting, combined, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02

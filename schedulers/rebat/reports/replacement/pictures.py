@@ -8,11 +8,12 @@ from typing import Any
 from rebat.figures.boxes import stacks, svg_of
 from rebat.figures.canvas import colours, new_figure
 from rebat.reports.parts import Picture
-from rebat.reports.replacement.evidence import SOURCES, Case, Evidence, Setting, mean
+from rebat.reports.replacement.evidence import SOURCES, Case, Evidence
 from rebat.reports.replacement.medians import middle
 from rebat.reports.replacement.published import FIGURES
 from rebat.reports.replacement.published import SOURCES as PRINTED
 from rebat.reports.replacement.tables import NO_FAILURES
+from rebat.reports.seeded import Setting, mean
 
 CASES = (NO_FAILURES, "failures", "failures, replacement")
 

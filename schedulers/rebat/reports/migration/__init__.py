@@ -1,0 +1,1 @@
+"""Job migration: the evaluation of Rodríguez-Pascual et al. 2019 again, and what lies beyond it."""
