@@ -50,7 +50,9 @@ class Case:
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         policy, self.n_nodes = rng.choice(POLICIES), rng.choice([2, 4, 10])
-        self.policy = on_ring(policy, self.n_nodes).name
+        drain = rng.choice(["drain=auto", "drain=migrate", "drain=wait"])
+        name = on_ring(policy, self.n_nodes).name
+        self.policy = f"{name}{',' if ':' in name else ':'}{drain}"
         self.workload = workload(rng, self.n_nodes)
         self.events = outages(rng, self.n_nodes)
         self.cores = 1 if self.n_nodes == 2 else rng.choice([1, 1, 2])

@@ -213,8 +213,9 @@ ALL = st.sampled_from(
         "cluster", "compaction:migration_cost=20", "compaction:targets=several,migration_cost=5",
         "tiers:migration_cost=30", "tiers:react=compaction,migration_cost=7",
         "compaction:react=compaction+sleep,migration_cost=9,sleep=60,boot=20",
-        "easy:react=compaction,migration_cost=9", "baseline:placement=cluster,react=compaction",
-        "baseline:placement=named,react=compaction+sleep,sleep=0",
+        "easy:react=compaction,migration_cost=9,drain=migrate",
+        "baseline:placement=cluster,react=compaction,drain=migrate",
+        "baseline:placement=named,react=compaction+sleep,sleep=0,drain=migrate",
     ]
 )  # fmt: skip
 

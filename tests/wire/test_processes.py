@@ -131,7 +131,12 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp
 
 
 @pytest.mark.parametrize(
-    "policy", ["tiers:horizon=30000", "compaction", "easy:placement=cluster,react=compaction+sleep"]
+    "policy",
+    [
+        "tiers:horizon=30000",
+        "compaction",
+        "easy:placement=cluster,react=compaction+sleep,drain=wait",
+    ],
 )
 def test_drains_tiers_and_compaction_are_the_same_over_the_wire(
     cluster_inputs, policy, tmp_path

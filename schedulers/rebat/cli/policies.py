@@ -43,7 +43,9 @@ def _list_axes() -> None:
         click.echo(f"{axis:<14} {', '.join([default, *others])}")
     click.echo()
     click.echo(inspect.getdoc(Axes) or "")
-    click.echo("\nAlso in JSON options: mtbf, checkpoint_cost, recovery_cost (durations), cores_per_node.")
+    click.echo(
+        "\nAlso in JSON options: mtbf, checkpoint_cost, recovery_cost (durations), cores_per_node."
+    )
 
 
 def _list_axes_of(axes: object) -> None:

@@ -238,7 +238,7 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str, ...]] = {
     "solver": SOLVERS,
     "react": REACTIONS,
     "steps": STEPS,
-    "drain": DRAINS,
+    "drain": ("auto", *DRAINS),
     "fit": FITS,
     "targets": TARGETS,
     "semantics": SEMANTICS,
@@ -262,14 +262,22 @@ def policy_of(axes: Axes, told: Hazards | None = None) -> Policy:
     ``told`` is what there is to know of how nodes fail.
     """
     known = Known(told)
-    operations = Operations(DRAINS[axes.drain], parts(axes.operators), axes.partitions)
     reactions = [REACTIONS[name].make(axes, known) for name in parts(axes.react)]
     planning = PLANNINGS[axes.planning].make(axes, known)
-    policy = Scheduler(planning, [reaction for reaction in reactions if reaction], operations)
+    orders = _operations(axes)
+    policy = Scheduler(planning, [reaction for reaction in reactions if reaction], orders)
     own = own_places(axes).values()
     if not own:
         return policy
     return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
+
+
+def _operations(axes: Axes) -> Operations | None:
+    """Who carries operations out; 'auto': nobody."""
+    migrates = DRAINS[axes.drain] if axes.drain != "auto" else None
+    if migrates is None:
+        return None
+    return Operations(migrates, parts(axes.operators), axes.partitions)
 
 
 def own_places(axes: Axes) -> dict[str, str]:

@@ -38,18 +38,22 @@ class OwnCode(msgspec.Struct, frozen=True):
 class OwnPolicy(msgspec.Struct, frozen=True):
     """A class with ``plan`` and ``react`` (derive from ``Policy`` for that).
 
-    ``name`` is what results call it, ``place`` the file with the class.
+    ``name`` is what results call it, ``place`` the file with the class; ``orders``: whether
+    operations are carried out for it.
     """
 
     name: str
     kind: Any
     place: str
     session: SessionOptions = SessionOptions()
+    orders: bool = False
+
+    def carrying_out(self) -> OwnPolicy:
+        """The same, with operations carried out before it is asked to react."""
+        return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:
         """A fresh policy: the class called without arguments, every answer of it checked.
-
-        What an administrator asks for is carried out before it is asked to react.
 
         Raises
         ------
@@ -62,7 +66,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
             what = f"class {self.kind.__name__} cannot be made: {type(error).__name__}: {error}"
             raise InputError(what, file_of(self.place), "a class made without arguments") from error
         guarded = Guarded(policy, self.kind.__name__, [file_of(self.place)])
-        return Scheduler(guarded, [guarded], Operations())
+        return Scheduler(guarded, [guarded], Operations()) if self.orders else guarded
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:

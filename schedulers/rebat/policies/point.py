@@ -70,7 +70,8 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         What a checkpoint and restart costs: seconds, 'table' (Table 1 of Rodríguez-Pascual et al.
         2019), 'constant*SECONDS' or 'bandwidth*MB_PER_S'.
     drain : str
-        A key of DRAINS: how nodes get empty that an operation drains.
+        A key of DRAINS: how nodes get empty that an operation drains; 'auto': 'migrate' in runs
+        that are given operations, and 'ignore' over the wire, where they may be somebody else's.
     operators : str
         Who may ask for operations, with + between; 'all': everybody.
     power : str
@@ -137,7 +138,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     period: float = 60.0
     migration_cost: str | float = "table"
     purge: float = 60.0
-    drain: str = "migrate"
+    drain: str = "auto"
     power: str = "10/100/300"
     sleep: float = 600.0
     boot: float = 120.0

@@ -60,6 +60,14 @@ class Preset(msgspec.Struct, frozen=True):
         many."""
         return allotment(self.axes, n_nodes) if "torus" in effective(self.axes) else None
 
+    def carrying_out(self) -> Preset:
+        """The same, which carries operations out unless it is told otherwise."""
+        if self.axes.drain != "auto":
+            return self
+        return msgspec.structs.replace(
+            self, axes=msgspec.structs.replace(self.axes, drain="migrate")
+        )
+
     def partitions(self, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
         """The partitions of a machine, where it has some."""
         told = self.axes.partitions if "partitions" in effective(self.axes) else ""

@@ -19,6 +19,9 @@ RJMS_DELAY_S = 5.0
 """What Batsched adds to every walltime when it plans (its option rjms_delay)."""
 
 
+_CLUSTER = Axes(planning="fifo", placement="cluster", drain="migrate")
+
+
 _ROWS = [
     Preset(
         "baseline",
@@ -156,32 +159,28 @@ _ROWS = [
         "cluster",
         "first come, first served on cores of nodes, few nodes for each job; no backfilling",
         f"{_MIGRATION}, section 4",
-        Axes(planning="fifo", placement="cluster"),
+        _CLUSTER,
     ),
     Preset(
         "compaction",
         "cluster; while nothing waits, jobs are moved together until nodes are full or empty",
         f"{_MIGRATION}, section 3.3.4, algorithm 1",
-        Axes(planning="fifo", placement="cluster", react="compaction"),
+        msgspec.structs.replace(_CLUSTER, react="compaction"),
     ),
     Preset(
         "priorities",
         "cluster in two partitions; jobs are moved up into the better one, a quarter of the nodes",
         f"{_MIGRATION}, section 3.3.4, algorithm 2",
-        Axes(
-            planning="fifo",
-            placement="cluster",
-            partitions="high:0%-25%+low:25%-100%",
-            react="priorities",
+        msgspec.structs.replace(
+            _CLUSTER, partitions="high:0%-25%+low:25%-100%", react="priorities"
         ),
     ),
     Preset(
         "tiers",
         "cluster; normal jobs have eternal ones checkpointed, which fill what is left",
         f"{_MIGRATION}, sections 3.3.2 and 4.3",
-        Axes(
-            planning="fifo",
-            placement="cluster",
+        msgspec.structs.replace(
+            _CLUSTER,
             fit="first",
             partitions="normal:all:2+eternal:all:1:reversed",
             react="horizon",

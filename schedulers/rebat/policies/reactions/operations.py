@@ -2,8 +2,7 @@
 
 The seven steps of smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC
 clusters by means of checkpoint/restart", 2019; or, as before it, a drained node empties as its jobs
-end. Every scheduler that is put together from the axes carries operations out, before its own
-reactions.
+end. Whatever a scheduler reacts to, it carries operations out first.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from rebat.policies.base import News, View
 from rebat.policies.partitions import open_to, partitions_on
 from rebat.policies.placement.choosers import Mask, Request, lowest
 
-DRAINS = {"migrate": True, "wait": False}
-"""How drained nodes get empty: their jobs are checkpointed and go first in the queue, or end."""
+DRAINS = {"ignore": None, "migrate": True, "wait": False}
+"""How drained nodes get empty: their jobs are checkpointed and go first in the queue, or end; or
+events of these types are nothing to the scheduler, as they may be somebody else's."""
 
 EVERYBODY = "all"
 
