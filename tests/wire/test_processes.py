@@ -135,7 +135,7 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp
     [
         "tiers:horizon=30000",
         "compaction",
-        "easy:placement=cluster,react=compaction+sleep,drain=wait",
+        "easy:placement=cluster,react=compaction+sleep,drain=migrate",
     ],
 )
 def test_drains_tiers_and_compaction_are_the_same_over_the_wire(

@@ -39,8 +39,9 @@ def serve(
 
     Checkpoints are read from the workload's profiles; where those have none, the options mtbf,
     checkpoint_cost and recovery_cost say how each job checkpoints. Operations (rebat operations
-    --help) are lines of Batsim's --events, told with --forward-unknown-events. Ends when the
-    simulation ends.
+    --help) are lines of Batsim's --events, told with --forward-unknown-events; schedulers that do
+    not migrate jobs anyway carry them out with the axis drain=migrate. Ends when the simulation
+    ends.
     """
     from rebat.policies.options import configure, parse_options
     from rebat.wire.conversation import Conversation, session_for
