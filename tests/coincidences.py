@@ -50,7 +50,7 @@ class Case:
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         policy, self.n_nodes = rng.choice(POLICIES), rng.choice([2, 4, 10])
-        drain = rng.choice(["drain=auto", "drain=migrate", "drain=wait"])
+        drain = rng.choice(["drain=ignore", "drain=migrate", "drain=wait"])
         name = on_ring(policy, self.n_nodes).name
         self.policy = f"{name}{',' if ':' in name else ':'}{drain}"
         self.workload = workload(rng, self.n_nodes)

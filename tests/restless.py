@@ -35,6 +35,7 @@ from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
+from rebat.models.failures.laws import parse_law
 from rebat.policies.axes import PLANNINGS, policy_of, session_options_of
 from rebat.policies.base import News, Policy, View
 from rebat.policies.choosing import COMMON, changed
@@ -72,12 +73,16 @@ CHOICES = {
         "compaction",
         "stealing+compaction",
         "priorities",
-        "horizon+compaction",
+        "sleep+compaction",
         "compaction+sleep",
         "sleep",
         "defragment",
+        "foresee",
+        "foresee+stealing",
         "requeue",
     ],
+    "ahead": [1.0, 5.0],
+    "survival": [0.5, 0.9],
     "sleep": [0.0, 2.0],
     "boot": [0.0, 3.0],
     "targets": ["single", "several"],
@@ -358,7 +363,8 @@ def play(seed: int) -> set[str]:
     axes = random_axes(rng, n_nodes)
     jobs, careless = workload(rng, n_nodes), rng.random() < 0.5
     spares = axes.spares if "replacement" in axes.react else 0
-    policy = Restless(policy_of(axes), rng, careless, spares)
+    told = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0").nodes(n_nodes, seed)
+    policy = Restless(policy_of(axes, told), rng, careless, spares)
     settings = session_options_of(axes)
     cores = 1 if n_nodes == 2 else rng.choice([1, 2])
     settings = msgspec.structs.replace(settings, strict=not careless, cores_per_node=cores)

@@ -182,7 +182,7 @@ def test_what_a_job_says_is_checked(extra, words, tmp_path: Path, capsys) -> Non
         ("cluster:drain=now", "drain 'now'"),
         ("cluster:react=sleep,power=3/2/1", "power '3/2/1'"),
         ("baseline:react=foresee,foresight=youngest", "knows no probabilities"),
-        ("cluster:placement=torus-first,torus=2x4", "planning fifo on placement"),
+        ("cluster:placement=torus-first,torus=2x4", "fifo on placement"),
     ],
 )
 def test_choices_that_cannot_be_are_one_line(policy, words, tmp_path: Path, capsys) -> None:

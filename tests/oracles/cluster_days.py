@@ -157,7 +157,8 @@ class Cluster:
             names = ["all"]
         if any(name not in self.partitions for name in names):
             raise ValueError(f"job {task.job.id} names the partition {name}")
-        return names
+        room = {name: len(self.partitions[name]) * self.cores_per_node for name in names}
+        return [name for name in names if room[name] >= task.job.cores] or names
 
     # Starts, ends and checkpoints
 

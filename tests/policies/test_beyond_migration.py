@@ -50,17 +50,20 @@ class TestSleep:
         check_run(result)
         assert spans(result) == {"1": [(0, 400, "0")], "2": [(230, 280, "2-3")]}
         asleep = [(one.since_us / 1e6, one.until_us, one.why) for one in result.ledger.drained]
-        assert asleep == [(100, to_us(230), "sleep"), (380, None, "sleep")]
+        assert asleep == [
+            (100, to_us(200), "sleep"), (200, to_us(230), "boot"), (380, None, "sleep"),
+        ]  # fmt: skip
 
     def test_energy_is_that_of_states(self) -> None:
         """Over 400 s. Node 0 has one of two cores in use: 200 W. Node 1 is empty for 100 s, asleep
-        for 130 s, full for 50 s, empty for 100 s, and asleep for 20 s."""
+        for 100 s, boots for 30 s at the power of an empty node, is full for 50 s, empty for 100 s,
+        and asleep for 20 s."""
         workload = day(4, (1, 400, 0), (2, 50, 200))
         summary = simulate(workload, preset(self.POLICY), cores_per_node=2).summary
-        joules = 400 * 200 + 100 * 100 + 130 * 10 + 50 * 300 + 100 * 100 + 20 * 10
+        joules = 400 * 200 + 100 * 100 + 100 * 10 + 30 * 100 + 50 * 300 + 100 * 100 + 20 * 10
         assert summary.energy is not None
         assert summary.energy.kwh * 3.6e6 == pytest.approx(joules)
-        assert summary.energy.asleep == pytest.approx(150 / 800)
+        assert summary.energy.asleep == pytest.approx(120 / 800)
 
     def test_without_sleep_empty_nodes_take_their_power(self) -> None:
         summary = simulate(day(4, (2, 100, 0)), preset("cluster"), cores_per_node=2).summary
@@ -154,12 +157,25 @@ class TestProactive:
 
     def test_nothing_starts_there_until_it_has_failed_and_is_back(self) -> None:
         """Node 0 is drained from 80 on; once it has failed it is trusted again, and up at 150."""
-        result = self.run(self.POLICY, [900.0, 300.0], (2, 50, 85))
-        assert spans(result) == {"1": [(150, 200, "0-1")]}
+        result = self.run(self.POLICY, [900.0, 400.0, 300.0], (2, 50, 85), (1, 50, 136))
+        assert spans(result) == {"1": [(85, 135, "1-2")], "2": [(136, 186, "1")]}
         (drained,) = result.ledger.drained
         assert (drained.since_us, drained.until_us, drained.why) == (
             to_us(80), to_us(100), "foresee",
         )  # fmt: skip
+
+    def test_nodes_are_not_kept_from_a_job_that_needs_them_all(self) -> None:
+        """It starts when that is looked at next, and loses what it did by 100."""
+        result = self.run(self.POLICY, [900.0, 300.0], (2, 50, 85))
+        assert spans(result) == {"1": [(90, 100, "0-1"), (150, 200, "0-1")]}
+
+    def test_a_law_without_memory_keeps_nobody_waiting(self) -> None:
+        """By it no node is safe; jobs of all nodes end nevertheless."""
+        law = FailureScenario(parse_law("exponential:mean=5h,downtime=10min"), 1, 10_000.0)
+        stage = staged(day(8, *[(8, 600.0, 50.0 * n) for n in range(5)]), Scenario(failures=law))
+        result = stage.run(preset("baseline:react=foresee"))
+        check_run(result)
+        assert result.summary.succeeded == 5
 
     def test_the_law_of_a_run_is_told(self) -> None:
         """As to FAPS; the same seed gives the same run."""

@@ -65,7 +65,7 @@ def runs(document: Document) -> list[RunSpec]:
 
 
 def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
-    table = _with_cores(table)
+    table = _with_cores(table, where)
     known_keys(table, GridIn.__struct_fields__, where)
     inner = {"checkpoint": CheckpointIn, "silent_errors": SilentErrorsIn}
     for key, kind in inner.items():
@@ -85,13 +85,15 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
     return grid
 
 
-def _with_cores(table: dict[str, Any]) -> dict[str, Any]:
+def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
     """Cores of a node may stand with the failures, as they once did."""
     failures = table.get("failures")
     if not isinstance(failures, dict) or "cores_per_node" not in failures:
         return table
     rest = {key: value for key, value in failures.items() if key != "cores_per_node"}
-    return {"cores_per_node": failures["cores_per_node"], **table, "failures": rest}
+    if "cores_per_node" in table:
+        raise InputError("is told twice", f"{where}.failures.cores_per_node", "beside nodes only")
+    return {**table, "cores_per_node": failures["cores_per_node"], "failures": rest}
 
 
 def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterator[RunSpec]:

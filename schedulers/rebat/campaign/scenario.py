@@ -25,7 +25,6 @@ from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
 from rebat.models.operations import check_operations
-from rebat.policies.own import OwnPolicy
 from rebat.policies.placement.boxes import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
 
@@ -54,8 +53,6 @@ class Stage(msgspec.Struct, frozen=True):
         """Run one policy; see `single.simulate`."""
         if isinstance(policy, Preset):
             policy = self._prepared(policy)
-        if self.operations and isinstance(policy, Preset | OwnPolicy):
-            policy = policy.carrying_out()
         return simulate(
             self.workload,
             policy,

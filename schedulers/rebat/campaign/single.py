@@ -23,6 +23,7 @@ from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRow
 from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.base import Policy
+from rebat.policies.own import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
@@ -80,6 +81,8 @@ def simulate(
         When jobs can never start (more nodes asked for than will ever be up).
     """
     given = engine_options or EngineOptions()
+    if operations and isinstance(preset, Preset | OwnPolicy):
+        preset = preset.carrying_out()
     if operations:
         given = msgspec.structs.replace(given, forward_unknown_events=True)
     engine = Engine(
@@ -100,7 +103,7 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, cores_per_node: 
     places = preset.partitions(n_nodes, cores_per_node)
     asked = {}
     for job in workload.jobs if places else ():
-        found = open_to(places, traits_of(job.extra))
+        found = open_to(places, traits_of(job.extra), job.n_nodes)
         if len(found) == 1:
             asked[f"w0!{job.id}"] = found[0].name
     return Layout(

@@ -126,16 +126,21 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Start nothing more on these nodes; what runs there goes on. ``why`` is for the records."""
+    """Start nothing more on these nodes; what runs there goes on.
+
+    ``why`` says what for: nodes may be drained for several things, and are in service again when
+    they are drained for none any more.
+    """
 
     nodes: NodeSet
     why: str = ""
 
 
 class Undrain(msgspec.Struct, frozen=True):
-    """Take these nodes into service again."""
+    """These nodes are not drained for this any more."""
 
     nodes: NodeSet
+    why: str = ""
 
 
 class Note(msgspec.Struct, frozen=True):

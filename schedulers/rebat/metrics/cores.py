@@ -21,8 +21,8 @@ from rebat.session.ledger import Ledger
 
 Ints = npt.NDArray[np.int64]
 
-ASLEEP, BOOTING = "sleep", "boot"
-"""Why nodes are drained that save energy."""
+ASLEEP = "sleep"
+"""What nodes are drained for that save energy; those that boot take what empty ones do."""
 
 
 class NodeStates(msgspec.Struct, frozen=True):

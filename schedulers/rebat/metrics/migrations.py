@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 import msgspec
+import numpy as np
 
 from rebat.core.units import US_PER_S, to_s
 from rebat.metrics.platform import Window
@@ -45,21 +46,18 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
     first, last = window
     by: Counter[str] = Counter()
     cost_us, moved_us = 0, 0
-    before: dict[str, AttemptRecord] = {}
     kept_us: dict[str, int] = defaultdict(int)
     for record in sorted(ledger.attempts, key=lambda r: (r.attempt.job_serial, r.attempt.number)):
         attempt, cores = record.attempt, record.attempt.n_nodes
         if record.start_us < 0:
             continue
-        earlier = before.get(attempt.job_id)
-        if earlier and earlier.imaged and record.checkpointing:
+        if record.checkpointing and record.checkpointing.image_us:
             paid = min(record.start_us + record.checkpointing.first_recovery_us, record.end_us)
             cost_us += max(0, min(paid, last) - max(record.start_us, first)) * cores
         kept_us[attempt.job_id] += (record.useful_us - record.lost_us) * cores
         if record.imaged and first <= record.end_us < last:
             by[record.why or str(record.cause)] += 1
             moved_us += kept_us[attempt.job_id]
-        before[attempt.job_id] = record
     return Migrations(by.total(), cost_us / US_PER_S, moved_us / US_PER_S, dict(sorted(by.items())))
 
 
@@ -72,9 +70,12 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
         and window[0] <= one.since_us < window[1]
         and one.until_us != one.since_us  # it was refused
     ]
+    ran = [record for record in ledger.attempts if record.nodes is not None]
+    spans = np.array([(r.start_us, r.end_us) for r in ran], dtype=np.int64).reshape(-1, 2)
     waits_s: list[float] = []
     for one in asked:
-        waits_s += _waits_s(ledger, one, cores)
+        during = (spans[:, 0] <= one.since_us) & (one.since_us < spans[:, 1])
+        waits_s += _waits_s([ran[i] for i in np.flatnonzero(during)], one, cores)
     return Drains(
         nodes=sum(one.nodes.size for one in asked) // cores,
         emptied=len(waits_s),
@@ -84,13 +85,11 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
     )
 
 
-def _waits_s(ledger: Ledger, one: Drained, cores: int) -> list[float]:
-    """Of the nodes that got empty, how long each took."""
+def _waits_s(ran: list[AttemptRecord], one: Drained, cores: int) -> list[float]:
+    """Of the nodes that got empty, how long each took; ``ran`` when they were drained."""
     until = dict.fromkeys((core // cores for core in one.nodes), one.since_us)
-    for record in ledger.attempts:
-        if record.nodes is None or not record.start_us <= one.since_us < record.end_us:
-            continue
-        if record.nodes.meets(one.nodes):
+    for record in ran:
+        if record.nodes is not None and record.nodes.meets(one.nodes):
             for node in {core // cores for core in record.nodes} & until.keys():
                 until[node] = max(until[node], record.end_us)
     back = one.until_us

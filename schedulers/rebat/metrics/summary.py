@@ -12,6 +12,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import parse_duration, to_us
 from rebat.metrics.cores import (
+    ASLEEP,
     Energy,
     NodeStates,
     energy,
@@ -187,12 +188,14 @@ def summarise(
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
     """What is measured of nodes and their cores, where that says something."""
     cores = layout.cores_per_node
-    if cores == 1 and not layout.partitions:
+    sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
+    if cores == 1 and not (layout.partitions or sleeping):
         return {}
     of = usage(ledger, n_nodes // cores, cores, window)
     found: dict[str, Any] = {"partition_states": states_by_name(of, cores, layout.partitions)}
     if cores > 1:
         found["node_states"] = node_states(of, cores)
+    if cores > 1 or sleeping:
         found["energy"] = energy(of, ledger, cores, window, layout.power)
     return found
 

@@ -27,7 +27,8 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     ``first_recovery_us`` and ``first_period_us`` are the paper's R_first and T_first: 0 and T for
     an original submission. ``closing``: a checkpoint ends every period that was begun (eq. 1 rounds
-    up), also the last one; else only those that came to their end.
+    up), also the last one; else only those that came to their end. ``image_us``: what it costs to
+    go back to the image with which the execution began; 0: it began with none.
     """
 
     period_us: int
@@ -36,6 +37,12 @@ class Checkpointing(msgspec.Struct, frozen=True):
     first_period_us: int
     first_recovery_us: int = 0
     closing: bool = True
+    image_us: int = 0
+
+    @property
+    def restart_us(self) -> int:
+        """What it costs to go on from what this execution began with."""
+        return self.image_us or self.recovery_us
 
     @property
     def first_end_us(self) -> int:

@@ -19,7 +19,7 @@ from rebat.core.errors import InputError, short
 from rebat.core.files import open_text, write_text
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
-from rebat.models.failures.events import GenericEvent, read_event
+from rebat.models.failures.events import MAX_NODE, GenericEvent, read_event
 
 DRAIN, UNDRAIN, MIGRATE = "drain", "undrain", "migrate"
 KINDS = (DRAIN, UNDRAIN, MIGRATE)
@@ -76,6 +76,8 @@ def _nodes(value: Any) -> NodeSet:
     nodes = NodeSet.parse(value)
     if not nodes.size:
         raise InputError("nodes is empty", expected="at least one node, like '0-3 5'")
+    if int(nodes.intervals[-1, 1]) > MAX_NODE:
+        raise InputError(f"nodes is {short(value)}", expected=f"nodes up to {MAX_NODE}")
     return nodes
 
 

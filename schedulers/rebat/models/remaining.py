@@ -43,7 +43,7 @@ def since_last_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -
     was (0 for an original job), the paper gives the resubmission a recovery.
     """
     if run_us <= c.first_end_us:
-        recovery = c.recovery_us if semantics == "paper" else c.first_recovery_us
+        recovery = c.restart_us if semantics == "paper" else c.first_recovery_us
         return Remaining(0, c.first_period_us, recovery)
     cycles = (run_us - c.first_end_us) // c.cycle_us
     kept = c.first_period_us + c.cost_us + cycles * c.cycle_us
@@ -59,7 +59,7 @@ def after_proactive_checkpoint(c: Checkpointing, run_us: int, semantics: Semanti
     in_first = run_us - c.first_recovery_us
     if in_first <= 0:
         wait = 0 if semantics == "paper" else AUTHORS_WAIT_IN_RECOVERY_US
-        return Remaining(0, c.first_period_us, c.recovery_us, wait)
+        return Remaining(0, c.first_period_us, c.restart_us, wait)
     if in_first <= c.first_period_us:
         return Remaining(in_first, c.first_period_us - in_first, c.recovery_us, c.cost_us)
     first_kept = c.first_period_us + c.cost_us
@@ -79,7 +79,7 @@ def after_next_checkpoint(c: Checkpointing, run_us: int, semantics: Semantics) -
     its first checkpoint.
     """
     if run_us <= c.first_recovery_us and semantics == "paper":
-        return Remaining(0, c.first_period_us, c.recovery_us)
+        return Remaining(0, c.first_period_us, c.restart_us)
     cycles = max(0, -((c.first_end_us - run_us) // c.cycle_us))
     kept = c.first_period_us + c.cost_us + cycles * c.cycle_us
     wait = c.first_recovery_us + kept - run_us
@@ -153,7 +153,7 @@ def remaining_after(
     if c is None:
         return Remaining(-at_risk_us, 0, 0)
     if c.never:  # it begins anew, or from its last image
-        return Remaining(-at_risk_us, NEVER.first_period_us, c.recovery_us)
+        return Remaining(-at_risk_us, NEVER.first_period_us, c.image_us)
     remaining = STOP_RULES[when](c, run_us, semantics)
     if not at_risk_us or remaining.useful_us > 0:
         return remaining
@@ -167,14 +167,15 @@ def remaining_after(
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
     """The checkpointing of the resubmission.
 
-    One without checkpoints of its own restarts from its image, for the same price each time.
+    It goes back to its image, for the same price each time, until it writes a checkpoint.
     """
-    if remaining.imaged and (c is None or c.never):
-        c = msgspec.structs.replace(NEVER, recovery_us=remaining.first_recovery_us)
-    if c is None:
+    if c is None and not remaining.imaged:
         return None
+    c = c or NEVER
+    image_us = c.image_us if remaining.at_risk_us >= remaining.useful_us else 0
     return msgspec.structs.replace(
         c,
+        image_us=remaining.first_recovery_us if remaining.imaged else image_us,
         first_period_us=remaining.first_period_us,
         first_recovery_us=remaining.first_recovery_us,
     )

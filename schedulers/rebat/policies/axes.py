@@ -14,7 +14,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.models.boxes import LISTS
 from rebat.policies.base import Policy
-from rebat.policies.composition import Planning, Scheduler
+from rebat.policies.composition import Duty, Planning, Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.molding import MOLDINGS
@@ -181,7 +181,7 @@ def _stealing(axes: Axes, known: Known) -> NodeStealing:
 
 
 def _compaction(axes: Axes, known: Known) -> Compaction:
-    return Compaction(to_us(axes.period), TARGETS[axes.targets], FITS[axes.fit])
+    return Compaction(to_us(axes.period), TARGETS[axes.targets], FITS[axes.fit], axes.partitions)
 
 
 def _priorities(axes: Axes, known: Known) -> Priorities:
@@ -203,6 +203,7 @@ def _foresight(axes: Axes, known: Known) -> Foresight:
         to_us(axes.ahead),
         axes.survival,
         _placement(axes, known.hazards).choose,
+        axes.partitions,
     )
 
 
@@ -213,11 +214,11 @@ REACTIONS: dict[str, Kind] = {
     "compaction": Kind(_compaction, frozenset({"period", "targets", "fit"})),
     "priorities": Kind(_priorities, frozenset({"period", "partitions"})),
     "sleep": Kind(
-        lambda axes, known: Sleep(to_us(axes.sleep), to_us(axes.boot)), frozenset({"sleep", "boot"})
+        lambda axes, known: Sleep(to_us(axes.sleep), to_us(axes.boot), axes.partitions),
+        frozenset({"sleep", "boot"}),
     ),
     "defragment": Kind(_defragmentation, frozenset({"period"})),
     "foresee": Kind(_foresight, frozenset({"period", "foresight", "ahead", "survival"})),
-    "horizon": Kind(lambda axes, known: Horizon(to_us(axes.horizon)), frozenset({"horizon"})),
 }
 """What to do with what runs: when nodes fail under it ('requeue' leaves that to the session), or at
 any other time."""
@@ -264,8 +265,11 @@ def policy_of(axes: Axes, told: Hazards | None = None) -> Policy:
     known = Known(told)
     reactions = [REACTIONS[name].make(axes, known) for name in parts(axes.react)]
     planning = PLANNINGS[axes.planning].make(axes, known)
+    duties: list[Duty] = [Horizon(to_us(axes.horizon))]
     orders = _operations(axes)
-    policy = Scheduler(planning, [reaction for reaction in reactions if reaction], orders)
+    if orders is not None:
+        duties.insert(0, orders)
+    policy = Scheduler(planning, [reaction for reaction in reactions if reaction], duties)
     own = own_places(axes).values()
     if not own:
         return policy

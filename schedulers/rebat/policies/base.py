@@ -65,6 +65,9 @@ class Machine(Protocol):
     def drained(self) -> npt.NDArray[np.bool_]:
         """Taken out of service by a Drain."""
 
+    def drained_for(self, why: str, only: bool = False) -> npt.NDArray[np.bool_]:
+        """Taken out of service by a Drain for this; with ``only`` for nothing else."""
+
     @property
     def uptime_us(self) -> npt.NDArray[np.int64]:
         """Since when each node is up, as a duration; 0 for a node that is down."""

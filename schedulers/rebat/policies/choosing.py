@@ -26,7 +26,7 @@ SYNONYMS = {"recovery": "react"}
 
 COMMON = frozenset(
     {"planning", "react", "semantics", "passes", "silent_errors"}
-    | {"drain", "operators", "migration_cost", "purge", "power"}
+    | {"drain", "operators", "migration_cost", "purge", "power", "horizon"}
 )
 """Axes that every scheduler has."""
 
@@ -86,19 +86,29 @@ def check(axes: Axes) -> Axes:
             raise InputError(
                 f"{axis} {getattr(axes, axis)!r}", expected=f"{what}, {least:g} to {most:g}"
             )
-    if "replacement" in parts(axes.react) and axes.placement not in ("any", "named", "cluster"):
-        raise InputError(
-            f"replacement on placement {axes.placement!r}",
-            expected="any, named or cluster: what replaces a node of a box would have to lie in it",
-        )
-    if axes.planning == "fifo" and "torus" in effective(axes):
-        raise InputError(
-            f"planning fifo on placement {axes.placement!r}",
-            expected="any, named or cluster: what is left of a box is kept by a plan",
-        )
+    _check_placement(axes)
     _check_partitions(axes)
     read_power(axes.power)
     return axes
+
+
+_BOXLESS = {
+    "replacement": "what replaces a node of a box would have to lie in it",
+    "compaction": "jobs would leave their boxes (see defragment)",
+    "fifo": "what is left of a box is kept by a plan",
+}
+"""Reactions and plannings that know of no boxes, and why not."""
+
+
+def _check_placement(axes: Axes) -> None:
+    boxed = "torus" in effective(axes)
+    for what, why in _BOXLESS.items():
+        unknown = what == "replacement" and is_own(axes.placement)
+        if what in (axes.planning, *parts(axes.react)) and (boxed or unknown):
+            raise InputError(
+                f"{what} on placement {axes.placement!r}",
+                expected=f"any, named or cluster: {why}",
+            )
 
 
 def _check_foresight(axes: Axes) -> None:

@@ -21,26 +21,29 @@ class Reaction(Protocol):
     def react(self, view: View, news: News) -> Iterable[Proposal]: ...
 
 
-class Orders(Reaction, Protocol):
-    """A reaction to what an administrator asks for: it has nothing to do while none does."""
+class Duty(Reaction, Protocol):
+    """A reaction that mostly has nothing to do."""
 
-    @property
-    def busy(self) -> bool: ...
+    def has_work(self, news: News) -> bool: ...
 
 
 class Scheduler(Policy):
-    """A policy put together from a planning and reactions, which carries ``orders`` out first."""
+    """A policy put together from a planning and reactions; duties come before those."""
 
     def __init__(
-        self, planning: Planning, reactions: Sequence[Reaction] = (), orders: Orders | None = None
+        self,
+        planning: Planning,
+        reactions: Sequence[Reaction] = (),
+        duties: Sequence[Duty] = (),
     ) -> None:
-        self._planning, self._reactions, self._orders = planning, tuple(reactions), orders
+        self._planning, self._reactions = planning, tuple(reactions)
+        self._duties = tuple(duties)
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """What each reaction wants, one after the other."""
-        if self._orders and (news.notices or self._orders.busy):
-            return self._chain(view, news, (self._orders, *self._reactions))
-        return self._chain(view, news, self._reactions) if self._reactions else ()
+        due = [duty for duty in self._duties if duty.has_work(news)]
+        reactions = (*due, *self._reactions) if due else self._reactions
+        return self._chain(view, news, reactions) if reactions else ()
 
     def _chain(self, view: View, news: News, reactions: Sequence[Reaction]) -> Iterator[Proposal]:
         for reaction in reactions:

@@ -66,7 +66,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
             what = f"class {self.kind.__name__} cannot be made: {type(error).__name__}: {error}"
             raise InputError(what, file_of(self.place), "a class made without arguments") from error
         guarded = Guarded(policy, self.kind.__name__, [file_of(self.place)])
-        return Scheduler(guarded, [guarded], Operations()) if self.orders else guarded
+        return Scheduler(guarded, [guarded], [Operations()]) if self.orders else guarded
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:

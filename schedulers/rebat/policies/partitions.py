@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.cores import groups_of, processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
+from rebat.policies.base import View
 
 _EXPECTED = "NAME:NODES[:TIER][:reversed] with + between, like normal:all:2+eternal:all:1:reversed"
 _SHARES = re.compile(r"(\d+(?:\.\d+)?)%-(\d+(?:\.\d+)?)%\Z")
@@ -118,21 +121,36 @@ def _nodes(told: Told, count: int) -> NodeSet:
     return found
 
 
-def open_to(partitions: Sequence[Partition], traits: Traits) -> list[Partition]:
+def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
     """Where a job may run, in order: in the partition that it names; else in any of the highest
-    tier, or if it is eternal in any of the lowest.
+    tier, or if it is eternal in any of the lowest. Of several those that are large enough.
 
     Raises
     ------
     InputError
         For a job that names a partition that there is not.
     """
-    if not traits.partition:
-        tiers = [one.tier for one in partitions]
-        tier = min(tiers) if traits.eternal else max(tiers)
-        return [one for one in partitions if one.tier == tier]
-    found = [one for one in partitions if one.name == traits.partition]
-    if not found:
-        names = ", ".join(one.name for one in partitions)
-        raise InputError(f"is {traits.partition!r}", "partition", names)
-    return found
+    if traits.partition:
+        found = [one for one in partitions if one.name == traits.partition]
+        if not found:
+            names = ", ".join(one.name for one in partitions)
+            raise InputError(f"is {traits.partition!r}", "partition", names)
+        return found
+    tiers = [one.tier for one in partitions]
+    tier = min(tiers) if traits.eternal else max(tiers)
+    found = [one for one in partitions if one.tier == tier]
+    return [one for one in found if one.nodes.size >= size] or found
+
+
+def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]:
+    """The masks of the partitions in which a job may run: it spans no two; without partitions the
+    whole machine."""
+    machine = view.machine
+    partitions = partitions_on(text, machine.n_nodes, machine.cores_per_node)
+    if not partitions:
+        return [np.ones(machine.n_nodes, dtype=np.bool_)]
+    job, masks = view.job(job_id), []
+    for one in open_to(partitions, job.traits, job.n_nodes):
+        masks.append(np.zeros(machine.n_nodes, dtype=np.bool_))
+        one.nodes.put(masks[-1], True)
+    return masks

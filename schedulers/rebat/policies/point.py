@@ -86,8 +86,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     purge : float
         Seconds of Slurm's PURGE_JOB_INTERVAL, of which half is in every checkpoint and restart.
     horizon : float
-        The date in seconds at which jobs without an end are ended, for the reaction 'horizon'; 0:
-        when nothing else is left.
+        The date in seconds at which jobs without an end are ended; 0: when nothing else is left.
     steps : str
         Those of the reaction 'replacement', with + between them.
     spares : int

@@ -183,7 +183,6 @@ _ROWS = [
             _CLUSTER,
             fit="first",
             partitions="normal:all:2+eternal:all:1:reversed",
-            react="horizon",
         ),
     ),
 ]

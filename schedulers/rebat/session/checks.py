@@ -85,10 +85,10 @@ def _wanted_twice(nodes: NodeSet, jobs: Lifecycle) -> str:
     return ""
 
 
-def why_not_drain(nodes: NodeSet, claims: Claims, drained: bool) -> str:
-    """Nodes must be on the machine, and in the other state."""
+def why_not_drain(nodes: NodeSet, claims: Claims, drained: bool, why: str) -> str:
+    """Nodes must be on the machine, and in the other state, as far as this reason goes."""
     if nodes.size and int(nodes.intervals[-1, 1]) >= claims.n_nodes:
         return f"is not on the machine of {claims.n_nodes} nodes"
-    if any(bool(claims.drained[node]) == drained for node in nodes):
+    if (nodes.of_each(claims.drained_for(why)) == drained).any():
         return "is drained already" if drained else "is not drained"
     return ""

@@ -31,6 +31,7 @@ class Claims:
         self._pool = NodePool(n_nodes)  # its own ``down`` are the nodes that cannot be used
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
+        self._drained_for: dict[str, npt.NDArray[np.bool_]] = {}
         self.up_since_us: npt.NDArray[np.int64] = np.zeros(n_nodes, dtype=np.int64)
         self.failed_us: npt.NDArray[np.int64] = self.up_since_us.copy()
         self.n_nodes = n_nodes
@@ -116,17 +117,33 @@ class Claims:
         self.n_down -= nodes.size
         self._use(nodes)
 
-    def drain(self, nodes: NodeSet) -> None:
+    def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
+        """Which nodes are drained for something; the array itself."""
+        if why not in self._drained_for:
+            self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
+        return self._drained_for[why]
+
+    def drained_only_for(self, why: str) -> npt.NDArray[np.bool_]:
+        """Which nodes are drained for something and for nothing else; a new array."""
+        found = self.drained_for(why).copy()
+        for other, mask in self._drained_for.items():
+            if other != why:
+                found &= ~mask
+        return found
+
+    def drain(self, nodes: NodeSet, why: str = "") -> None:
         """Nothing more starts on these nodes."""
-        for node in nodes:
-            self.drained[node] = True
+        nodes.put(self.drained_for(why), True)
+        nodes.put(self.drained, True)
         self._pool.fail(nodes)
         self._changed.update(dict.fromkeys(nodes))
 
-    def undrain(self, nodes: NodeSet) -> None:
-        """Nodes are in service again, if they are up."""
-        for node in nodes:
-            self.drained[node] = False
+    def undrain(self, nodes: NodeSet, why: str = "") -> None:
+        """Nodes are in service again, if they are up and drained for nothing else."""
+        nodes.put(self.drained_for(why), False)
+        nodes.put(self.drained, False)
+        for mask in self._drained_for.values():
+            self.drained |= mask
         self._use(nodes)
 
     def _use(self, nodes: NodeSet) -> None:

@@ -59,8 +59,9 @@ class Ledger(msgspec.Struct):
     ``failures_that_hit`` are the dates of failures under running jobs, each with the number of
     nodes free right then; ``steals`` the dates at which a steal was decided (T2 and
     T3 may still cancel it); ``refusals`` the
-    proposals that the session did not carry out (date, attempt, reason); ``drained`` the nodes that
-    a policy took out of service; ``not_done`` the dates of operations that were not carried out.
+    proposals that the session did not carry out (date, attempt, reason); ``drain_events`` when a
+    policy took nodes out of service, or (True) back into it, and what for; ``not_done`` the dates
+    of operations that were not carried out.
     """
 
     attempts: list[AttemptRecord] = []
@@ -70,23 +71,26 @@ class Ledger(msgspec.Struct):
     refusals: list[tuple[int, str, str]] = []
     failures_that_hit: list[tuple[int, int]] = []
     steals: list[int] = []
-    drained: list[Drained] = []
+    drain_events: list[tuple[int, bool, NodeSet, str]] = []
     not_done: list[int] = []
 
-    def drain(self, at_us: int, nodes: NodeSet, why: str) -> None:
-        """Nodes were taken out of service."""
-        self.drained.append(Drained(nodes, at_us, why))
-
-    def undrain(self, at_us: int, nodes: NodeSet) -> None:
-        """Nodes, or parts of those that went together, are in service again."""
-        for one in [one for one in self.drained if one.until_us is None]:
-            back = one.nodes.procset & nodes.procset
-            if not back:
-                continue
-            rest = one.nodes.procset - back
-            one.nodes, one.until_us = NodeSet.from_procset(back), at_us
-            if rest:
-                self.drained.append(Drained(NodeSet.from_procset(rest), one.since_us, one.why))
+    @property
+    def drained(self) -> list[Drained]:
+        """The nodes that were out of service, those together that were for the same time."""
+        since: dict[str, dict[int, int]] = {}
+        found: dict[tuple[int, str, int | None], list[int]] = {}
+        for at_us, back, nodes, why in self.drain_events:
+            known = since.setdefault(why, {})
+            for node in nodes:
+                if back:
+                    found.setdefault((known.pop(node), why, at_us), []).append(node)
+                else:
+                    known[node] = at_us
+        for why, known in since.items():
+            for node, at_us in known.items():
+                found.setdefault((at_us, why, None), []).append(node)
+        spans = [Drained(NodeSet.of(nodes), *span) for span, nodes in found.items()]
+        return sorted(spans, key=lambda one: (one.since_us, one.why, one.nodes.lowest))
 
     def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
         """An attempt ended, or never ran; ``remaining`` is what an interruption left of it."""

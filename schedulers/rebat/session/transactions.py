@@ -281,18 +281,20 @@ class Transactions:
                 self._board.note(attempt_id, "cannot move: a node claimed for it failed")
 
     def _drain(self, proposal: Drain | Undrain) -> None:
-        reason = checks.why_not_drain(proposal.nodes, self._claims, isinstance(proposal, Drain))
+        nodes, why, drains = proposal.nodes, proposal.why, isinstance(proposal, Drain)
+        reason = checks.why_not_drain(nodes, self._claims, drains, why)
         if reason:
-            self._board.refuse(f"nodes {proposal.nodes}", reason)
-        elif isinstance(proposal, Drain):
-            self._claims.drain(proposal.nodes)
-            self._board.ledger.drain(self._board.now_us, proposal.nodes, proposal.why)
-            self._board.changes.failures += proposal.nodes.size
-            self._call_off_moves_to(proposal.nodes)
+            self._board.refuse(f"nodes {nodes}", reason)
+            return
+        board = self._board
+        board.ledger.drain_events.append((board.now_us, not drains, nodes, why))
+        if drains:
+            self._claims.drain(nodes, why)
+            board.changes.failures += nodes.size
+            self._call_off_moves_to(nodes)
         else:
-            self._claims.undrain(proposal.nodes)
-            self._board.ledger.undrain(self._board.now_us, proposal.nodes)
-            self._board.changes.repairs += proposal.nodes.size
+            self._claims.undrain(nodes, why)
+            board.changes.repairs += nodes.size
 
     def _call_off_moves_to(self, nodes: NodeSet) -> None:
         """A move that has not begun does not go where nothing may start any more."""

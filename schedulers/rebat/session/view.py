@@ -57,6 +57,10 @@ class MachineView:
         """Taken out of service."""
         return self._claims.drained.copy()
 
+    def drained_for(self, why: str, only: bool = False) -> npt.NDArray[np.bool_]:
+        """Taken out of service for something."""
+        return self._claims.drained_only_for(why) if only else self._claims.drained_for(why).copy()
+
     @property
     def uptime_us(self) -> npt.NDArray[np.int64]:
         """How long each node has been up; 0 for one that is down."""

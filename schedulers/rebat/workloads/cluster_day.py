@@ -30,6 +30,8 @@ its walltime."""
 ETERNAL_S = 1e9
 """Eternal jobs last for longer than anybody simulates."""
 
+LEAST_ACCURACY = 1e-3
+
 MAX_JOBS = 1_000_000
 
 
@@ -77,6 +79,8 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             value = getattr(self, name)
             if not 0 < value <= limit:
                 raise InputError(f"is {value:g}", name, f"above 0, up to {limit:g}")
+        if self.accuracy < LEAST_ACCURACY:
+            raise InputError(f"is {self.accuracy:g}", "accuracy", f"at least {LEAST_ACCURACY:g}")
         for name in ("memory_mb", "eternal"):
             if not 0 <= getattr(self, name) <= MAX_JOBS:
                 raise InputError(f"is {getattr(self, name):g}", name, f"0 to {MAX_JOBS}")

@@ -93,9 +93,10 @@ class Fifo:
     def _where(self, view: View, job_id: str) -> list[Partition]:
         """The partitions in which a job may run."""
         if job_id not in self._open:
-            traits = view.job(job_id).traits if self._told else USUAL
+            job = view.job(job_id)
+            traits = job.traits if self._told else USUAL
             try:
-                self._open[job_id] = open_to(self._places, traits)
+                self._open[job_id] = open_to(self._places, traits, job.n_nodes)
             except InputError as error:
                 raise error.at(f"job {job_id}") from None
         return self._open[job_id]

@@ -19,10 +19,12 @@ from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Proposal, Stop, When
 from rebat.kernels.cores import find_move, shares_of, survey
 from rebat.policies.base import News, View
+from rebat.policies.partitions import partitions_on, places_of
 from rebat.policies.reactions.images import worth_moving
 from rebat.policies.reactions.periodic import Periodic
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 TARGETS = {"single": True, "several": False}
 """Whether all jobs of the node that is emptied go to one other, or each where there is room."""
@@ -43,13 +45,17 @@ class Nodes(msgspec.Struct, frozen=True):
     victims: Ints
 
     @classmethod
-    def of(cls, view: View) -> Nodes:
-        """As they are now."""
+    def of(cls, view: View, area: Mask | None = None) -> Nodes:
+        """As they are now; only those of an area, shape (nodes,), count as mixed."""
         machine, cores = view.machine, view.machine.cores_per_node
         tags, unusable = machine.tags, machine.down | machine.drained
         room, victims, used = np.empty((3, len(tags) // cores), dtype=np.int64)
         found = survey(tags, unusable, cores, room, victims, used)
-        return cls(cores, tags, unusable, room, victims[:found])
+        victims = victims[:found]
+        if area is not None:
+            room[~area] = -1
+            victims = victims[area[victims]]
+        return cls(cores, tags, unusable, room, victims)
 
     def shares(self) -> tuple[Ints, Ints, Ints]:
         """Who holds how many cores of each victim: see `kernels.cores.shares_of`."""
@@ -58,10 +64,10 @@ class Nodes(msgspec.Struct, frozen=True):
         shares_of(self.tags, self.cores, self.victims, first, holders, sizes)
         return first, holders, sizes
 
-    def take(self, node: int, count: int) -> Ints:
-        """The lowest free cores of a node, which are free no longer."""
+    def take(self, tags: npt.NDArray[np.int32], node: int, count: int) -> Ints:
+        """The lowest free cores of a node by these tags, which then have them taken."""
         first = node * self.cores
-        row = self.tags[first : first + self.cores]
+        row = tags[first : first + self.cores]
         lowest = np.flatnonzero(row < 0)[:count]
         row[lowest] = TAKEN
         return first + lowest
@@ -81,17 +87,39 @@ class Compaction(Periodic):
         All jobs of the node go to one other.
     best : bool
         To the fullest that has room; else to the first.
+    partitions : str
+        See `partitions.read_partitions`: jobs stay in theirs.
     """
 
-    def __init__(self, period_us: int, single: bool = True, best: bool = True) -> None:
+    def __init__(
+        self, period_us: int, single: bool = True, best: bool = True, partitions: str = ""
+    ) -> None:
         super().__init__(period_us, "compaction")
-        self._single, self._best = single, best
+        self._single, self._best, self._partitions = single, best, partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the jobs of the first node for which that can be done and is worth it."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
             return  # what waits fills partly used nodes anyway
-        nodes = Nodes.of(view)
+        for area in self._areas(view):
+            stops = list(self._within(view, Nodes.of(view, area)))
+            if stops:
+                yield from stops
+                return
+
+    def _areas(self, view: View) -> list[Mask | None]:
+        """Which nodes to compact within: those of each partition, or all (None)."""
+        machine = view.machine
+        places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
+        areas: list[Mask | None] = []
+        for nodes in dict.fromkeys(place.nodes for place in places):
+            mask = np.zeros(machine.n_nodes // machine.cores_per_node, dtype=np.bool_)
+            mask[np.unique(nodes.ids // machine.cores_per_node)] = True
+            areas.append(mask)
+        return areas or [None]
+
+    def _within(self, view: View, nodes: Nodes) -> Iterator[Stop]:
+        """The stops that empty the first node for which that can be done."""
         victims = nodes.victims
         if len(victims) < 2:
             return
@@ -107,9 +135,21 @@ class Compaction(Periodic):
             mine = slice(first[at], first[at + 1])
             jobs = [view.of_tag(tag) for tag in holders[mine].tolist()]
             found = [job for job in jobs if job is not None and self._movable(view, nodes, job)]
-            if len(found) == len(jobs):
-                yield from self._empty(nodes, int(victims[at]), found, sizes[mine], targets)
+            if len(found) < len(jobs):
+                continue
+            stops = self._empty(nodes, int(victims[at]), found, sizes[mine], targets)
+            if all(self._allowed(view, stop) for stop in stops):
+                yield from stops
                 return
+
+    def _allowed(self, view: View, stop: Stop) -> bool:
+        """Whether a job stays within one of its partitions."""
+        if not self._partitions:
+            return True
+        assert isinstance(stop.then, Move)
+        job_id = view.running[stop.attempt_id].attempt.job_id
+        nodes = stop.then.nodes
+        return any(nodes.of_each(mask).all() for mask in places_of(view, self._partitions, job_id))
 
     def _movable(self, view: View, nodes: Nodes, job: Running) -> bool:
         """Whether a job is worth moving, and can go on where else it runs."""
@@ -117,11 +157,14 @@ class Compaction(Periodic):
 
     def _empty(
         self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints
-    ) -> Iterator[Stop]:
-        """Move the jobs of a node, each with so many cores on it, to their targets."""
+    ) -> list[Stop]:
+        """The moves of a node's jobs, each with so many cores on it, to their targets."""
         leaves = np.arange(node * nodes.cores, (node + 1) * nodes.cores)
+        tags, stops = nodes.tags.copy(), []
         for job, size, target in zip(jobs, sizes.tolist(), targets.tolist(), strict=False):
             stays = np.setdiff1d(job.nodes.ids, leaves)
-            to = NodeSet.of_sorted(np.sort(np.concatenate([stays, nodes.take(target, size)])))
+            taken = nodes.take(tags, target, size)
+            to = NodeSet.of_sorted(np.sort(np.concatenate([stays, taken])))
             then = Move(to, job.attempt.priority)
-            yield Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "compact")
+            stops.append(Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "compact"))
+        return stops

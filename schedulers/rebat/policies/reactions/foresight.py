@@ -16,6 +16,7 @@ from rebat.core.attempts import Cause, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Move, Proposal, Stop, Undrain, When
 from rebat.policies.base import News, View
+from rebat.policies.partitions import places_of
 from rebat.policies.placement.boxes import Hazards
 from rebat.policies.placement.choosers import Chooser, Mask, Request
 from rebat.policies.reactions.images import worth_moving
@@ -40,6 +41,8 @@ class Foresight(Periodic):
         The least probability to survive that long with which a node is used.
     choose : Chooser
         The placement.
+    partitions : str
+        See `partitions.read_partitions`: jobs stay in theirs.
     """
 
     def __init__(
@@ -50,28 +53,40 @@ class Foresight(Periodic):
         ahead_us: int,
         survival: float,
         choose: Chooser,
+        partitions: str = "",
     ) -> None:
         super().__init__(period_us, WHY, restless=True)
         self._hazards, self._from_failure = hazards, from_failure
         self._ahead_s, self._limit = ahead_us / 1e6, -math.log(survival)
-        self._choose = choose
-        self._drained: set[int] = set()
+        self._choose, self._partitions = choose, partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Take back what is safe again, drain what is not any more, move what runs there."""
-        machine = view.machine
-        ages_us = machine.age_us if self._from_failure else machine.uptime_us
-        bad = self._hazards.hazard(ages_us / 1e6, self._ahead_s) > self._limit
-        ours = np.zeros(view.n_nodes, dtype=np.bool_)
-        ours[list(self._drained)] = True
-        back = np.flatnonzero(ours & machine.drained & ~bad)
-        new = np.flatnonzero(bad & ~machine.drained & ~machine.down)
-        self._drained = (self._drained - set(back.tolist())) | set(new.tolist())
+        bad = self._suspect(view)
+        ours = view.machine.drained_for(WHY)
+        back, new = np.flatnonzero(ours & ~bad), np.flatnonzero(bad & ~ours)
         if len(back):
-            yield Undrain(NodeSet.of_sorted(back))
+            yield Undrain(NodeSet.of_sorted(back), WHY)
         if len(new):
             yield Drain(NodeSet.of_sorted(new), WHY)
         yield from self._move(view, news, bad)
+
+    def _suspect(self, view: View) -> Mask:
+        """The nodes that are not to be used, the likeliest to fail: no more than leave enough for
+        the widest job that waits, which else might wait for ever; and none where jobs wait and
+        nothing runs."""
+        machine = view.machine
+        ages_us = machine.age_us if self._from_failure else machine.uptime_us
+        hazard = self._hazards.hazard(ages_us / 1e6, self._ahead_s)
+        bad = (hazard > self._limit) & ~machine.down
+        if view.queue and not view.running:
+            return np.zeros_like(bad)
+        widest = max((attempt.n_nodes for attempt in view.queue.values()), default=0)
+        spare = max(0, view.n_up - widest)
+        if np.count_nonzero(bad) > spare:
+            order = np.argsort(-np.where(bad, hazard, -np.inf), kind="stable")
+            bad[order[spare:]] = False
+        return bad
 
     def _move(self, view: View, news: News, bad: Mask) -> Iterator[Proposal]:
         if view.stopping or view.scheduled:
@@ -91,9 +106,12 @@ class Foresight(Periodic):
     def _target(self, view: View, one: Running, free: Mask, bad: Mask) -> NodeSet | None:
         """As many nodes that are safe; its own where the placement has it so."""
         attempt = one.attempt
-        safe = free.copy()
-        for node in one.nodes.where(~(bad | view.machine.drained)):
-            safe[node] = True
+        own = np.zeros_like(free)
+        one.nodes.put(own, True)
+        safe = free | (own & ~(bad | view.machine.drained))
         request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
-        found = self._choose(safe, request, view.machine)
-        return None if found is None else found.first(attempt.n_nodes)
+        for place in places_of(view, self._partitions, attempt.job_id):
+            found = self._choose(safe & place, request, view.machine)
+            if found is not None:
+                return found.first(attempt.n_nodes)
+        return None

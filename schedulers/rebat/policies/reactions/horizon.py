@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebat.core.attempts import Cause
-from rebat.core.proposals import End, Proposal, Reject, Stop, Wake, When
+from rebat.core.proposals import End, Proposal, Reject, Release, Stop, Wake, When
 from rebat.policies.base import News, View
 
 TAG = "horizon"
@@ -27,31 +27,38 @@ class Horizon:
 
     def __init__(self, at_us: int = 0) -> None:
         self._at_us = at_us
-        self._asked = False
+        self._alive: set[str] | None = None  # eternal jobs; None: none has been seen yet
+
+    def has_work(self, news: News) -> bool:
+        """Whether there are eternal jobs, as far as is known."""
+        return bool(self._alive or news.arrived)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """End them where that is due."""
-        if self._at_us and not self._asked:
-            self._asked = True
-            if self._at_us > view.now_us:
-                yield Wake(self._at_us, TAG)
-        if not self._is_due(view):
+        eternal = {a.job_id for a in news.arrived if view.job(a.job_id).traits.eternal}
+        if eternal and self._alive is None and self._at_us > view.now_us:
+            yield Wake(self._at_us, TAG)
+        if eternal or self._alive:
+            self._alive = (self._alive or set()) | eternal
+            yield from self._end(view, self._alive)
+
+    def _end(self, view: View, eternal: set[str]) -> Iterator[Proposal]:
+        if not self._is_due(view, eternal):
             return
+        for job_id in [job_id for job_id in view.waiting if job_id in eternal]:
+            yield Release(job_id)
+        leaving = view.stopping.keys() | view.scheduled.keys()  # which comes back to the queue
         for name, running in list(view.running.items()):
-            if name not in view.stopping and self._eternal(view, running.attempt.job_id):
+            if name not in leaving and running.attempt.job_id in eternal:
                 yield Stop(name, Cause.HORIZON, When.NOW, End(), "horizon")
         for name, attempt in list(view.queue.items()):
-            if self._eternal(view, attempt.job_id):
+            if attempt.job_id in eternal:
                 yield Reject(name, "it has no end, and waits at the horizon")
 
-    def _is_due(self, view: View) -> bool:
+    def _is_due(self, view: View, eternal: set[str]) -> bool:
         if self._at_us:
             return view.now_us >= self._at_us
-        if not view.all_submitted:
+        if not view.all_submitted or not view.waiting.keys() <= eternal:
             return False
-        alive = [*view.running.values()]
-        jobs = [one.attempt.job_id for one in alive] + [one.job_id for one in view.queue.values()]
-        return not view.waiting and all(self._eternal(view, job_id) for job_id in jobs)
-
-    def _eternal(self, view: View, job_id: str) -> bool:
-        return view.job(job_id).traits.eternal
+        queued = all(attempt.job_id in eternal for attempt in view.queue.values())
+        return queued and all(one.attempt.job_id in eternal for one in view.running.values())

@@ -18,14 +18,17 @@ from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Move, Note, Proposal, Requeue, Stop, Then, Undrain, When
 from rebat.models.operations import DRAIN, KINDS, MIGRATE, Operation, operation_of
 from rebat.policies.base import News, View
-from rebat.policies.partitions import open_to, partitions_on
-from rebat.policies.placement.choosers import Mask, Request, lowest
+from rebat.policies.partitions import places_of
+from rebat.policies.placement.choosers import Request, lowest
 
 DRAINS = {"ignore": None, "migrate": True, "wait": False}
 """How drained nodes get empty: their jobs are checkpointed and go first in the queue, or end; or
 events of these types are nothing to the scheduler, as they may be somebody else's."""
 
 EVERYBODY = "all"
+
+ORDER = "operation"
+"""What nodes are drained for that an administrator drains."""
 
 
 class Operations:
@@ -51,10 +54,9 @@ class Operations:
         self._partitions = partitions
         self._emptying: set[int] = set()
 
-    @property
-    def busy(self) -> bool:
-        """Whether nodes are still to be emptied."""
-        return bool(self._emptying)
+    def has_work(self, news: News) -> bool:
+        """Whether something was asked for, or nodes are still to be emptied."""
+        return bool(news.notices or self._emptying)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Carry out what was asked for, and empty nodes on."""
@@ -93,17 +95,17 @@ class Operations:
     def _drain(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
         """Steps 2 to 5: all nodes of an operation are emptied, or none."""
         cores = self._cores(view, operation)
-        new = cores.where(~view.machine.drained)
+        new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
             yield Note(f"drain of {operation.nodes}", "is drained already")
             return
-        yield Drain(new, "operation")  # step 2: at once, so that nothing starts there meanwhile
+        yield Drain(new, ORDER)  # step 2: at once, so that nothing starts there meanwhile
         if not self._migrates:
             return
         reasons = (self._why_not(view, one, operation) for one in self._on(view, news, new))
         reason = next(filter(None, reasons), "")
         if reason:  # steps 3 and 4
-            yield Undrain(new)
+            yield Undrain(new, ORDER)
             yield Note(f"drain of {operation.nodes}", reason)
         else:
             self._emptying.update(new)
@@ -148,10 +150,10 @@ class Operations:
 
     def _undrain(self, view: View, operation: Operation) -> Iterator[Proposal]:
         """Step 7: nodes are available again."""
-        back = self._cores(view, operation).where(view.machine.drained)
+        back = self._cores(view, operation).where(view.machine.drained_for(ORDER))
         self._emptying.difference_update(back)
         if back.size:
-            yield Undrain(back)
+            yield Undrain(back, ORDER)
         else:
             yield Note(f"undrain of {operation.nodes}", "is not drained")
 
@@ -174,6 +176,8 @@ class Operations:
         if operation.nodes is not None and not reason:
             then = self._target(view, one, operation)
             reason = "" if then else f"{operation.nodes} has too few free nodes that it may use"
+            if isinstance(then, Move) and then.nodes == one.nodes:
+                reason = "it runs there"
         if reason or then is None:
             yield Note(what, reason)
         else:
@@ -188,16 +192,6 @@ class Operations:
                 return one if calm else None
         return None
 
-    def _open(self, view: View, one: Running) -> Mask:
-        """The nodes of a job's partitions."""
-        machine, mask = view.machine, np.ones(view.n_nodes, dtype=np.bool_)
-        places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
-        if places:
-            mask[:] = False
-            for place in open_to(places, view.job(one.attempt.job_id).traits):
-                place.nodes.put(mask, True)
-        return mask
-
     def _target(self, view: View, one: Running, operation: Operation) -> Move | None:
         """The lowest cores of the nodes that were asked for; the job's own count as free."""
         free = np.zeros(view.n_nodes, dtype=np.bool_)
@@ -205,6 +199,8 @@ class Operations:
         vacant = view.machine.free
         one.nodes.put(vacant, True)
         free &= vacant & ~(view.machine.down | view.machine.drained)
-        free &= self._open(view, one)
-        nodes = lowest(free, Request.later(one.attempt), view.machine)
-        return None if nodes is None else Move(nodes, Priority.FAILED)
+        for place in places_of(view, self._partitions, one.attempt.job_id):
+            nodes = lowest(free & place, Request.later(one.attempt), view.machine)
+            if nodes is not None:
+                return Move(nodes, Priority.FAILED)
+        return None

@@ -31,16 +31,19 @@ class Periodic:
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Act where that is due, and ask for the next date."""
-        now_us, lively = view.now_us, self._restless or _changes(news)
+        now_us, told = view.now_us, _changes(news)
+        lively = told or self._restless
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
         if due and now_us > self._last_us and self._changed:
             # What came just now may be planned after this, and is looked at next time.
             self._last_us, self._changed = now_us, lively
             for proposal in self.act(view, news):
-                self._changed = True
+                self._changed = told = True
                 yield proposal
-        alive = view.running or view.queue or (self._restless and not view.all_submitted)
+        # What waits while nothing runs and nothing happens waits for something else.
+        alive = view.running or view.waiting or (view.queue and told)
+        alive = alive or (self._restless and not view.all_submitted)
         if self._changed and self._next_us <= now_us and alive:
             self._next_us = (now_us // self._period_us + 1) * self._period_us
             yield Wake(self._next_us, self._name)

@@ -30,6 +30,10 @@ USUAL_REPAIR_US = 10_080 * US_PER_S
 """2.8 h, the mean of section IV-C."""
 
 
+SPARE = "spare"
+"""What spare nodes are drained for."""
+
+
 class Replacement(msgspec.Struct, frozen=True):
     """What a hit attempt gets: the step that helped it, its nodes, and who starts over for it."""
 
@@ -137,6 +141,8 @@ class NodeReplacement:
         """What would need spare nodes to start never will."""
         most = view.n_nodes - self._n_spares
         for attempt in arrived:
+            if attempt.id not in view.queue:
+                continue  # others may have rejected or started it
             shape = view.job(attempt.job_id).shape
             least = self._rule.least(shape, attempt.n_nodes)
             if isinstance(shape, Moldable) and self._flexible:
@@ -153,24 +159,24 @@ class NodeReplacement:
             return
         if self._spares is None:
             self._spares = set(range(max(0, view.n_nodes - self._n_spares), view.n_nodes))
-            yield Drain(NodeSet.of(self._spares))
+            yield Drain(NodeSet.of(self._spares), SPARE)
             return
-        drained = view.machine.drained
+        drained = view.machine.drained_for(SPARE)
         self._spares = {node for node in self._spares if drained[node]}  # others may take some
         if any(attempt.priority >= Priority.FAILED for attempt in view.queue.values()):
             ready = self._ready(view)
             if ready:
                 self._spares.difference_update(ready)
-                yield Undrain(NodeSet.of(ready))
+                yield Undrain(NodeSet.of(ready), SPARE)
         elif len(self._spares) < self._n_spares:
             idle = np.flatnonzero(view.machine.free)[len(self._spares) - self._n_spares :].tolist()
             if idle:
                 self._spares.update(idle)
-                yield Drain(NodeSet.of(idle))
+                yield Drain(NodeSet.of(idle), SPARE)
 
     def _ready(self, view: View) -> list[int]:
         """The spare nodes that are up, ascending."""
-        kept = view.machine.drained & ~view.machine.down
+        kept = view.machine.drained_for(SPARE, only=True) & ~view.machine.down
         return sorted(node for node in self._spares or () if kept[node])
 
     # ---- the five steps
@@ -183,7 +189,7 @@ class NodeReplacement:
         used = set(taken) & (self._spares or set())
         if used and self._spares:
             self._spares -= used
-            yield Undrain(NodeSet.of(sorted(used)))
+            yield Undrain(NodeSet.of(sorted(used)), SPARE)
         yield from self._lend(state)
         for failed, one in found:
             if one is not None:

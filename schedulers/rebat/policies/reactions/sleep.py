@@ -1,24 +1,35 @@
 """Empty nodes sleep, and are woken when somebody waits: what compaction saves of energy.
 
 "Or to reduce power consumption by switching down or reducing the voltage of empty nodes" (section
-3.3.4 of Rodríguez-Pascual et al. 2019). A node that sleeps is drained; to wake up takes it a while.
+3.3.4 of Rodríguez-Pascual et al. 2019). A node that sleeps, or boots, is drained for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
+from rebat.core.attempts import Attempt
 from rebat.core.cores import processors_of
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Proposal, Undrain, Wake
 from rebat.policies.base import News, View
+from rebat.policies.partitions import places_of
 
-TAG, WHY = "sleep", "sleep"
+SLEEP, BOOT = "sleep", "boot"
+"""What nodes are drained for."""
 
-LOOK_AGAIN_US = 1_000_000
-"""What has not started after so long does not fit on what is free."""
+BUSY = -1
+
+PATIENCE_US = 1_000_000
+"""What has not started after so long, and with nothing on its way, does not fit on what is free."""
+
+LONGER_US = 60_000_000
+"""How often is looked at nodes that could sleep while somebody waits."""
+
+Nodes = npt.NDArray[np.int64]
 
 
 class Sleep:
@@ -30,79 +41,121 @@ class Sleep:
         How long a node is empty before it sleeps.
     boot_us : int
         How long it takes to wake up.
+    partitions : str
+        See `partitions.read_partitions`: nodes are woken that those who wait may use.
     """
 
-    def __init__(self, after_us: int, boot_us: int) -> None:
-        self._after_us, self._boot_us = after_us, boot_us
-        self._empty_us: dict[int, int] = {}
-        self._asleep: set[int] = set()
+    def __init__(self, after_us: int, boot_us: int, partitions: str = "") -> None:
+        self._after_us, self._boot_us, self._partitions = after_us, boot_us, partitions
+        self._since_us: Nodes | None = None  # since when each node is empty; BUSY: it is not
         self._ready_us: dict[int, int] = {}
-        self._asked_us = -1
+        self._settled_us = self._call_us = 0
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Take those into service that are up, wake others, and put more to sleep."""
-        cores = view.machine.cores_per_node
+        self._note_empty(view, news)
+        yield from self._begin_service(view)
+        yield from self._wake(view)
+        yield from self._put_to_sleep(view)
+        next_us = self._next_us(view)
+        if next_us > view.now_us and not view.now_us < self._call_us <= next_us:
+            self._call_us = next_us
+            yield Wake(next_us, SLEEP)
+
+    def _next_us(self, view: View) -> int:
+        """When there may be something to do though nothing else happens; 0: never."""
+        assert self._since_us is not None
+        if not (view.running or view.queue or view.waiting) and view.all_submitted:
+            return 0
+        dates = [*self._ready_us.values()]
+        empty = self._since_us[self._since_us != BUSY]
+        if len(empty):
+            due_us = int(empty.min()) + self._after_us
+            dates.append(due_us if due_us > view.now_us else view.now_us + LONGER_US)
+        if view.queue or view.waiting:  # also those that come into the queue after this is asked
+            dates.append(view.now_us + (PATIENCE_US if view.queue else LONGER_US))
+        return min(dates, default=0)
+
+    def _note_empty(self, view: View, news: News) -> None:
+        """Which nodes are empty, and since when."""
+        machine, cores = view.machine, view.machine.cores_per_node
+        if self._since_us is None:
+            self._since_us = np.full(view.n_nodes // cores, view.now_us, dtype=np.int64)
+        for one in news.ended:  # it may have begun after this was asked last
+            self._since_us[np.unique(one.nodes.ids // cores)] = BUSY
+        used = (machine.tags >= 0) | machine.down | machine.drained
+        empty = ~used.reshape(-1, cores).any(axis=1)
+        self._since_us[empty & (self._since_us == BUSY)] = view.now_us
+        self._since_us[~empty] = BUSY
+
+    def _cores(self, view: View, nodes: Nodes) -> NodeSet:
+        return processors_of(NodeSet.of_sorted(np.sort(nodes)), view.machine.cores_per_node)
+
+    def _begin_service(self, view: View) -> Iterator[Proposal]:
         up = [node for node, at_us in self._ready_us.items() if at_us <= view.now_us]
         for node in up:
             del self._ready_us[node]
-        back = self._cores(up, cores).where(view.machine.drained)
-        if back.size:
-            yield Undrain(back)
-        for one in news.ended:  # it may have begun after this was asked last
-            for node in {core // cores for core in one.nodes}:
-                self._empty_us.pop(node, None)
-        yield from self._wake(view, cores)
-        yield from self._put_to_sleep(view, cores)
+        if up:
+            self._settled_us = view.now_us
+            yield Undrain(self._cores(view, np.array(up)), BOOT)
 
-    def _cores(self, nodes: list[int], cores: int) -> NodeSet:
-        return processors_of(NodeSet.of(nodes), cores)
+    # ---- waking
 
-    def _wake(self, view: View, cores: int) -> Iterator[Proposal]:
-        """As many nodes as those that wait lack; the lowest first.
+    def _wake(self, view: View) -> Iterator[Proposal]:
+        """As many nodes as those that wait lack; the lowest that they may use."""
+        if not (view.queue or view.waiting):
+            return
+        asleep = self._asleep(view)
+        if not len(asleep):
+            return
+        lacking = self._lacking(view)
+        nodes = asleep[: -(-lacking // view.machine.cores_per_node)] if lacking > 0 else asleep[:0]
+        if len(nodes):
+            self._settled_us = view.now_us
+            cores = self._cores(view, nodes)
+            if self._boot_us:
+                self._ready_us |= dict.fromkeys(nodes.tolist(), view.now_us + self._boot_us)
+                yield Drain(cores, BOOT)
+            yield Undrain(cores, SLEEP)
 
-        What came just now may start on what is free; what waits on in spite of that needs more.
+    def _asleep(self, view: View) -> Nodes:
+        """Nodes that sleep and that somebody who waits may use, ascending."""
+        cores = view.machine.cores_per_node
+        mine = view.machine.drained_for(SLEEP).reshape(-1, cores).all(axis=1)
+        if self._partitions and view.queue:
+            allowed = np.zeros(view.n_nodes, dtype=np.bool_)
+            for job_id in {attempt.job_id for attempt in view.queue.values()}:
+                for place in places_of(view, self._partitions, job_id):
+                    allowed |= place
+            mine &= allowed.reshape(-1, cores).any(axis=1)
+        found: Nodes = np.flatnonzero(mine)
+        return found
+
+    def _lacking(self, view: View) -> int:
+        """How many cores those who wait lack beside what is free and what boots.
+
+        Once nothing has changed for a while, those who still wait do not fit on what is free.
         """
-        if view.waiting and self._asleep:  # they are queued after nobody was asked
-            yield Wake(view.now_us + 60 * LOOK_AGAIN_US, TAG)
-        if not view.queue or not self._asleep:
-            return
         waiting = view.queue.values()
-        lacking = sum(attempt.n_nodes for attempt in waiting) - view.n_free
-        tried = sum(a.n_nodes for a in waiting if a.queued_us < view.now_us)
-        lacking = max(lacking, tried) - len(self._ready_us) * cores
-        count = min(len(self._asleep), -(-lacking // cores))
-        if count <= 0 and not self._ready_us:
-            yield Wake(view.now_us + LOOK_AGAIN_US, TAG)
-        for node in sorted(self._asleep)[: max(0, count)]:
-            self._asleep.remove(node)
-            self._ready_us[node] = view.now_us + self._boot_us
-        if count <= 0:
-            return
-        if self._boot_us:
-            yield Wake(view.now_us + self._boot_us, TAG)
-        else:
-            woken = [node for node in self._ready_us if self._ready_us[node] == view.now_us]
-            self._ready_us.clear()
-            yield Undrain(self._cores(woken, cores).where(view.machine.drained))
+        coming = len(self._ready_us) * view.machine.cores_per_node
+        lacking = _cores_of(waiting) - view.n_free - coming
+        before_us = view.now_us - PATIENCE_US
+        if lacking <= 0 and not coming and self._settled_us <= before_us:
+            lacking = _cores_of(one for one in waiting if one.queued_us <= before_us)
+        return lacking
 
-    def _put_to_sleep(self, view: View, cores: int) -> Iterator[Proposal]:
-        machine = view.machine
-        drained = machine.drained
-        grid = (machine.tags >= 0) | machine.down | drained
-        empty = set(np.flatnonzero(~grid.reshape(-1, cores).any(axis=1)).tolist())
-        self._empty_us = {node: self._empty_us.get(node, view.now_us) for node in empty}
-        still = set(np.flatnonzero(drained.reshape(-1, cores).any(axis=1)).tolist())
-        self._asleep &= still
-        if view.queue or view.stopping:
-            return
-        due = [n for n, at_us in self._empty_us.items() if view.now_us - at_us >= self._after_us]
-        if due:
-            self._asleep.update(due)
-            for node in due:
-                del self._empty_us[node]
-            yield Drain(self._cores(due, cores), WHY)
-        if self._empty_us and (view.running or not view.all_submitted):
-            next_us = max(min(self._empty_us.values()) + self._after_us, view.now_us + 1)
-            if next_us != self._asked_us:
-                self._asked_us = next_us
-                yield Wake(next_us, TAG)
+    # ---- sleeping
+
+    def _put_to_sleep(self, view: View) -> Iterator[Proposal]:
+        """Those that were empty for long enough."""
+        assert self._since_us is not None
+        empty = np.flatnonzero(self._since_us != BUSY)
+        due = empty[view.now_us - self._since_us[empty] >= self._after_us]
+        calm = not (view.queue or view.stopping)
+        if calm and len(due):
+            self._since_us[due] = BUSY
+            yield Drain(self._cores(view, due), SLEEP)
+
+
+def _cores_of(attempts: Iterable[Attempt]) -> int:
+    return sum(attempt.n_nodes for attempt in attempts)
