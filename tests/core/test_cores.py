@@ -173,6 +173,8 @@ def test_cores_may_stand_with_the_failures(tmp_path: Path) -> None:
     once = GRID.replace("cores_per_node = 4\n", "") + "cores_per_node = 4\n"
     (unit,) = open_campaign(campaign_file(tmp_path, once)).units
     assert unit.identity["cores_per_node"] == 4
+    with pytest.raises(InputError, match="is told twice"):
+        open_campaign(campaign_file(tmp_path, GRID + "cores_per_node = 4\n"))
 
 
 def test_a_campaign_checks_its_groups(tmp_path: Path) -> None:

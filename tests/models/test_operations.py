@@ -55,6 +55,7 @@ def test_a_file_is_read_in_order(tmp_path: Path) -> None:
         (['{"timestamp": 1, "type": "drain", "nodes": ""}'], 1, "nodes is empty"),
         (['{"timestamp": 1, "type": "drain", "nodes": 3}'], 1, "nodes is 3"),
         (['{"timestamp": 1, "type": "drain", "nodes": "3-1x"}'], 1, "not a set of nodes"),
+        (['{"timestamp": 1, "type": "drain", "nodes": "0-999999999999999"}'], 1, "nodes up to"),
         (['{"timestamp": -1, "type": "drain", "nodes": "3"}'], 1, "timestamp is -1"),
         (['{"type": "drain", "nodes": "3"}'], 1, "timestamp is missing"),
         (['{"timestamp": 1, "type": "migrate"}'], 1, "job is missing"),

@@ -10,10 +10,12 @@ import pytest
 from rebat.campaign.scenario import staged
 from rebat.campaign.single import RunResult, simulate
 from rebat.campaign.spec import FailureScenario, Scenario
+from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
-from rebat.models.failures.events import MachineEvent
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.laws import parse_law
 from rebat.models.power import NodePower
 from rebat.policies.presets import Preset, preset
@@ -193,3 +195,84 @@ class TestProactive:
         laws = parse_law("weibull:scale=1000,scale_sigma=0,shape=3,shape_sigma=0").nodes(2, 0)
         hazard = laws.hazard(np.array([0.0, 500.0]), 100.0)
         assert np.exp(-hazard[1]) == pytest.approx(math.exp(-(0.6**3 - 0.5**3)))
+
+
+class TestTogether:
+    """What several of them want of one node, or of one job."""
+
+    def test_a_node_that_sleeps_can_be_drained_and_is_not_woken(self) -> None:
+        """Nodes of 2 cores; 1 and 2 sleep from 10 on, and are drained at 20. Job 2 needs a node at
+        30: none is in service until 60, when it takes 5 s to boot."""
+        workload = day(6, (2, 200, 0), (2, 40, 30))
+        chosen = preset("cluster:react=sleep,sleep=10,boot=5")
+        orders = [
+            GenericEvent(to_us(20), {"type": "drain", "nodes": "1-2"}),
+            GenericEvent(to_us(60), {"type": "undrain", "nodes": "1-2"}),
+        ]
+        result = simulate(workload, chosen, cores_per_node=2, operations=orders)
+        check_run(result)
+        ((start, end, nodes),) = spans(result)["2"]
+        assert (start >= 60, end - start, nodes) == (True, 40, "2-3")
+        assert result.summary.drains.refused == 0
+        assert result.summary.drains.nodes == 2
+
+    def test_no_more_nodes_are_woken_than_are_needed(self) -> None:
+        """Four nodes of 2 cores: job 2 needs one that sleeps."""
+        workload = day(8, (2, 500, 0), (2, 40, 100))
+        result = simulate(
+            workload, preset("cluster:react=sleep,sleep=10,boot=30"), cores_per_node=2
+        )
+        booted = [one for one in result.ledger.drained if one.why == "boot"]
+        assert [(str(one.nodes), one.since_us) for one in booted] == [("2-3", to_us(100))]
+        assert spans(result)["2"] == [(130, 170, "2-3")]
+
+    def test_compaction_leaves_jobs_in_their_partitions(self) -> None:
+        """Nodes of 4 cores. Alone on its node, y could go to node 0, which is not of b."""
+        extra = [{"partition": "a"}, {"partition": "b"}]
+        workload = day(8, (2, 500, 0), (1, 500, 0))
+        jobs = tuple(
+            Job(job.id, job.n_nodes, job.submit_us, job.walltime_us, job.profile, more)
+            for job, more in zip(workload.jobs, extra, strict=True)
+        )
+        workload = Workload("parts", 8, jobs, workload.profiles)
+        for partitions in ("a:0+b:1", "a:0:2+b:1"):
+            chosen = preset(f"compaction:partitions={partitions},migration_cost=1")
+            result = simulate(workload, chosen, cores_per_node=4)
+            assert result.summary.migrations.count == 0
+        chosen = preset("compaction:partitions=a:0:2+b:0-1,migration_cost=1")
+        result = simulate(workload, chosen, cores_per_node=4)
+        assert spans(result)["2"][-1][2] in ("2", "0")  # where b lies over a
+
+    def test_compaction_does_not_break_boxes(self) -> None:
+        with pytest.raises(InputError, match="compaction on placement 'torus-first'"):
+            preset("torus-first:react=compaction")
+
+    def test_a_failure_after_a_migration_costs_the_image_again(self) -> None:
+        """Young/Daly recoveries take 7 s, a restart from the image 11 s. Moved at 100, hit at 150:
+        the first checkpoint of its own is not written by then. It goes on from 100 s of work."""
+        workload = add_young_daly(
+            day(4, (1, 1000, 0)), n_nodes=4, mtbf_s=50_000, cost_s=5.0, recovery_s=7.0
+        )
+        orders = [GenericEvent(to_us(100), {"type": "migrate", "job": "1", "nodes": "1"})]
+        nodes = NodeSet.of([1])
+        events = [MachineEvent(to_us(150), False, nodes), MachineEvent(to_us(160), True, nodes)]
+        chosen = preset("cluster:migration_cost=11")
+        result = simulate(workload, chosen, machine_events=events, operations=orders)
+        check_run(result)
+        found = spans(result)["1"]
+        assert found[:2] == [(0, 100, "0"), (100, 150, "1")]
+        length = workload.profiles[workload.jobs[0].profile]["delay"]
+        assert found[2][:2] == pytest.approx((150, 150 + 11 + length - 100))
+        assert result.summary.migrations.cost == 22
+        assert result.summary.platform.recovery == 22
+
+    @pytest.mark.parametrize("policy", ["easy", "cluster", "tiers:react=compaction", "dbes"])
+    def test_eternal_jobs_end_under_every_scheduler(self, policy: str) -> None:
+        jobs = day(4, (1, 50, 0), (1, 10**6, 0))
+        eternal = Job("2", 1, 0, None, "2", {"eternal": True})
+        workload = Workload("eternal", 4, (jobs.jobs[0], eternal), jobs.profiles)
+        result = simulate(workload, preset(policy), cores_per_node=2)
+        assert result.summary.makespan_s == 50
+        assert {row.final_state for row in result.rows} == {
+            "COMPLETED_SUCCESSFULLY", "COMPLETED_KILLED",
+        }  # fmt: skip

@@ -70,7 +70,8 @@ def test_eternal_jobs_are_told_apart() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["load=0", "nodes=0", "cores=0", "hours=-1", "accuracy=2", "memory_mb=-1", "eternal=-1",
+    ["load=0", "nodes=0", "cores=0", "hours=-1", "accuracy=2", "accuracy=1e-300",
+     "memory_mb=-1", "eternal=-1",
      "load=900,hours=90000,length_s=1", "weather=good"],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(text: str) -> None:
