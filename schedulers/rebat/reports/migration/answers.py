@@ -151,20 +151,24 @@ def _defragmentation(evidence: Evidence) -> Iterator[str]:
 def _proactive(evidence: Evidence) -> Iterator[str]:
     for group in foreseen(evidence):
         runs = named([group.base, *group.others])
-        ours = runs.get("proactive migration")
-        if ours is None:
-            continue
-        against = ", ".join(
-            f"against {name} "
-            + told(evidence.change(ours, runs[name], "useful_utilisation"), points, " points")
-            for name in (group.base.case.short, "stealing", "replacement")
-            if name in runs
-        )
-        yield (
-            f"Does {ours.case.label} beat node stealing and replacement on "
-            f"{subject(group)}? Useful utilisation {against}. {_moved(evidence, group, ours)}"
-            f"{_with_stealing(evidence, runs.get('proactive migration and stealing'))}"
-        )
+        for ours in (run for run in group.others if run.case.react == ("foresee",)):
+            against = ", ".join(
+                f"against {name} "
+                + told(evidence.change(ours, runs[name], "useful_utilisation"), points, " points")
+                for name in (group.base.case.short, "stealing", "replacement")
+                if name in runs
+            )
+            yield (
+                f"Does {ours.case.label} beat node stealing and replacement on "
+                f"{subject(group)}? Useful utilisation {against}. {_moved(evidence, group, ours)}"
+                f"{_with_stealing(evidence, _beside(group, ours))}"
+            )
+
+
+def _beside(group: Compared, ours: Run) -> Run | None:
+    """The same with stealing beside it."""
+    both = (run for run in group.others if run.case.react == ("foresee", "stealing"))
+    return next((run for run in both if run.case.axes == ours.case.axes), None)
 
 
 def _moved(evidence: Evidence, group: Compared, ours: Run) -> str:

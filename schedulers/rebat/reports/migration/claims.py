@@ -202,17 +202,16 @@ def _defragmentation(evidence: Evidence) -> Iterator[Judgement]:
 
 
 def _proactive(evidence: Evidence) -> Iterator[Judgement]:
-    wanted = (
-        ("proactive migration", "baseline"), ("proactive migration", "stealing"),
-        ("proactive migration", "replacement"), ("proactive migration and stealing", "stealing"),
-    )  # fmt: skip
+    bases = {("foresee",): ("baseline", "stealing", "replacement"),
+             ("foresee", "stealing"): ("stealing",)}  # fmt: skip
     for group in foreseen(evidence):
         runs = named([group.base, *group.others])
-        for ours, base in wanted:
-            if ours in runs and base in runs:
-                yield from judged(
-                    subject(group), f"{ours} makes better use of the machine than {base}",
-                    "mean change of the useful utilisation on the same failures",
-                    _change(evidence, runs[ours], runs[base], "useful_utilisation"), ABOVE,
-                    _NOT_TRIED,
-                )  # fmt: skip
+        for name, ours in runs.items():
+            for base in bases.get(ours.case.react, ()):
+                if base in runs:
+                    yield from judged(
+                        subject(group), f"{name} makes better use of the machine than {base}",
+                        "mean change of the useful utilisation on the same failures",
+                        _change(evidence, ours, runs[base], "useful_utilisation"), ABOVE,
+                        _NOT_TRIED,
+                    )  # fmt: skip
