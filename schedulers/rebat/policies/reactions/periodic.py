@@ -31,7 +31,7 @@ class Periodic:
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Act where that is due, and ask for the next date."""
-        now_us, told = view.now_us, _changes(news)
+        now_us, told = view.now_us, changes_in(news)
         lively = told or self._restless
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
@@ -53,7 +53,7 @@ class Periodic:
         raise NotImplementedError
 
 
-def _changes(news: News) -> bool:
+def changes_in(news: News) -> bool:
     """Whether a message told anything but that a date has come."""
     return bool(
         news.arrived or news.started or news.ended or news.failed or news.rejuvenated

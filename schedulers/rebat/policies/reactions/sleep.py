@@ -17,6 +17,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Proposal, Undrain, Wake
 from rebat.policies.base import News, View
 from rebat.policies.partitions import places_of
+from rebat.policies.reactions.periodic import changes_in
 
 SLEEP, BOOT = "sleep", "boot"
 """What nodes are drained for."""
@@ -27,7 +28,7 @@ PATIENCE_US = 1_000_000
 """What has not started after so long, and with nothing on its way, does not fit on what is free."""
 
 LONGER_US = 60_000_000
-"""How often is looked at nodes that could sleep while somebody waits."""
+"""How often is looked at those for whom nodes are held."""
 
 Nodes = npt.NDArray[np.int64]
 
@@ -54,26 +55,37 @@ class Sleep:
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Take those into service that are up, wake others, and put more to sleep."""
         self._note_empty(view, news)
-        yield from self._begin_service(view)
-        yield from self._wake(view)
-        yield from self._put_to_sleep(view)
-        next_us = self._next_us(view)
+        told = changes_in(news)
+        for step in (self._begin_service, self._wake, self._put_to_sleep):
+            for proposal in step(view):
+                told = True
+                yield proposal
+        next_us = self._next_us(view, told)
         if next_us > view.now_us and not view.now_us < self._call_us <= next_us:
             self._call_us = next_us
             yield Wake(next_us, SLEEP)
 
-    def _next_us(self, view: View) -> int:
-        """When there may be something to do though nothing else happens; 0: never."""
+    def _next_us(self, view: View, told: bool) -> int:
+        """When there may be something to do though nothing else happens; 0: never.
+
+        What is planned after this, in the same message, is looked at once more if anything was
+        told.
+        """
         assert self._since_us is not None
         if not (view.running or view.queue or view.waiting) and view.all_submitted:
             return 0
         dates = [*self._ready_us.values()]
         empty = self._since_us[self._since_us != BUSY]
-        if len(empty):
-            due_us = int(empty.min()) + self._after_us
-            dates.append(due_us if due_us > view.now_us else view.now_us + LONGER_US)
-        if view.queue or view.waiting:  # also those that come into the queue after this is asked
-            dates.append(view.now_us + (PATIENCE_US if view.queue else LONGER_US))
+        due_us = int(empty.min()) + self._after_us if len(empty) else 0
+        if due_us > view.now_us:
+            dates.append(due_us)
+        elif told and len(empty):
+            dates.append(view.now_us + PATIENCE_US)
+        if (view.queue or view.waiting) and len(self._asleep(view)):
+            if told:
+                dates.append(view.now_us + PATIENCE_US)
+            if view.waiting:  # they are queued in messages that tell of nothing
+                dates.append(view.now_us + LONGER_US)
         return min(dates, default=0)
 
     def _note_empty(self, view: View, news: News) -> None:
