@@ -202,12 +202,13 @@ def _together(
 
     Where its size changed its work counts: that of a delay, without what checkpoints take of it.
     """
-    last, done, ran = attempts[max(attempts)], 0, 0
+    last, done = attempts[max(attempts)], 0
     resized = any(row.n_nodes != job.n_nodes for row in attempts.values() if row.ran)
     if last.state not in (SUCCESS, FAILED) or (resized and profile.get("type") != "delay"):
         return
     if resized and not _scaled_by_rebat(attempts):
         return
+    rounded = slack if resized else 0
     if resized:
         full = work_in_us(checkpointing_of(profile), full)
     for row in attempts.values():
@@ -215,9 +216,10 @@ def _together(
             if row.state != REJECTED:
                 return  # not all is known
             continue
-        done += run_us(speedup_of(profile), row.end_us - row.start_us, row.n_nodes, job.n_nodes)
-        ran += 1
-    if len(attempts) == max(attempts) + 1 and done < full - slack * (ran + resized):
+        speedup = speedup_of(profile)
+        done += run_us(speedup, row.end_us - row.start_us, row.n_nodes, job.n_nodes)
+        rounded += max(slack, run_us(speedup, slack, row.n_nodes, job.n_nodes))
+    if len(attempts) == max(attempts) + 1 and done < full - rounded:
         took = f"all attempts did {seconds(done)} of the {seconds(full)} of its profile"
         yield Finding("run time", last.line, f"job {last.key}: {last.state}, but {took}")
 
