@@ -32,6 +32,11 @@ class Request(msgspec.Struct, frozen=True):
     serial: int = 0
 
     @classmethod
+    def now(cls, attempt: Attempt) -> Request:
+        """For an attempt that is to start on the nodes at once."""
+        return cls(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
+
+    @classmethod
     def later(cls, attempt: Attempt) -> Request:
         """For a question whether an attempt would fit."""
         return cls(attempt.n_nodes, attempt.walltime_us, 1, attempt.serial)

@@ -150,7 +150,7 @@ class Fifo:
     def _choose(
         self, view: View, free: Mask, attempt: Attempt, places: list[Partition]
     ) -> NodeSet | None:
-        request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
+        request = Request.now(attempt)
         for place in places:
             within = free
             if place.nodes.size < view.n_nodes:

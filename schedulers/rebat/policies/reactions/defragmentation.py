@@ -62,7 +62,7 @@ class Defragmentation(Periodic):
 
     def _place(self, view: View, free: Mask, attempt: Attempt) -> NodeSet | None:
         """All nodes that an attempt would get now."""
-        request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
+        request = Request.now(attempt)
         return self._choose(free, request, view.machine)
 
     def _elsewhere(

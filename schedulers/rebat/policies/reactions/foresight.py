@@ -109,7 +109,7 @@ class Foresight(Periodic):
         own = np.zeros_like(free)
         one.nodes.put(own, True)
         safe = free | (own & ~(bad | view.machine.drained))
-        request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
+        request = Request.now(attempt)
         for place in places_of(view, self._partitions, attempt.job_id):
             found = self._choose(safe & place, request, view.machine)
             if found is not None:

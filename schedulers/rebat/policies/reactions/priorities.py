@@ -52,7 +52,7 @@ class Priorities(Periodic):
                 if not self._may_rise(view, one, better, places[i:]):
                     continue
                 attempt = one.attempt
-                request = Request(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
+                request = Request.now(attempt)
                 nodes = self._choose(free, request, machine)
                 if nodes is not None:
                     then = Move(nodes, attempt.priority)
