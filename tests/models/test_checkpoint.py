@@ -16,13 +16,12 @@ from rebat.models.checkpoint import (
     work_in_us,
     young_daly_period_s,
 )
-from rebat.models.remaining import (
+from rebat.models.interruptions import (
     after_next_checkpoint,
     after_proactive_checkpoint,
-    resumed,
-    resumed_length_us,
     since_last_checkpoint,
 )
+from rebat.models.remaining import Remaining, resumed, resumed_length_us
 from tests.scenarios import machine
 
 # T = 100, C = 10, R = 7. An original checkpoints over [100, 110), [210, 220) ...
@@ -46,16 +45,16 @@ RESUMED = Checkpointing(100, 10, 7, 40, 7)
     ],
 )
 def test_interrupted_at_once_keeps_the_last_checkpoint(c, run, useful, first_period, recovery):
-    left = since_last_checkpoint(c, run, "paper")
-    assert (left.useful_us, left.first_period_us, left.first_recovery_us) == (
+    left = since_last_checkpoint(c.pattern, run, "paper")
+    assert (left.useful, left.first_period, left.first_recovery) == (
         useful, first_period, recovery,
     )  # fmt: skip
 
 
 def test_the_program_gives_no_recovery_before_the_first_checkpoint() -> None:
-    assert since_last_checkpoint(ORIGINAL, 50, "authors").first_recovery_us == 0
-    assert since_last_checkpoint(RESUMED, 50, "authors").first_recovery_us == 7
-    assert since_last_checkpoint(ORIGINAL, 150, "authors").first_recovery_us == 7
+    assert since_last_checkpoint(ORIGINAL.pattern, 50, "authors").first_recovery == 0
+    assert since_last_checkpoint(RESUMED.pattern, 50, "authors").first_recovery == 7
+    assert since_last_checkpoint(ORIGINAL.pattern, 150, "authors").first_recovery == 7
 
 
 @pytest.mark.parametrize(
@@ -69,9 +68,9 @@ def test_the_program_gives_no_recovery_before_the_first_checkpoint() -> None:
     ],
 )
 def test_proactive_checkpoint_has_figure_14s_five_cases(run, useful, first_period, wait) -> None:
-    left = after_proactive_checkpoint(RESUMED, run, "paper")
-    assert (left.useful_us, left.first_period_us, left.wait_us) == (useful, first_period, wait)
-    assert left.first_recovery_us == 7
+    left = after_proactive_checkpoint(RESUMED.pattern, run, "paper")
+    assert (left.useful, left.first_period, left.wait) == (useful, first_period, wait)
+    assert left.first_recovery == 7
 
 
 @pytest.mark.parametrize(
@@ -79,14 +78,14 @@ def test_proactive_checkpoint_has_figure_14s_five_cases(run, useful, first_perio
 )
 def test_next_checkpoint_has_figure_16s_two_cases(run, useful, wait) -> None:
     regular = Checkpointing(100, 10, 7, 100, 7)
-    left = after_next_checkpoint(regular, run, "paper")
-    assert (left.useful_us, left.wait_us) == (useful, wait)
+    left = after_next_checkpoint(regular.pattern, run, "paper")
+    assert (left.useful, left.wait) == (useful, wait)
 
 
 def test_the_program_waits_for_a_checkpoint_even_while_recovering() -> None:
-    left = after_next_checkpoint(RESUMED, 3, "authors")
-    assert (left.useful_us, left.wait_us) == (50, 54)
-    assert after_proactive_checkpoint(RESUMED, 3, "authors").wait_us == 100_000
+    left = after_next_checkpoint(RESUMED.pattern, 3, "authors")
+    assert (left.useful, left.wait) == (50, 54)
+    assert after_proactive_checkpoint(RESUMED.pattern, 3, "authors").wait == 100_000
 
 
 RULES = st.sampled_from([since_last_checkpoint, after_proactive_checkpoint, after_next_checkpoint])
@@ -104,7 +103,7 @@ def test_what_is_banked_and_what_remains_is_always_the_jobs_length(
     c, remaining, banked = Checkpointing(period, cost, recovery, period), length, 0
     for rule, share in interruptions:
         run = int(share * remaining)
-        left = rule(c, run, semantics)
+        left = Remaining(*rule(c.pattern, run, semantics))
         if run + left.wait_us >= remaining:
             continue  # it would have completed first
         assert left.useful_us >= 0

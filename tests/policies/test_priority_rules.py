@@ -68,6 +68,7 @@ def test_areas_beyond_64_bits():
 QUEUED_TIMES, QUEUED_SIZES = [30, 10, 20, 12], [2, 5, 8, 6]
 QUEUED = {
     "fcfs": [0, 1, 2, 3],
+    "fcfs-by-id": [0, 1, 2, 3],
     "shortest": [1, 3, 2, 0],
     "largest": [2, 3, 1, 0],
     "smallest": [0, 1, 3, 2],

@@ -32,6 +32,13 @@ class SessionOptions(msgspec.Struct, frozen=True):
     their nodes: the two passes of the node-stealing authors' program.
     ``hold_lowest``: for a failed job that waits for a stolen node, hold the lowest free nodes (the
     program's planning does) instead of those of its own that survive.
+    ``hold_margin_s``: how much longer plans take such nodes to be held than they will be.
+    ``others_first``: when its victim ends by itself, others are planned on what that leaves before
+    the held nodes are given back.
+    ``victim_hit``: a victim that fails itself while its stop is to come is resubmitted as any
+    'failed' job, or as a 'victim', with what it would have kept when it was chosen.
+    ``digits``: numbers of resubmissions are written with 'all' digits or 'six' (see
+    ``models.six_digits``).
     ``young_daly``: checkpointing of jobs whose profiles have no checkpoint fields.
     ``silent_errors``: 'retry' puts a job that ends with a return code other than 0 back into the
     queue, whole, until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
@@ -46,6 +53,10 @@ class SessionOptions(msgspec.Struct, frozen=True):
     strict: bool = True
     plan_while_killing: bool = False
     hold_lowest: bool = False
+    hold_margin_s: float = 0.0
+    others_first: bool = False
+    victim_hit: Literal["failed", "victim"] = "failed"
+    digits: Literal["all", "six"] = "all"
     young_daly: YoungDaly | None = None
     silent_errors: SilentErrors = "accept"
     resize_cost: str = "0"

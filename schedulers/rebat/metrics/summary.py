@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,7 +75,7 @@ class RunSummary(msgspec.Struct, frozen=True):
 
     ``failures_hit`` are the failures under a running job, ``free_node_at_hit`` those of them at
     which some node was free (Table 5); ``steals`` the decisions to steal (Tables 5 and 9),
-    ``victims`` the attempts really interrupted for it (timings T2 and T3 may cancel).
+    ``victims`` the attempts really interrupted for it, ``steals_off`` why others were not.
     ``node_states`` and ``energy``: where nodes have several cores; ``partition_states`` and
     ``turnaround`` (the flow of its jobs): by partition, where there are some.
     """
@@ -104,6 +105,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     energy: Energy | None = None
     partition_states: dict[str, NodeStates] = {}
     turnaround: dict[str, Flow | None] = {}
+    steals_off: dict[str, int] = {}
 
 
 def parse_window(text: str) -> Window | None:
@@ -180,6 +182,9 @@ def summarise(
         migrations=migrations(ledger, window),
         drains=drains(ledger, window, layout.cores_per_node),
         turnaround=_turnaround(ledger, selected, layout),
+        steals_off=dict(
+            Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
+        ),
         **_of_cores(ledger, n_nodes, window, layout),
     )
     return summary, rows

@@ -18,6 +18,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
+from rebat.models.interruptions import Pattern
 
 Rounding = Literal["ceil", "floor"]
 
@@ -43,6 +44,14 @@ class Checkpointing(msgspec.Struct, frozen=True):
     def restart_us(self) -> int:
         """What it costs to go on from what this execution began with."""
         return self.image_us or self.recovery_us
+
+    @property
+    def pattern(self) -> Pattern[int]:
+        """The same, as rules in any unit take it."""
+        return Pattern(
+            self.period_us, self.cost_us, self.recovery_us, self.first_period_us,
+            self.first_recovery_us, self.restart_us, US_PER_S // 10,
+        )  # fmt: skip
 
     @property
     def first_end_us(self) -> int:

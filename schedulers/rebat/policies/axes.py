@@ -46,7 +46,7 @@ from rebat.policies.reactions.replacement import STEPS, NodeReplacement
 from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.sleep import Sleep
 from rebat.policies.reactions.stealing import NodeStealing
-from rebat.policies.reactions.victims import CRITERIA, RELEASES, TIMINGS, VICTIMS
+from rebat.policies.reactions.victims import CRITERIA, RELEASES, TIES, TIMINGS, VICTIMS
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
 """Reservation depths by name; any whole number will do too."""
@@ -148,13 +148,28 @@ _AUTO = {
     "release": {"paper": "original", "authors": "resubmission"},
     "passes": {"paper": "one", "authors": "two"},
     "held": {"paper": "surviving", "authors": "lowest"},
+    "tie": {"paper": "order", "authors": "id"},
+    "ended": {"paper": "together", "authors": "others-first"},
+    "hit": {"paper": "failed", "authors": "victim"},
+    "chosen": {"paper": "again", "authors": "once"},
+    "k3": {"paper": "text", "authors": "program"},
+    "digits": {"paper": "all", "authors": "six"},
 }
 """What 'auto' means under each semantics."""
 
+HOLD_MARGINS_S = {"paper": 0.0, "authors": 900.0}
+"""The same of the axis ``hold_margin``."""
 
-def _resolved(axes: Axes, axis: str) -> str:
+
+def resolved(axes: Axes, axis: str) -> str:
+    """The choice of an axis, where it is 'auto' that of the semantics."""
     choice: str = getattr(axes, axis)
     return _AUTO[axis][axes.semantics] if choice == "auto" else choice
+
+
+def _hold_margin_s(axes: Axes) -> float:
+    margin = axes.hold_margin
+    return HOLD_MARGINS_S[axes.semantics] if margin == "auto" else float(margin)
 
 
 def _replacement(axes: Axes, known: Known) -> NodeReplacement:
@@ -174,7 +189,10 @@ def _stealing(axes: Axes, known: Known) -> NodeStealing:
         _rule(axes, "victim"),
         _rule(axes, "criterion"),
         _rule(axes, "timing"),
-        RELEASES[_resolved(axes, "release")],
+        RELEASES[resolved(axes, "release")],
+        TIES[resolved(axes, "tie")],
+        resolved(axes, "chosen") == "once",
+        resolved(axes, "k3") == "program",
         _placement(axes, known.hazards).choose,
         _malleability(axes).least,
     )
@@ -207,9 +225,14 @@ def _foresight(axes: Axes, known: Known) -> Foresight:
     )
 
 
+_STEALING = frozenset(
+    {"victim", "criterion", "timing", "release", "held"}
+    | {"tie", "hold_margin", "ended", "hit", "chosen", "k3"}
+)
+
 REACTIONS: dict[str, Kind] = {
     "requeue": Kind(lambda axes, known: None),
-    "stealing": Kind(_stealing, frozenset({"victim", "criterion", "timing", "release", "held"})),
+    "stealing": Kind(_stealing, _STEALING),
     "replacement": Kind(_replacement, frozenset({"steps", "spares", "repair", "solver"})),
     "compaction": Kind(_compaction, frozenset({"period", "targets", "fit"})),
     "priorities": Kind(_priorities, frozenset({"period", "partitions"})),
@@ -298,8 +321,12 @@ def session_options_of(axes: Axes) -> SessionOptions:
     """The session that this point of the product runs in."""
     return SessionOptions(
         semantics="authors" if axes.semantics == "authors" else "paper",
-        plan_while_killing=_resolved(axes, "passes") == "two",
-        hold_lowest=_resolved(axes, "held") == "lowest",
+        plan_while_killing=resolved(axes, "passes") == "two",
+        hold_lowest=resolved(axes, "held") == "lowest",
+        hold_margin_s=_hold_margin_s(axes),
+        others_first=resolved(axes, "ended") == "others-first",
+        victim_hit="victim" if resolved(axes, "hit") == "victim" else "failed",
+        digits="six" if resolved(axes, "digits") == "six" else "all",
         silent_errors="retry" if axes.silent_errors == "retry" else "accept",
         resize_cost=str(axes.resize_cost),
         migration_cost=str(axes.migration_cost),

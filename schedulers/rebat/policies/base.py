@@ -100,8 +100,12 @@ class WaitingJob(Protocol):
         """The attempt whose stop it waits for; empty: none."""
 
     @property
+    def held(self) -> Running | None:
+        """The nodes held for it, as of something that runs; None: none is left."""
+
+    @property
     def n_held(self) -> int:
-        """How many nodes are held for it."""
+        """How many of them are alive."""
 
     @property
     def n_lost(self) -> int:

@@ -25,7 +25,7 @@ SYNONYMS = {"recovery": "react"}
 """Other words for an axis."""
 
 COMMON = frozenset(
-    {"planning", "react", "semantics", "passes", "silent_errors"}
+    {"planning", "react", "semantics", "passes", "digits", "silent_errors"}
     | {"drain", "operators", "migration_cost", "purge", "power", "horizon"}
 )
 """Axes that every scheduler has."""
@@ -86,10 +86,20 @@ def check(axes: Axes) -> Axes:
             raise InputError(
                 f"{axis} {getattr(axes, axis)!r}", expected=f"{what}, {least:g} to {most:g}"
             )
+    if axes.hold_margin != "auto" and not 0 <= _seconds(axes.hold_margin) <= 1e9:
+        expected = "seconds, 0 to 1e+09, or auto"
+        raise InputError(f"hold_margin {axes.hold_margin!r}", expected=expected)
     _check_placement(axes)
     _check_partitions(axes)
     read_power(axes.power)
     return axes
+
+
+def _seconds(text: str | float) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
 
 
 _BOXLESS = {

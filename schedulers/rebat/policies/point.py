@@ -49,7 +49,35 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     victim, criterion, timing : str
         Keys of VICTIMS, CRITERIA and TIMINGS, for the reaction 'stealing'.
     semantics : str
-        'paper' or 'authors', where the node-stealing paper and its program differ.
+        'paper' or 'authors', where the node-stealing paper and its program differ: in what an
+        interruption leaves, and in the axes below where they are 'auto'.
+    release : str
+        When a resubmission was released, for V1, V2, K2 and K3: as the 'original' job, or at its
+        'resubmission'.
+    passes : str
+        A failure is decided on in 'one' pass; or in 'two' at the same date, of which the first
+        plans while what is being killed holds its nodes, and the second frees what was held.
+    held : str
+        Which nodes are held for a job that waits for a stolen one: its 'surviving' ones, or as many
+        of the 'lowest' free ones, also when one of them fails.
+    hold_margin : str or float
+        Seconds that plans take them to be held longer; 'auto': 0, or 900 as the program does.
+    tie : str
+        A key of TIES: the last key of V1 and V2.
+    ended : str
+        When a victim ends before it is stopped: its nodes and those held are planned on 'together',
+        or 'others-first': others may take what the victim left before the rest is given back.
+    hit : str
+        How a victim goes on that fails before it is stopped: as any 'failed' job, or as a 'victim',
+        with its priority and with what it had when it was chosen.
+    chosen : str
+        Whether an attempt that was chosen and not stopped may be chosen 'again', or only 'once'.
+    k3 : str
+        What K3 goes by: the paper's 'text', or as the 'program' does: the victim's planned end
+        without its recovery, the next end also among nodes held for others.
+    digits : str
+        Numbers of resubmissions have 'all' their digits, or 'six', and periods are worked out from
+        a failure rate with six decimals.
     silent_errors : str
         'accept': a job that ends with an error has failed; 'retry': it is run again.
     malleable, moldable, manager : str
@@ -126,6 +154,13 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     release: str = "auto"
     passes: str = "auto"
     held: str = "auto"
+    hold_margin: str | float = "auto"
+    tie: str = "auto"
+    ended: str = "auto"
+    hit: str = "auto"
+    chosen: str = "auto"
+    k3: str = "auto"
+    digits: str = "auto"
     silent_errors: str = "accept"
     malleable: str = "dbes"
     moldable: str = "sa"

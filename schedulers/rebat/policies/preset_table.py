@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from rebat.models.six_digits import RJMS_DELAY_S
 from rebat.policies.point import Axes
 from rebat.policies.preset import Preset
 
@@ -15,9 +16,6 @@ _PARTITIONS = "Vardas, Ploumidis, Marazakis 2022"
 _REPLACEMENT = "Prabhakaran, Neumann, Wolf 2018"
 _MIGRATION = "Rodríguez-Pascual, Cao, Moríñigo, Cooperman, Mayo-García 2019"
 _RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
-RJMS_DELAY_S = 5.0
-"""What Batsched adds to every walltime when it plans (its option rjms_delay)."""
-
 
 _CLUSTER = Axes(planning="fifo", placement="cluster", drain="migrate")
 
@@ -216,6 +214,7 @@ def _as_the_program(row: Preset) -> Preset:
     axes = msgspec.structs.replace(
         row.axes,
         semantics="authors",
+        order="fcfs-by-id",
         placement="named",
         maintenance="authors",
         margin=RJMS_DELAY_S,

@@ -7,13 +7,14 @@ rules combine with all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from rebat.core.attempts import Attempt
 from rebat.policies.priority_rules import PRIORITY_RULES, priority_rule
 
-Key = tuple[float, ...]
+Key = tuple[Any, ...]
 QueueOrder = Callable[[Attempt], Key]
 
 LONGEST_US = 2**60
@@ -28,6 +29,23 @@ def planned_us(attempt: Attempt, margin_us: int = 0) -> int:
 def fcfs(attempt: Attempt) -> Key:
     """First come, first served: by entry into the queue."""
     return (-attempt.priority, attempt.queued_us, attempt.serial)
+
+
+def program_id(attempt: Attempt) -> str:
+    """What the node-stealing authors' program calls an attempt: any resubmission sorts before any
+    original job, and the tenth before the second.
+
+    >>> program_id(Attempt("w0!7#2", "w0!7", 9, 1, 2, 4, 100, 5, 70))
+    'resubmit!7-2'
+    """
+    if attempt.number == 0:
+        return attempt.id
+    return f"resubmit!{attempt.job_id.partition('!')[2]}-{attempt.number}"
+
+
+def fcfs_by_id(attempt: Attempt) -> Key:
+    """First come, first served; what came at one date by the program's ids, as texts."""
+    return (-attempt.priority, attempt.queued_us, program_id(attempt))
 
 
 def shortest_first(attempt: Attempt) -> Key:
@@ -80,6 +98,7 @@ def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOr
 
 QUEUE_ORDERS: dict[str, QueueOrder] = {
     "fcfs": fcfs,
+    "fcfs-by-id": fcfs_by_id,
     "shortest": shortest_first,
     "largest": largest_first,
     "smallest": smallest_first,

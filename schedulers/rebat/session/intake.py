@@ -129,6 +129,7 @@ class Intake:
         for attempt_id in event.job_ids:
             # An attempt that ended by itself at the very instant of its kill is not resubmitted.
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
+        self._transactions.waits.second_pass()
 
     # ---- nodes
 

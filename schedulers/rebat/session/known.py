@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
 from rebat.core.traits import traits_of
+from rebat.core.units import to_s, to_us
 from rebat.models.checkpoint import (
     NEVER,
     Checkpointing,
@@ -18,6 +20,7 @@ from rebat.models.checkpoint import (
     derived_checkpointing,
 )
 from rebat.models.migration import cost_us
+from rebat.models.six_digits import period_as_forwarded_s
 from rebat.models.speedup import speedup_of
 from rebat.policies.base import Submission
 from rebat.session.board import Board
@@ -28,6 +31,7 @@ class Work(msgspec.Struct, gc=False):
     """What the session knows of an attempt and the policy must not: what it really does.
 
     ``at_risk_us``: what it took along when it was resized and is in no checkpoint, at its speed.
+    ``period_s``: its period where that is no whole number of microseconds; 0: it is.
     """
 
     attempt: Attempt
@@ -35,6 +39,7 @@ class Work(msgspec.Struct, gc=False):
     profile: str
     checkpointing: Checkpointing | None
     at_risk_us: int = 0
+    period_s: float = 0.0
 
 
 class KnownJobs:
@@ -79,7 +84,10 @@ class KnownJobs:
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
             if checkpointing is None and self._board.options.resize_cost != "0":
                 checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
-        self.work[attempt.id] = Work(attempt, workload, profile, checkpointing)
+        period_s = 0.0
+        if checkpointing and self._board.options.digits == "six":
+            period_s, checkpointing = _as_forwarded(checkpointing, content, attempt.n_nodes)
+        self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
         return attempt
 
     # ---- what can be done with it
@@ -146,3 +154,18 @@ class KnownJobs:
         if profile is None:
             raise InputError(f"has the unknown profile {work.profile!r}", f"job {work.attempt.id}")
         return profile
+
+
+def _as_forwarded(
+    c: Checkpointing, content: Mapping[str, Any], n_nodes: int
+) -> tuple[float, Checkpointing]:
+    """An original's period as Batsim forwards it to the program, in seconds and in its pattern."""
+    if c.never or c.perfect:
+        return 0.0, c
+    given_s = content.get("checkpoint_period", to_s(c.period_us))
+    period_s = period_as_forwarded_s(given_s, to_s(c.cost_us), n_nodes)
+    first_us = c.first_period_us
+    if first_us == c.period_us:
+        first_us = to_us(period_s)
+    new = msgspec.structs.replace(c, period_us=to_us(period_s), first_period_us=first_us)
+    return period_s, new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -46,6 +47,8 @@ class Drained(msgspec.Struct, gc=False):
     until_us: int | None = None
 
 
+Why = Literal["ended", "hit", "given up"]
+
 Part = tuple[AttemptRecord, int]
 """Of an attempt's progress so much, in microseconds."""
 
@@ -57,8 +60,9 @@ class Ledger(msgspec.Struct):
     of it is in no checkpoint, as it was taken along by resizes.
 
     ``failures_that_hit`` are the dates of failures under running jobs, each with the number of
-    nodes free right then; ``steals`` the dates at which a steal was decided (T2 and
-    T3 may still cancel it); ``refusals`` the
+    nodes free right then; ``steals`` the dates at which a steal was decided, ``steals_off`` when
+    and why one of them did not come (T2 and T3: the victim ended first or was hit, or too few of
+    the failed job's nodes were left); ``refusals`` the
     proposals that the session did not carry out (date, attempt, reason); ``drain_events`` when a
     policy took nodes out of service, or (True) back into it, and what for; ``not_done`` the dates
     of operations that were not carried out.
@@ -71,6 +75,7 @@ class Ledger(msgspec.Struct):
     refusals: list[tuple[int, str, str]] = []
     failures_that_hit: list[tuple[int, int]] = []
     steals: list[int] = []
+    steals_off: list[tuple[int, Why]] = []
     drain_events: list[tuple[int, bool, NodeSet, str]] = []
     not_done: list[int] = []
 

@@ -55,27 +55,35 @@ class Stopping(msgspec.Struct):
     claims: list[Running] = []
 
 
-class Scheduled(msgspec.Struct, frozen=True):
-    """A stop that waits for a checkpoint, and what will remain then."""
+class Scheduled(msgspec.Struct):
+    """A stop that waits for a checkpoint, and what will remain then.
+
+    ``due_us`` is when the checkpoint is done, ``at_us`` when the stop is carried out (the same, or
+    as near as six digits say). ``if_hit``: what would have remained when the stop was decided.
+    """
 
     stop: Stop
     remaining: Remaining
+    due_us: int
     at_us: int
+    if_hit: Remaining
     claims: list[Running] = []
 
 
 class Waiting(msgspec.Struct):
-    """A stopped job and the nodes held for it (None: none is left)."""
+    """A stopped job and the nodes held for it (None: none is left), ``n_held`` of them alive.
+
+    ``over``: it waits for no more than the second pass of the instant; ``shrinks``: its hold is to
+    be taken anew then, on the nodes that are left.
+    """
 
     stopping: Stopping
     held: Running | None
+    n_held: int
     on: str
     until_us: int
-
-    @property
-    def n_held(self) -> int:
-        """How many nodes are held."""
-        return self.held.nodes.size if self.held else 0
+    over: bool = False
+    shrinks: bool = False
 
     @property
     def n_lost(self) -> int:

@@ -18,9 +18,11 @@ from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
     Checkpointing,
+    checkpointing_of,
     with_checkpoints_us,
     work_in_us,
 )
+from rebat.models.interruptions import INTERRUPTIONS
 from rebat.models.remaining import (
     Remaining,
     imaged,
@@ -30,6 +32,7 @@ from rebat.models.remaining import (
     untouched,
 )
 from rebat.models.silent_errors import retried_profile
+from rebat.models.six_digits import Written, in_seconds, resubmission
 from rebat.models.speedup import run_us
 from rebat.session.board import Board
 from rebat.session.known import KnownJobs, Work
@@ -49,7 +52,25 @@ class Registry(KnownJobs):
         work, semantics = self.work[attempt_id], self._board.options.semantics
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
-        return remaining_after(work.checkpointing, ran_us, when, semantics, work.at_risk_us)
+        remaining = remaining_after(work.checkpointing, ran_us, when, semantics, work.at_risk_us)
+        if self._board.options.digits == "six" and when in INTERRUPTIONS:
+            written = self._written(work, ran_us, when)
+            remaining = msgspec.structs.replace(remaining, written=written)
+        return remaining
+
+    def _written(self, work: Work, ran_us: int, when: When) -> Written | None:
+        """The same as the authors' program writes it; None where that does not say it."""
+        c, now_us = work.checkpointing, self._board.now_us
+        if c is None or c.never or c.perfect or c.image_us or work.at_risk_us:
+            return None
+        return resubmission(
+            in_seconds(c, work.period_s or to_s(c.period_us)),
+            self._content(work)["delay"],
+            to_s(work.attempt.walltime_us),
+            to_s(now_us) - to_s(now_us - ran_us),
+            when,
+            self._board.options.semantics,
+        )
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
@@ -112,9 +133,14 @@ class Registry(KnownJobs):
             self._board.ledger.lose(last.job_id, Cause.MOVED)
         elif size != last.n_nodes:
             remaining = self._with_cost(old, remaining)
-        profile, walltime_us = self._in_size(old, remaining, size)
+        checkpointing = resumed(old.checkpointing, remaining)
+        if remaining.written and size == last.n_nodes:
+            profile, walltime_us = self._as_written(old, remaining.written)
+            checkpointing = checkpointing_of(profile)
+        else:
+            profile, walltime_us = self._in_size(old, remaining, size)
         attempt = self._next(last, walltime_us, priority, size)
-        self._register(attempt, old, profile, resumed(old.checkpointing, remaining))
+        self._register(attempt, old, profile, checkpointing)
         self.work[attempt.id].at_risk_us = self._scaled_us(last, remaining.at_risk_us, size)
         return attempt
 
@@ -148,6 +174,20 @@ class Registry(KnownJobs):
         profile = retried_profile(whole, self._content(failed))
         self._register(attempt, first, profile, first.checkpointing)
         return attempt
+
+    def _as_written(self, old: Work, it: Written) -> tuple[dict[str, Any], int]:
+        """Profile and walltime (microseconds) as the authors' program writes them."""
+        profile = {
+            **self._content(old),
+            "delay": it.delay_s,
+            "checkpoint_period": it.period_s,
+            "checkpoint_cost": it.cost_s,
+            "recovery_cost": it.recovery_s,
+            "Tfirst": it.first_period_s,
+            "Rfirst": it.first_recovery_s,
+        }
+        has_walltime = old.attempt.has_walltime
+        return profile, max(1, to_us(it.walltime_s)) if has_walltime else FOREVER_US
 
     def _in_size(self, old: Work, remaining: Remaining, size: int) -> tuple[dict[str, Any], int]:
         """Profile and walltime (microseconds) of what remains of an attempt, on ``size`` nodes."""

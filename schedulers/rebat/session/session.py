@@ -24,7 +24,7 @@ from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
-from rebat.session.lifecycle import Lifecycle
+from rebat.session.lifecycle import Lifecycle, Scheduled
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 from rebat.session.view import SessionView
@@ -135,6 +135,8 @@ class Session:
             self._may_plan_while_killing = board.options.plan_while_killing
         self._react()
         self._plan()
+        if self._transactions.waits.second_pass():
+            self._plan()
         self._finish()
         decisions, board.out = tuple(board.out), []
         return Reply(board.now_us, decisions)
@@ -154,18 +156,22 @@ class Session:
         board, transactions = self._board, self._transactions
         news, board.news = board.news, News()
         news.hit = self._intake.hit()
+        called_off: dict[str, Scheduled | None] = {}
         news.woken = transactions.agenda.woken()
         board.changes.woken += news.woken
         if news.hit:
             news.free = self._claims.free
-            board.ledger.failures_that_hit.append((board.now_us, self._claims.n_free))
-            hit = {running.attempt.id for running in news.hit}
+            n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
             scheduled = [name for name in self._jobs.scheduled if name in hit]
-            news.called_off = [name for name in scheduled if transactions.call_off(name)]
+            later = board.options.plan_while_killing
+            called_off = {name: transactions.call_off(name, "hit", later) for name in scheduled}
+            news.called_off = [*called_off]
+            if board.options.victim_hit == "failed" or hit > called_off.keys():
+                board.ledger.failures_that_hit.append((board.now_us, n_free))
         for proposal in self._policy.react(self.view, news):
             transactions.propose(proposal)
         for running in news.hit:
-            transactions.stop_hit(running)
+            transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()
         if transactions.carry_out_due():
             # Nothing is planned until those are gone: others would take the nodes they leave.

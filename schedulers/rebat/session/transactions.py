@@ -7,12 +7,12 @@ kill is sent, its kill is acknowledged. What comes then happens within that last
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
-from rebat.core.attempts import Cause, Running
+from rebat.core.attempts import Cause, Priority, Running
 from rebat.core.decisions import KillJobs
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import (
@@ -23,6 +23,7 @@ from rebat.core.proposals import (
     Proposal,
     Reject,
     Release,
+    Requeue,
     Start,
     Stop,
     Undrain,
@@ -30,15 +31,17 @@ from rebat.core.proposals import (
     Wake,
     When,
 )
-from rebat.core.units import FOREVER_US
+from rebat.models.remaining import Remaining
 from rebat.session import checks
 from rebat.session.agenda import Agenda
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.holds import Holds
-from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
+from rebat.session.ledger import Why
+from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping
 from rebat.session.resubmission import Registry
 from rebat.session.starts import Starts
+from rebat.session.waits import Waits
 
 
 class Transactions:
@@ -49,6 +52,7 @@ class Transactions:
         self.agenda = Agenda(board)
         self._holds = Holds(board, claims)
         self._starts = Starts(board, jobs, claims, registry)
+        self.waits = Waits(board, jobs, claims, self._holds, self.agenda, self._requeue)
 
     def propose(self, proposal: Proposal) -> None:
         """Carry a proposal out, or refuse it."""
@@ -89,12 +93,17 @@ class Transactions:
             remaining = msgspec.structs.replace(remaining, useful_us=0)
         claims = self._claim(stop)
         if remaining.wait_us > 0:
-            at_us = board.now_us + remaining.wait_us
-            jobs.schedule(Scheduled(stop, remaining, at_us, claims))
+            due_us = board.now_us + remaining.wait_us
+            at_us = board.now_us + self.waits.told_us(remaining.wait_us)
+            if_hit = self._registry.after_stop(stop.attempt_id, ran_us, When.NOW)
+            jobs.schedule(Scheduled(stop, remaining, due_us, at_us, if_hit, claims))
         else:
-            running = jobs.running[stop.attempt_id]
-            jobs.stop(Stopping(stop, remaining, running, board.now_us, claims))
-            board.kills.append(stop.attempt_id)
+            self._kill(stop, remaining, claims)
+
+    def _kill(self, stop: Stop, remaining: Remaining, claims: Sequence[Running] = ()) -> None:
+        running = self._jobs.running[stop.attempt_id]
+        self._jobs.stop(Stopping(stop, remaining, running, self._board.now_us, list(claims)))
+        self._board.kills.append(stop.attempt_id)
 
     def _why_not_move(self, attempt_id: str, move: Move) -> str:
         running = self._jobs.running[attempt_id]
@@ -120,18 +129,26 @@ class Transactions:
             return
         own = jobs.scheduled.get(attempt_id)
         if own and isinstance(own.stop.then, Move):
-            self.call_off(attempt_id)
+            self.call_off(attempt_id, "ended")
         stops: list[Scheduled | Stopping] = [*jobs.scheduled.values()]
         stops += [*jobs.stopping.values(), *jobs.moving.values()]
         for one in stops:
             one.claims.extend(self._claim(one.stop))
 
-    def stop_hit(self, running: Running) -> None:
-        """Stop what runs on a failed node, unless somebody has already, and queue it first."""
+    def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
+        """Stop what runs on a failed node, unless somebody has already, and queue it first.
+
+        ``victim``: as it was the victim of a steal to come.
+        """
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
-            self.call_off(attempt_id)
-            self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
+            self.call_off(attempt_id, "hit")
+            if victim and self._board.options.victim_hit == "victim":
+                then = Requeue(Priority.VICTIM)
+                stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, then)
+                self._kill(stop, victim.if_hit)
+            else:
+                self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
     def spoil(self, stopping: Stopping) -> None:
         """What is being resized is hit: it goes on from its last checkpoint, first in the queue."""
@@ -155,14 +172,18 @@ class Transactions:
 
     # ---- a stop that waits for a checkpoint
 
-    def call_off(self, attempt_id: str) -> bool:
-        """The stop of an attempt does not come; who waited for it goes into the queue."""
+    def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
+        """The stop of an attempt does not come; who waited for it goes into the queue.
+
+        With ``later`` only in the second pass.
+        """
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
-        if scheduled is None:
-            return False
-        self._holds.let_go(*scheduled.claims)
-        self._release_all(attempt_id)
-        return True
+        if scheduled is not None:
+            if scheduled.stop.cause == Cause.STOLEN:
+                self._board.ledger.steals_off.append((self._board.now_us, why))
+            self._holds.let_go(*scheduled.claims)
+            self.waits.end_all(scheduled, later)
+        return scheduled
 
     def carry_out_due(self) -> bool:
         """Stop what is due, end waits that are over; whether something is being killed for that."""
@@ -172,36 +193,24 @@ class Transactions:
         for attempt_id, scheduled in list(jobs.scheduled.items()):
             running = jobs.running.get(attempt_id)
             if running is None or attempt_id in jobs.stopping:
-                self.call_off(attempt_id)
+                self.call_off(attempt_id, "ended", board.options.others_first)
             elif scheduled.at_us <= board.now_us:
                 del jobs.scheduled[attempt_id]
-                stop, remaining, claims = scheduled.stop, scheduled.remaining, scheduled.claims
-                jobs.stop(Stopping(stop, remaining, running, board.now_us, claims))
-                board.kills.append(attempt_id)
-                self._release_all(attempt_id)
-        for job_id, waiting in list(jobs.waiting.items()):
-            if waiting.until_us <= board.now_us:
-                self._end_wait(job_id)
+                self._kill(scheduled.stop, scheduled.remaining, scheduled.claims)
+                self.waits.end_all(scheduled)
+        self.waits.end_due()
         killed = bool(board.kills)
         self.send_kills()
         return killed
-
-    def _release_all(self, attempt_id: str) -> None:
-        for job_id, waiting in list(self._jobs.waiting.items()):
-            if waiting.on == attempt_id:
-                self._end_wait(job_id)
-
-    def _end_wait(self, job_id: str) -> None:
-        waiting = self._jobs.waiting.pop(job_id)
-        self._holds.let_go(waiting.held)
-        self._requeue(waiting.stopping)
 
     def _release(self, proposal: Release) -> None:
         waiting = self._jobs.waiting.get(proposal.job_id)
         if waiting is None:
             self._board.refuse(proposal.job_id, "cannot be released: it does not wait")
-        elif not (waiting.on and self.call_off(waiting.on)):
-            self._end_wait(proposal.job_id)
+            return
+        later = self._board.options.plan_while_killing
+        if not (waiting.on and self.call_off(waiting.on, "given up", later)):
+            self.waits.end(proposal.job_id, later)
 
     # ---- a kill is acknowledged
 
@@ -216,7 +225,7 @@ class Transactions:
         elif isinstance(stopping.stop.then, Move):
             self._jobs.move(stopping)
         elif isinstance(stopping.stop.then, Wait):
-            self._wait(stopping, stopping.stop.then)
+            self.waits.begin(stopping, stopping.stop.then)
         elif isinstance(stopping.stop.then, End):
             self._jobs.over(stopping.running.attempt.job_id)
         else:
@@ -228,24 +237,6 @@ class Transactions:
         )
         self._jobs.enqueue(attempt)
         self._board.changes.resubmitted.append(attempt)
-
-    def _wait(self, stopping: Stopping, wait: Wait) -> None:
-        """Hold what survives of a stopped job's nodes, unless its wait is over already."""
-        until_us = wait.until_us
-        if wait.on:
-            scheduled = self._jobs.scheduled.get(wait.on)
-            until_us = min(until_us, scheduled.at_us if scheduled else 0)
-        if until_us <= self._board.now_us:
-            self._requeue(stopping)
-            return
-        alive = self._claims.usable_and_free(stopping.running.nodes)
-        if self._board.options.hold_lowest and alive.size:
-            alive = self._claims.lowest(alive.size)
-        span_us = until_us - self._board.now_us
-        held = self._holds.hold(stopping.running.attempt, alive, span_us) if alive.size else None
-        self._jobs.wait(Waiting(stopping, held, wait.on, until_us))
-        if until_us < FOREVER_US:
-            self.agenda.call_at(until_us)
 
     def complete_moves(self) -> None:
         """Let stopped jobs go on where they are to go, once all that leaves has left."""
@@ -269,15 +260,10 @@ class Transactions:
 
     def lose_claims(self, tags: list[int]) -> None:
         """Let go of held nodes that failed; a move to them that has not begun is called off."""
-        for job_id, waiting in self._jobs.waiting.items():
-            held = waiting.held
-            if held is None or held.attempt.serial not in tags:
-                continue
-            waiting.held = self._holds.without_the_dead(held)
-            self._board.news.held_hit.append(job_id)
+        self.waits.lose(tags)
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
             if any(claim.attempt.serial in tags for claim in scheduled.claims):
-                self.call_off(attempt_id)
+                self.call_off(attempt_id, "hit")
                 self._board.note(attempt_id, "cannot move: a node claimed for it failed")
 
     def _drain(self, proposal: Drain | Undrain) -> None:
@@ -301,7 +287,7 @@ class Transactions:
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
             then = scheduled.stop.then
             if isinstance(then, Move) and then.nodes.meets(nodes):
-                self.call_off(attempt_id)
+                self.call_off(attempt_id, "given up")
                 self._board.note(attempt_id, "cannot move: a node of its target was drained")
 
     def _note(self, note: Note) -> None:

@@ -157,10 +157,8 @@ class ListScheduling:
         for running in (*changes.ended, *changes.stopped):
             plan.ended(running)
             kinds.add("end")
-        ends = [(running, self._end_us(running)) for running in changes.moved]
-        ends += [(running, running.planned_end_us) for running in changes.held]  # a span of its own
-        for running, end_us in ends:
-            plan.held(running, end_us)
+        for running in (*changes.moved, *changes.held):
+            plan.held(running, self._end_us(running))
             kinds.add("priority")
         if changes.failures:
             plan.failed(changes.failed_nodes, changes.failed_under)

@@ -19,8 +19,10 @@ from rebat.models.remaining import Remaining
 from rebat.policies.base import News, View
 from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
 from rebat.policies.reactions.victims import (
+    TIES,
     Candidate,
     Criterion,
+    LastOf,
     ReleaseOf,
     Steal,
     VictimKey,
@@ -42,6 +44,13 @@ class NodeStealing:
         When to stop it.
     release : ReleaseOf
         Release date of an attempt, for the victim rule and the criterion.
+    last : LastOf
+        The last key of the victim rule.
+    once : bool
+        Whether an attempt that was to be stopped once, and was not, is never a victim again.
+    as_the_program : bool
+        What the criterion is told: the victim's planned end without its recovery, and the next end
+        among nodes held for others as well; else its planned end, and the next end of a job.
     choose : Chooser
         The placement: says whether a job fits on some nodes.
     least : callable
@@ -54,6 +63,9 @@ class NodeStealing:
         criterion: Criterion,
         timing: When = When.NOW,
         release: ReleaseOf = original_release,
+        last: LastOf = TIES["order"],
+        once: bool = False,
+        as_the_program: bool = False,
         choose: Chooser = lowest,
         least: Callable[[Shape, int], int] = lambda shape, n_nodes: n_nodes,
     ) -> None:
@@ -61,7 +73,9 @@ class NodeStealing:
         self._key = victim
         self._criterion = criterion
         self._timing = timing
-        self._release = release
+        self._release, self._last = release, last
+        self._as_the_program = as_the_program
+        self._once: set[str] | None = set() if once else None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Decide on each attempt hit; one victim at most for each."""
@@ -72,7 +86,7 @@ class NodeStealing:
             return
         free = view.machine.free
         spared = {running.attempt.id for running in news.hit}
-        spared |= view.scheduled.keys() | view.stopping.keys()
+        spared |= view.scheduled.keys() | view.stopping.keys() | (self._once or set())
         usable = ~(view.machine.down | view.machine.drained)
         for failed in news.hit:
             if failed.attempt.id in view.stopping:
@@ -112,6 +126,8 @@ class NodeStealing:
         if not self._criterion(self._case(view, failed, victim, failed_left, left)):
             return
         spared.add(victim_id)
+        if self._once is not None:
+            self._once.add(victim_id)
         yield Stop(victim_id, Cause.STOLEN, self._timing, Requeue(Priority.VICTIM))
         if left.wait_us > 0:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
@@ -140,15 +156,22 @@ class NodeStealing:
     def _candidate(self, view: View, running: Running) -> Candidate:
         run_us = view.now_us - running.start_us
         kept = view.after_stop(running.attempt.id)
+        lost_us = max(0, run_us - self._recovery_us(view, running) - kept.useful_us)
+        release = self._release(running.attempt)
+        return Candidate(running, release, lost_us, self._last(running.attempt, release[1]))
+
+    def _recovery_us(self, view: View, running: Running) -> int:
         checkpointing = view.checkpointing(running.attempt.id)
-        recovery = checkpointing.first_recovery_us if checkpointing else 0
-        lost_us = max(0, run_us - recovery - kept.useful_us)
-        return Candidate(running, self._release(running.attempt), lost_us)
+        return checkpointing.first_recovery_us if checkpointing else 0
 
     def _case(
         self, view: View, failed: Running, victim: Running, failed_left: Remaining, left: Remaining
     ) -> Steal:
         others = [r for r in view.running.values() if r is not failed]
+        victim_end_us = victim.planned_end_us
+        if self._as_the_program:
+            others += [waiting.held for waiting in view.waiting.values() if waiting.held]
+            victim_end_us -= self._recovery_us(view, victim)
         return Steal(
             failed=failed,
             victim=victim,
@@ -157,6 +180,7 @@ class NodeStealing:
             kill_us=view.now_us + left.wait_us,
             failed_left_us=view.walltime_after_us(failed.attempt.id, failed_left),
             victim_left_us=view.walltime_after_us(victim.attempt.id, left),
+            victim_end_us=victim_end_us,
             next_end_us=earliest_end(others),
             next_end_besides_us=earliest_end([r for r in others if r is not victim]),
         )

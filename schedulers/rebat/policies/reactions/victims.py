@@ -8,12 +8,14 @@ function and a table row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from rebat.core.attempts import Attempt, Running
 from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US
+from rebat.policies.queue_order import program_id
 
 ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
@@ -37,31 +39,38 @@ RELEASES: dict[str, ReleaseOf] = {
 class Candidate(msgspec.Struct, frozen=True):
     """A running attempt that may become the victim.
 
-    ``release`` is its release date and a tie-breaker; ``lost_us`` the work it would lose if it were
-    interrupted at once (per node).
+    ``release`` is its release date and its place in the order of releases; ``lost_us`` the work it
+    would lose if it were interrupted at once (per node); ``last`` decides among equals.
     """
 
     running: Running
     release: tuple[int, int]
     lost_us: int
+    last: int | str
 
 
-VictimKey = Callable[[Candidate], tuple[int, ...]]
+LastOf = Callable[[Attempt, int], int | str]
+"""The last key of an attempt with this place in the order of releases."""
+
+TIES: dict[str, LastOf] = {
+    "order": lambda attempt, order: -order,  # the last one released, as by dates
+    "id": lambda attempt, order: program_id(attempt),  # the authors' program: its ids, as texts
+}
+
+VictimKey = Callable[[Candidate], tuple[Any, ...]]
 
 
-def fewest_nodes(candidate: Candidate) -> tuple[int, ...]:
+def fewest_nodes(candidate: Candidate) -> tuple[Any, ...]:
     """V1: fewest nodes; among equals the latest released."""
-    date, order = candidate.release
-    return (candidate.running.attempt.n_nodes, -date, -order)
+    return (candidate.running.attempt.n_nodes, -candidate.release[0], candidate.last)
 
 
-def latest_release(candidate: Candidate) -> tuple[int, ...]:
+def latest_release(candidate: Candidate) -> tuple[Any, ...]:
     """V2: latest released; among equals the fewest nodes."""
-    date, order = candidate.release
-    return (-date, candidate.running.attempt.n_nodes, -order)
+    return (-candidate.release[0], candidate.running.attempt.n_nodes, candidate.last)
 
 
-def least_lost_work(candidate: Candidate) -> tuple[int, ...]:
+def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
     """Beyond the paper: least work since the last checkpoint, times nodes; then as V1."""
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
@@ -78,8 +87,9 @@ class Steal(msgspec.Struct, frozen=True):
     """A steal to be judged; times in microseconds.
 
     ``kill_us`` is when the victim would be interrupted; ``failed_left_us`` and ``victim_left_us``
-    the walltimes of their resubmissions; ``next_end_us`` the earliest planned end among the other
-    running attempts, ``next_end_besides_us`` the same without the victim.
+    the walltimes of their resubmissions; ``victim_end_us`` when the victim would end without it;
+    ``next_end_us`` the earliest planned end among the other running attempts,
+    ``next_end_besides_us`` the same without the victim.
     """
 
     failed: Running
@@ -89,6 +99,7 @@ class Steal(msgspec.Struct, frozen=True):
     kill_us: int
     failed_left_us: int
     victim_left_us: int
+    victim_end_us: int
     next_end_us: int
     next_end_besides_us: int
 
@@ -113,14 +124,15 @@ def smaller_maximum_flow(steal: Steal) -> bool:
     that, or for the failed job's end.
     """
     failed_end = steal.next_end_us + steal.failed_left_us
-    victim_end = steal.victim.planned_end_us
     stolen_failed_end = steal.kill_us + steal.failed_left_us
     stolen_victim_end = min(steal.next_end_besides_us, stolen_failed_end) + steal.victim_left_us
 
     def larger_flow(failed_us: int, victim_us: int) -> int:
         return max(failed_us - steal.failed_release_us, victim_us - steal.victim_release_us)
 
-    return larger_flow(stolen_failed_end, stolen_victim_end) < larger_flow(failed_end, victim_end)
+    return larger_flow(stolen_failed_end, stolen_victim_end) < larger_flow(
+        failed_end, steal.victim_end_us
+    )
 
 
 CRITERIA: dict[str, Criterion] = {

@@ -1,0 +1,124 @@
+"""Stopped jobs that wait, with nodes held for them: the steals of timings T2 and T3.
+
+The node-stealing paper decides within one instant. The authors' program has two passes: what it
+gives up in the first one it frees in the second, when its kills are acknowledged (``passes=two``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rebat.core.proposals import Wait
+from rebat.core.units import FOREVER_US
+from rebat.models.six_digits import written_us
+from rebat.session.agenda import Agenda
+from rebat.session.board import Board
+from rebat.session.claims import Claims
+from rebat.session.holds import Holds
+from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
+
+
+class Waits:
+    """Begins and ends waits; ``requeue`` puts what remains of a stopped job into the queue."""
+
+    def __init__(
+        self, board: Board, jobs: Lifecycle, claims: Claims, holds: Holds, agenda: Agenda,
+        requeue: Callable[[Stopping], None],
+    ) -> None:  # fmt: skip
+        self._board, self._jobs, self._claims = board, jobs, claims
+        self._holds, self._agenda, self._requeue = holds, agenda, requeue
+
+    def told_us(self, span_us: int) -> int:
+        """A span as it is told to Batsim."""
+        return written_us(span_us) if self._board.options.digits == "six" else span_us
+
+    # ---- begins
+
+    def begin(self, stopping: Stopping, wait: Wait) -> None:
+        """Hold what survives of a stopped job's nodes, unless its wait is over already."""
+        until_us = due_us = wait.until_us
+        if wait.on:
+            scheduled = self._jobs.scheduled.get(wait.on)
+            until_us = min(until_us, scheduled.at_us if scheduled else 0)
+            due_us = min(due_us, scheduled.due_us if scheduled else 0)
+        if until_us <= self._board.now_us:
+            self._requeue(stopping)
+            return
+        alive = self._claims.usable_and_free(stopping.running.nodes)
+        if self._board.options.hold_lowest and alive.size:
+            alive = self._claims.lowest(alive.size)
+        attempt, span_us = stopping.running.attempt, self._held_for_us(due_us)
+        held = self._holds.hold(attempt, alive, span_us) if alive.size else None
+        self._jobs.wait(Waiting(stopping, held, alive.size, wait.on, until_us))
+        if until_us < FOREVER_US:
+            self._agenda.call_at(until_us)
+
+    def _held_for_us(self, due_us: int) -> int:
+        """How long plans take nodes to be held that are held until then."""
+        if due_us >= FOREVER_US:
+            return FOREVER_US
+        margin_us = round(self._board.options.hold_margin_s * 1e6)
+        return self.told_us(due_us - self._board.now_us + margin_us)
+
+    # ---- held nodes fail
+
+    def lose(self, tags: list[int]) -> None:
+        """Nodes failed that are held by some of these tags."""
+        for job_id, waiting in self._jobs.waiting.items():
+            held = waiting.held
+            if held is None or held.attempt.serial not in tags:
+                continue
+            waiting.n_held = self._claims.usable(held.nodes).size
+            if self._board.options.hold_lowest and waiting.n_held:
+                waiting.shrinks = True
+            else:
+                waiting.held = self._holds.without_the_dead(held)
+            self._board.news.held_hit.append(job_id)
+
+    def _shrink(self, waiting: Waiting) -> None:
+        """Hold as many nodes as are left: the lowest, wherever they are; the wait goes on."""
+        held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
+        waiting.shrinks = False
+        if held is None or scheduled is None:
+            return
+        self._holds.let_go(held)
+        now_us = self._board.now_us
+        span_us = self.told_us(held.planned_end_us - now_us)
+        lowest = self._claims.lowest(waiting.n_held)
+        waiting.held = self._holds.hold(waiting.stopping.running.attempt, lowest, span_us)
+        scheduled.at_us = waiting.until_us = now_us + self.told_us(scheduled.due_us - now_us)
+
+    # ---- ends
+
+    def end_all(self, scheduled: Scheduled, later: bool = False) -> None:
+        """The stop of an attempt is carried out, or does not come: nobody waits for it any more."""
+        for job_id, waiting in list(self._jobs.waiting.items()):
+            if waiting.on == scheduled.stop.attempt_id:
+                self.end(job_id, later)
+
+    def end(self, job_id: str, later: bool = False) -> None:
+        """A job goes into the queue, and its nodes are given back: now, or in the second pass."""
+        if later:
+            self._jobs.waiting[job_id].over = True
+            return
+        waiting = self._jobs.waiting.pop(job_id)
+        self._holds.let_go(waiting.held)
+        self._requeue(waiting.stopping)
+
+    def end_due(self) -> None:
+        """End the waits whose date has come."""
+        for job_id, waiting in list(self._jobs.waiting.items()):
+            if waiting.until_us <= self._board.now_us and not waiting.over:
+                self.end(job_id)
+
+    def second_pass(self) -> bool:
+        """Do what was put off, unless kills are still to be acknowledged; whether there was any."""
+        if self._jobs.stopping:
+            return False
+        found = [(job, one) for job, one in self._jobs.waiting.items() if one.over or one.shrinks]
+        for job_id, waiting in found:
+            if waiting.over:
+                self.end(job_id)
+            else:
+                self._shrink(waiting)
+        return bool(found)

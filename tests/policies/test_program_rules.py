@@ -1,0 +1,220 @@
+"""The node-stealing authors' program: its recorded runs job for job, and each of its rules alone.
+
+The small stories go on from the example of ``test_stealing_variants``: six nodes, B on node 0, F on
+nodes 1-3, C on nodes 4-5; node 1 fails at 9 under F, and no node is free. Jobs checkpoint with
+T = 10, C = 2, R = 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+
+import pytest
+
+from rebat.campaign.single import simulate
+from rebat.core.attempts import Attempt, Cause, Priority
+from rebat.core.jobs import Workload
+from rebat.models.failures.events import read_events
+from rebat.models.six_digits import period_as_forwarded_s, written
+from rebat.policies.composition import Scheduler
+from rebat.policies.planning.list_scheduling import ListScheduling
+from rebat.policies.presets import preset
+from rebat.policies.queue_order import program_id
+from rebat.policies.reactions.stealing import NodeStealing
+from rebat.policies.reactions.victims import TIMINGS, Steal, fewest_nodes
+from rebat.workloads.batsim_json import read_workload
+from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs
+from tests.scenarios import Custom, check_run, fails, run
+
+# Section 5 of the note, and the summaries of the runs: failures under normal running jobs, and the
+# decisions to steal: victims taken at their checkpoint, ended first, hit.
+RECORDED = {
+    "baseline": (896, 0, 0, 0),
+    "h111": (897, 83, 0, 0),
+    "h122": (895, 87, 0, 0),
+    "h211": (890, 82, 4, 0),
+    "h222": (898, 84, 3, 1),
+    "h311": (901, 58, 80, 2),
+}
+
+
+@pytest.mark.parametrize("policy", RECORDED)
+def test_a_real_month_equals_the_recorded_run_job_for_job(shared, policy: str) -> None:
+    """Each of 5,321 jobs finishes within 1 ms of the authors' own run, in as many attempts."""
+    folder = shared / "golden" / "node-stealing"
+    with gzip.open(folder / f"authors-{policy}.flows.csv.gz", "rt") as lines:
+        recorded = {row["id"]: row for row in csv.DictReader(lines)}
+    result = simulate(
+        read_workload(folder / "mira-2018-11-ckpt.json.gz"),
+        preset(f"authors-{policy}"),
+        machine_events=read_events(folder / "failures-mtbf1h-downtime1h-seed0.events.gz"),
+    )
+    ours = {row.job_id: row for row in result.rows}
+    assert ours.keys() == recorded.keys()
+    different = [
+        name
+        for name, row in recorded.items()
+        if abs(ours[name].finish_time - float(row["finish"])) > 0.001
+        or ours[name].attempts != int(row["attempts"])
+    ]
+    assert different == [], f"{len(recorded) - len(different)} of {len(recorded)} equal"
+    ledger = result.ledger
+    taken = sum(record.cause == Cause.STOLEN for record in ledger.attempts)
+    off = [why for _, why in ledger.steals_off]
+    counts = (len(ledger.failures_that_hit), taken, off.count("ended"), off.count("hit"))
+    assert counts == RECORDED[policy]
+    assert len(ledger.steals) == sum(counts[1:])
+
+
+def first_start(result, name: str) -> float:
+    return min(r.start_us for r in result.ledger.attempts if r.attempt.job_id == f"w0!{name}") / 1e6
+
+
+def test_ids_are_those_of_the_program_and_sort_as_texts() -> None:
+    """Copies before originals, the tenth before the second (rules 1 and 6)."""
+    attempts = [Attempt(f"w0!7#{k}", "w0!7", 9, 1, k, 4, 100, 5, 70) for k in (1, 2, 10)]
+    attempts.append(Attempt("w0!7", "w0!7", 9, 1, 0, 4, 100, 5, 70))
+    names = sorted(map(program_id, attempts))
+    assert names == ["resubmit!7-1", "resubmit!7-10", "resubmit!7-2", "w0!7"]
+
+
+@pytest.mark.parametrize(("tie", "victim"), [("order", "w0!D"), ("id", "w0!B")])
+def test_rule_1_the_last_tie_between_victims_is_an_axis(tie: str, victim: str) -> None:
+    """B and D have one node each and came at one date: D came last, B has the smaller id."""
+    workload = jobs(("B", 1, 0, 40), ("D", 1, 0, 40), ("F", 3, 1, 30), ("C", 1, 0, 50))
+    result = run(f"sfsj:tie={tie}", workload, fails(3, 9, 1000))
+    check_run(result)
+    assert [r.attempt.id for r in result.ledger.attempts if r.cause == Cause.STOLEN] == [victim]
+
+
+@pytest.mark.parametrize(("margin", "start"), [("0", 42), ("900", 10)])
+def test_rule_2_plans_take_held_nodes_to_be_held_longer(margin: str, start: float) -> None:
+    """Node 1 is back at 10, while nodes 2 and 3 are held for F until 11. D wants three nodes.
+
+    Where the plan knows that, D is to have nodes 1-3 at 11, and E may not run on node 1 for 20.
+    Where they are held until 911, D comes when B and C have ended, and E fits before it. (In the
+    first case F runs on nodes 1-3 from 11, E on node 0 after B; in the second the other way round.)
+    """
+    crowd = jobs(
+        ("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 3, 9.25, 30), ("E", 1, 9.5, 19)
+    )  # fmt: skip
+    result = run(f"h211:hold_margin={margin}", crowd, fails(1, 9, 10))
+    check_run(result)
+    assert (first_start(result, "E") == 10) == (start == 10)
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        ("together", {"B": 11, "F": 11 + 31 - 1, "C": 50, "D": 42 - 10 + 3}),
+        ("others-first", {"B": 11, "D": 14 - 10, "F": 14 + 31 - 1, "C": 50}),
+    ],
+)
+def test_rule_3_others_may_take_the_nodes_of_a_victim_that_ends_first(ended, expected) -> None:
+    """B ends at 11, before its checkpoint at 12. F waits with nodes 2 and 3, D for one node."""
+    short = jobs(("B", 1, 0, 11), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 1, 10, 3))
+    result = run(f"h311:ended={ended}", short, FAILURE)
+    check_run(result)
+    assert flows(result) == expected
+    assert [why for _, why in result.ledger.steals_off] == ["ended"]
+
+
+@pytest.mark.parametrize(
+    ("hit", "priority"), [("failed", Priority.FAILED), ("victim", Priority.VICTIM)]
+)
+def test_rule_4_a_victim_that_is_hit_is_a_failed_job_or_a_victim(hit: str, priority: int) -> None:
+    result = run(f"h311:hit={hit}", EXAMPLE, [*FAILURE, *fails(0, 11, 1000)])
+    check_run(result)
+    again = [r.attempt for r in result.ledger.attempts if r.attempt.id == "w0!B#1"]
+    assert [attempt.priority for attempt in again] == [priority]
+    assert [why for _, why in result.ledger.steals_off] == ["hit"]
+    assert len(result.ledger.failures_that_hit) == (2 if hit == "failed" else 1)
+
+
+@pytest.mark.parametrize(("held", "nodes"), [("surviving", "1"), ("lowest", "2")])
+def test_rule_5_what_is_left_of_held_nodes_is_held_anew_on_the_lowest(held, nodes) -> None:
+    """F holds nodes 2 and 3 for its steal from C (T3, until 14), node 1 is back at 9.5.
+
+    At 10 node 3 fails, too. One node is held on: node 2, or the lowest, node 1; D gets the other.
+    """
+    crowd = jobs(("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 1, 10.5, 2))
+    events = sorted([*fails(1, 9, 9.5), *fails(3, 10, 1000)], key=lambda event: event.at_us)
+    result = run(f"h321:held={held},placement=named", crowd, events)
+    check_run(result)
+    assert [str(r.nodes) for r in result.ledger.attempts if r.attempt.id == "w0!D"] == [nodes]
+
+
+@pytest.mark.parametrize(("order", "first"), [("fcfs", "2"), ("fcfs-by-id", "10")])
+def test_rule_6_what_comes_at_one_date_goes_by_its_id_as_a_text(order: str, first: str) -> None:
+    """Jobs 2 and 10 are hit at one date, and one of them fits on what is left."""
+    workload = jobs(("2", 3, 0, 40), ("10", 3, 1, 40))
+    result = run(f"baseline:order={order}", workload, [*fails(1, 9, 1000), *fails(4, 9, 1000)])
+    check_run(result)
+    again = [r for r in result.ledger.attempts if r.attempt.number]
+    assert min(again, key=lambda r: r.start_us).attempt.job_id == f"w0!{first}"
+
+
+@pytest.mark.parametrize(("digits", "length"), [("all", 12334.678), ("six", 12334.7)])
+def test_rule_7_resubmissions_are_written_with_six_digits(digits: str, length: float) -> None:
+    """The job is hit at 14, after its first checkpoint (12): R + 12345.678 - 12 remain."""
+    result = run(f"baseline:digits={digits}", jobs(("A", 3, 0, 12345.678)), fails(1, 14, 20))
+    assert flows(result)["A"] == pytest.approx(14 + length, abs=1e-6)
+
+
+def test_rule_8_periods_are_worked_out_from_a_rate_with_six_decimals() -> None:
+    assert period_as_forwarded_s(3600.0, 300.0, 8192) == pytest.approx(3600.00107, abs=1e-5)
+    assert written(period_as_forwarded_s(3600.0, 300.0, 8192)) == 3600
+    assert period_as_forwarded_s(1e15, 1.0, 1) == 1e15  # a rate of 0 would never checkpoint
+
+
+def cases(as_the_program: bool, timing: str, workload: Workload, events) -> list[Steal]:
+    """The steals that a criterion is asked about; it agrees to all but those for B."""
+    asked: list[Steal] = []
+
+    def agree(steal: Steal) -> bool:
+        if steal.failed.attempt.job_id == "w0!B":
+            return False
+        asked.append(steal)
+        return True
+
+    stealing = NodeStealing(fewest_nodes, agree, TIMINGS[timing], as_the_program=as_the_program)
+    check_run(
+        simulate(workload, Custom(Scheduler(ListScheduling(), [stealing])), machine_events=events)
+    )
+    return asked
+
+
+@pytest.mark.parametrize(("as_the_program", "end"), [(False, 46), (True, 45)])
+def test_rule_9_k3_takes_the_victims_end_without_its_recovery(as_the_program, end) -> None:
+    """B is hit at 3 and starts over at 4: a recovery of 1 and 41, so until 46 at the latest."""
+    events = sorted([*fails(0, 3, 4), *FAILURE], key=lambda event: event.at_us)
+    (steal,) = cases(as_the_program, "now", EXAMPLE, events)
+    assert steal.victim_end_us == end * 1e6
+
+
+@pytest.mark.parametrize(("as_the_program", "end"), [(False, 41), (True, 15)])
+def test_rule_9_k3_counts_nodes_that_are_held(as_the_program, end) -> None:
+    """F waits for D, which came last, until its checkpoint at 15, when C is hit at 10."""
+    workload = jobs(("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 1, 3, 60))
+    workload = Workload("seven", 7, workload.jobs, workload.profiles)
+    events = [*fails(1, 9, 1000), *fails(4, 10, 1000)]
+    first, second = cases(as_the_program, "next", workload, events)
+    assert first.victim.attempt.id == "w0!D" and second.victim.attempt.id == "w0!B"
+    assert second.next_end_us == end * 1e6
+
+
+@pytest.mark.parametrize(("chosen", "steals"), [("again", 2), ("once", 1)])
+def test_rule_9_a_victim_that_was_spared_may_be_chosen_again_or_not(chosen, steals) -> None:
+    """F is to take B's node at 12, but loses two more before: B goes on. C is hit at 10.5.
+
+    Nobody else has fewer nodes than C.
+    """
+    workload = jobs(("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50))
+    events = [
+        *fails(1, 9, 1000), *fails(2, 10, 1000), *fails(3, 10.25, 1000), *fails(4, 10.5, 1000)
+    ]  # fmt: skip
+    result = run(f"h311:chosen={chosen}", workload, sorted(events, key=lambda event: event.at_us))
+    check_run(result)
+    assert len(result.ledger.steals) == steals
+    assert result.ledger.steals_off[0][1] == "given up"
