@@ -19,6 +19,7 @@ BITS = 63
 
 _TOP = 1 << (BITS - 1)
 _BELOW_TOP = _TOP - 1
+_ALL = _TOP | _BELOW_TOP
 
 # Powers of two below 2**66 differ modulo 67: that finds a bit's number.
 _NUMBER = np.zeros(67, dtype=np.int64)
@@ -213,20 +214,55 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
 
 
 @kernel
-def keep_marked(rows: Any, count: int, blocks: int, mark: Any) -> None:
-    """Drop from each row the bits that are not marked."""
+def places_of(mark: Any, blocks: int, place: Any) -> int:
+    """Where each marked block goes when the others are dropped; gives how many are kept.
+
+    ``place`` has an entry more: how many there are.
+    """
+    kept = 0
+    for b in range(blocks):
+        place[b] = kept
+        kept += (mark[b // BITS] >> (b % BITS)) & 1
+    place[blocks] = kept
+    return kept
+
+
+@kernel
+def keep_marked(rows: Any, count: int, place: Any, kept: int) -> None:
+    """Drop from each row the bits that are not marked, that is those like the bit before.
+
+    Only where a row changes from bit to bit is looked at: those bits are marked, and between two of
+    them all bits are the same.
+    """
+    words, kept_words = words_of(place.shape[0] - 1), words_of(kept)
     for i in range(count):
-        kept, word = 0, 0
-        for b in range(blocks):
-            if not (mark[b // BITS] >> (b % BITS)) & 1:
-                continue
-            word |= ((rows[i, b // BITS] >> (b % BITS)) & 1) << (kept % BITS)
-            kept += 1
-            if kept % BITS == 0:
-                rows[i, kept // BITS - 1] = word
-                word = 0
-        if kept % BITS:
-            rows[i, kept // BITS] = word
+        carry = 0
+        for w in range(words):
+            x = rows[i, w]
+            turns = x ^ (((x & _BELOW_TOP) << 1) | carry)
+            carry = x >> (BITS - 1)
+            rows[i, w] = 0
+            while turns:
+                low = turns & -turns
+                at = place[w * BITS + number(low)]
+                if at < kept:  # one past the last: the row ends with ones
+                    rows[i, at // BITS] ^= 1 << (at % BITS)  # never where it is still to be read
+                turns ^= low
+        fill(rows[i], kept_words, kept)
+
+
+@kernel
+def fill(row: Any, words: int, blocks: int) -> None:
+    """Turn the bits at which a row changes into the row."""
+    carry = 0
+    for w in range(words):
+        x = row[w] ^ carry
+        for shift in (1, 2, 4, 8, 16, 32):
+            x ^= (x << shift) & _ALL
+        row[w] = x
+        carry = x >> (BITS - 1)
+    if blocks % BITS:
+        row[words - 1] &= (1 << (blocks % BITS)) - 1
 
 
 @kernel
@@ -240,18 +276,15 @@ def merge_blocks(table: Any) -> None:
     mark_bounds(table.held, table.n[RESERVED], words, mark)
     mark_bounds(table.down, 1, words, mark)
     mark[0] |= 1
-    kept = 0
-    for b in range(blocks):
-        kept += (mark[b // BITS] >> (b % BITS)) & 1
+    place = np.empty(blocks + 1, dtype=np.int64)
+    kept = places_of(mark, blocks, place)
     if words_of(kept) == words:
         return
-    keep_marked(table.free, table.n[SLICES], blocks, mark)
-    keep_marked(table.held, table.n[RESERVED], blocks, mark)
-    keep_marked(table.down, 1, blocks, mark)
-    kept = 0
+    keep_marked(table.free, table.n[SLICES], place, kept)
+    keep_marked(table.held, table.n[RESERVED], place, kept)
+    keep_marked(table.down, 1, place, kept)
     for b in range(blocks):
         if (mark[b // BITS] >> (b % BITS)) & 1:
-            table.first[kept] = table.first[b]
-            kept += 1
+            table.first[place[b]] = table.first[b]
     table.first[kept] = table.first[blocks]
     table.n[BLOCKS] = kept

@@ -32,51 +32,73 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 
 @kernel
-def stay_free(table: Any, k: int, size: int, i: int, end: int) -> bool:
-    """Whether ``size`` nodes free in slice ``i`` stay so until ``end``, were ``k`` lifted."""
-    n, left, words = table.n[SLICES], table.f[i], words_of(table.n[BLOCKS])
-    fit = table.fit[0]
-    for w in range(words):
-        fit[w] = table.free[i, w]
-    j = i + 1
+def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
+    """Whether ``size`` nodes free in slice ``i`` stay so until ``end``, were ``k`` lifted.
+
+    Gives ``i`` if they do; else the next slice from which they might: a window that begins earlier
+    and reaches as far holds the same clash.
+    """
+    n, j = table.n[SLICES], i + 1
+    left = table.f[i]
+    for w in range(words_of(table.n[BLOCKS])):
+        table.fit[0, w] = table.free[i, w]
     while j < n and table.t[j] < end:
-        own = table.start[k] <= table.t[j] < table.end[k]
-        for w in range(words):
-            gone = fit[w] & ~table.free[j, w]
-            if own:
-                gone &= ~table.held[k, w]
-            if gone:
-                left -= weight(table.first, w, gone)
-                fit[w] &= ~gone
+        left -= narrow_besides(table, k, j)
         if left < size:
-            return False
+            return after_clash(table, k, size, j)
         j += 1
-    return True
+    return i
 
 
 @kernel
-def can_begin_earlier(table: Any, k: int, size: int, duration: int, before: int) -> bool:
-    """Whether reservation ``k`` could begin before ``before``.
+def narrow_besides(table: Any, k: int, j: int) -> int:
+    """Leave in ``fit`` what is free in slice ``j`` too, were ``k`` lifted; gives the nodes lost."""
+    own, lost = table.start[k] <= table.t[j] < table.end[k], 0
+    for w in range(words_of(table.n[BLOCKS])):
+        gone = table.fit[0, w] & ~table.free[j, w]
+        if own:
+            gone &= ~table.held[k, w]
+        if gone:
+            lost += weight(table.first, w, gone)
+            table.fit[0, w] ^= gone
+    return lost
+
+
+@kernel
+def after_clash(table: Any, k: int, size: int, j: int) -> int:
+    """The earliest slice from which ``size`` nodes stay free up to slice ``j``, were ``k`` lifted."""
+    own, left = table.start[k] <= table.t[j] < table.end[k], 0
+    for w in range(words_of(table.n[BLOCKS])):
+        free = table.free[j, w] | (table.held[k, w] if own else 0)
+        table.fit[0, w] = free
+        left += weight(table.first, w, free)
+    while left >= size:
+        j -= 1
+        left -= narrow_besides(table, k, j)
+    return j + 1
+
+
+@kernel
+def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
+    """The earliest date before ``before`` at which reservation ``k`` could begin; NEVER if none.
 
     The numbers of free nodes are asked first: from its present start on its own suffice.
     """
     n, reserved = table.n[SLICES], table.start[k]
-    i = 0
+    i = j = 0  # there are enough in the slices [i, j)
     while i < n and table.t[i] < before:
-        if table.f[i] < size:
-            i += 1
-            continue
         end = min(table.t[i] + duration, reserved)
-        j = i + 1
-        while j < n and table.t[j] < end and table.f[j] >= size:
+        while j < n and (j == i or table.t[j] < end) and table.f[j] >= size:
             j += 1
-        if j < n and table.t[j] < end:
-            i = j + 1
-        elif stay_free(table, k, size, i, table.t[i] + duration):
-            return True
-        else:
-            i += 1
-    return False
+        if j == i or (j < n and table.t[j] < end):
+            i = j = j + 1
+            continue
+        since = fits_from(table, k, size, i, table.t[i] + duration)
+        if since == i:
+            return table.t[i]
+        i = since
+        j = max(i, j)
+    return NEVER
 
 
 @kernel
@@ -123,21 +145,24 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     for k in range(table.n[RESERVED]):
         start, end = table.start[k], table.end[k]
         horizon = max(opened, moved)
-        may_move = can_begin_earlier(table, k, size[k], duration[k], min(start, horizon)) or (
-            start < min(horizon, NEVER) and may_move_down(table, k)
-        )
-        if may_move and move(table, k, size[k], duration[k]) and start < NEVER:
+        since = earlier_start(table, k, size[k], duration[k], min(start, horizon))
+        if since == NEVER and start < min(horizon, NEVER) and may_move_down(table, k):
+            since = start
+        if since < NEVER and move(table, k, size[k], duration[k], since) and start < NEVER:
             moved = max(moved, end)
     return moved
 
 
 @kernel
-def move(table: Any, k: int, size: int, duration: int) -> bool:
-    """Put reservation ``k`` at its first fit; tells whether it changed its start or its nodes."""
+def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
+    """Put reservation ``k`` at its first fit, which is not before ``since``.
+
+    Tells whether it changed its start or its nodes.
+    """
     start, end, words = table.start[k], table.end[k], words_of(table.n[BLOCKS])
     lift(table, k)
     was = table.held[k, :words].copy()
-    reserve(table, k, size, duration, first_fit(table, size, duration, table.t[0]))
+    reserve(table, k, size, duration, first_fit(table, size, duration, since))
     # Most go back to where they were: the bounds are joined only now.
     if table.start[k] != start:
         join(table, start, end)
