@@ -107,13 +107,15 @@ def number(bit: int) -> int:
 
 @kernel
 def weight(first: Any, w: int, bits: int) -> int:
-    """Nodes in the blocks that these bits of word ``w`` stand for."""
+    """Nodes in the blocks that these bits of word ``w`` stand for, counted run by run."""
     total = 0
     while bits:
         low = bits & -bits
-        b = w * BITS + number(low)
-        total += first[b + 1] - first[b]
-        bits ^= low
+        after = bits + low  # the carry runs through the run of ones that begins at ``low``
+        end = after & ~bits
+        total -= first[w * BITS + number(low)]
+        total += first[w * BITS + (number(end) if 0 < end <= _TOP else BITS)]
+        bits &= after
     return total
 
 

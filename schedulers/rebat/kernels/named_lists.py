@@ -66,7 +66,7 @@ def narrow_besides(table: Any, k: int, j: int) -> int:
 
 @kernel
 def after_clash(table: Any, k: int, size: int, j: int) -> int:
-    """The earliest slice from which ``size`` nodes stay free up to slice ``j``, were ``k`` lifted."""
+    """The first slice from which ``size`` nodes stay free up to slice ``j``, were ``k`` lifted."""
     own, left = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         free = table.free[j, w] | (table.held[k, w] if own else 0)
