@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rebat.cli.output import tell
 from rebat.core.units import format_duration, to_s
@@ -14,6 +14,12 @@ from rebat.engine.engine import OnProgress
 if TYPE_CHECKING:
     from rebat.campaign.tally import OnProgress as OnCampaignProgress
     from rebat.campaign.tally import Progress as CampaignProgress
+
+
+class Count(Protocol):
+    """Told how many are done, and of how many where that has changed."""
+
+    def __call__(self, done: int, of: int | None = None) -> None: ...
 
 
 EVERY_S = 10.0
@@ -60,8 +66,11 @@ def _now_and_then(label: str) -> OnProgress:
 
 
 @contextmanager
-def counting_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """How many of a number are done: a bar on a terminal, elsewhere a line every ten seconds."""
+def counting_bar(label: str, total: int) -> Iterator[Count]:
+    """How many of a number are done: a bar on a terminal, elsewhere a line every ten seconds.
+
+    The number may grow on the way.
+    """
     from rich.console import Console
     from rich.progress import Progress
 
@@ -69,9 +78,10 @@ def counting_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task, told = bar.add_task(label, total=total), time.monotonic()
 
-        def on_progress(done: int) -> None:
-            nonlocal told
-            bar.update(task, completed=done)
+        def on_progress(done: int, of: int | None = None) -> None:
+            nonlocal told, total
+            total = of or total
+            bar.update(task, completed=done, total=total)
             if bar.disable and time.monotonic() - told >= EVERY_S:
                 told = time.monotonic()
                 tell(f"rebat: {label}: {done} of {total}")

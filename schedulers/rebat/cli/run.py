@@ -15,9 +15,15 @@ from rebat.campaign.single import Runnable, RunResult
 from rebat.campaign.spec import Scenario
 from rebat.cli.comparison_table import table_of
 from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
+from rebat.cli.many_seeds import SEED_OPTIONS, SeedOptions, run_many
 from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
-from rebat.cli.scenario_options import LawCommand, law_options, preparation_options
+from rebat.cli.scenario_options import (
+    LawCommand,
+    law_options,
+    preparation_options,
+    with_options,
+)
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.files import atomic_folder, file_hash
 from rebat.metrics.summary import parse_selection, parse_window
@@ -30,7 +36,8 @@ from rebat.policies.presets import schedulers
 @click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', FILE.py:CLASS, or NAME:AXIS=CHOICE,...; may be repeated: all see the same failures.")  # fmt: skip
 @click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events); --mtbf is then for the checkpoint period only.")  # fmt: skip
 @law_options
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors; with --seeds the first one.")  # fmt: skip
+@with_options(SEED_OPTIONS)
 @click.option("--horizon", type=DURATION, help="Draw no failure after this date (default: as far as the simulation goes).")  # fmt: skip
 @click.option("--begin", type=DURATION, help="Begin at this date of the law or the event file: what failed before is history, and gives the nodes their uptimes (default: at its date 0).")  # fmt: skip
 @preparation_options
@@ -42,7 +49,8 @@ from rebat.policies.presets import schedulers
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, force: bool, **given: Any,
+    out: Path, force: bool, seeds: int | None, until_width: float | None,
+    until_metric: str | None, workers: int | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
 
@@ -50,14 +58,25 @@ def run(
     neither failures nor checkpoints it runs as it is. Results are written before anything is
     printed. Exit status 2 when a policy failed: what the others gave is kept.
 
+    With --seeds or --until-width every policy runs under many seeds, on all cores, and OUT holds
+    seeds.csv (a row per seed, policy and metric), comparison.csv and ratios.png with 95 % bootstrap
+    intervals of means and of ratios to the first policy; no run's own files.
+
     \b
     Example, a month of Mira under failures, with and without node stealing:
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --out out/june
+    and with confidence:
+      rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
+          --checkpoint young-daly --seeds 30 --out out/june-30
     """
     from rebat.workloads.load import load_workload
 
     options = ScenarioOptions(**given)
+    many = SeedOptions(
+        seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
+    )
+    many.check()
     check_options(options)
     with given_by("--policy"):
         presets = schedulers(policies)
@@ -76,6 +95,14 @@ def run(
         },
         "options": {"nodes": stage.n_nodes, "window": window, "select": select, **_plain(options)},
     }
+    if many.many:
+        names = list(dict.fromkeys(policies))
+        with atomic_folder(out, force) as folder:
+            table = run_many(
+                workload, names, options, many, nodes, window, select, folder, provenance
+            )
+        say(f"{table}results in {out}", kept=f"the results are in {out}")
+        return
     with atomic_folder(out, force) as folder, compiling_notice():
         done = run_each(presets, lambda policy: _run_one(stage, policy))
         write_comparison(folder, done, provenance)

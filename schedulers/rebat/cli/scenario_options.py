@@ -63,15 +63,20 @@ _PREPARATION = (
 
 def law_options(command: Command) -> Command:
     """A failure law and its short form, as fields of `campaign.options.ScenarioOptions`."""
-    return _with(_LAW, command)
+    return with_options(_LAW)(command)
 
 
 def preparation_options(command: Command) -> Command:
     """Checkpoints and silent errors, as fields of `campaign.options.ScenarioOptions`."""
-    return _with(_PREPARATION, command)
+    return with_options(_PREPARATION)(command)
 
 
-def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+def with_options(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Several options at once, in their order."""
+
+    def decorated(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated

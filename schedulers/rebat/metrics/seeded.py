@@ -1,0 +1,104 @@
+"""What policies gave under many seeds: a tidy table, and means and ratios with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from rebat.metrics.intervals import BySeed, Interval, interval, paired_ratio
+
+Metric = tuple[str, str | None]
+"""A metric's name, and the size class of the jobs that it is of."""
+
+
+class Seeds:
+    """Values by policy, metric and seed; ratios are to the first policy.
+
+    Parameters
+    ----------
+    policies : list of str
+        In the order in which they are shown.
+    """
+
+    def __init__(self, policies: list[str]) -> None:
+        self.policies = policies
+        self._values: dict[tuple[str, Metric], dict[int, float]] = {}
+
+    def add(self, seed: int, policy: str, values: Iterable[tuple[str, str | None, float]]) -> None:
+        """What one run gave."""
+        for name, size_class, value in values:
+            self._values.setdefault((policy, (name, size_class)), {})[seed] = value
+
+    def of(self, policy: str, metric: Metric) -> BySeed:
+        """A value per seed, in their order."""
+        return dict(sorted(self._values.get((policy, metric), {}).items()))
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds that were run, in order."""
+        return sorted(set().union(*self._values.values())) if self._values else []
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """Every metric that some policy has, in the order in which they came."""
+        return list(dict.fromkeys(metric for _, metric in self._values))
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One metric of one policy, and its ratio to the first policy (None: it is the first)."""
+
+    metric: Metric
+    policy: str
+    value: Interval
+    ratio: Interval | None
+
+
+def rows(seeds: Seeds, metrics: Sequence[Metric] | None = None) -> Iterator[Row]:
+    """Means with their intervals, and paired ratios with theirs."""
+    base, *_ = seeds.policies
+    for metric in metrics or seeds.metrics:
+        reference = seeds.of(base, metric)
+        for policy in seeds.policies:
+            ours = seeds.of(policy, metric)
+            value = interval(list(ours.values()))
+            if value is not None:
+                ratio = None if policy == base else paired_ratio(ours, reference)
+                yield Row(metric, policy, value, ratio)
+
+
+def seeds_csv(seeds: Seeds) -> str:
+    """seeds.csv: a row per seed, policy and metric; times in seconds."""
+    lines = ["seed,policy,metric,size_class,value"]
+    for policy in seeds.policies:
+        for name, size_class in seeds.metrics:
+            about = f"{_quoted(policy)},{name},{_quoted(size_class)}"
+            found = seeds.of(policy, (name, size_class))
+            lines += [f"{seed},{about},{value!r}" for seed, value in found.items()]
+    return "\n".join(lines) + "\n"
+
+
+def intervals_csv(found: Iterable[Row]) -> str:
+    """comparison.csv of several seeds: means, ratios, the ends of their 95 % intervals.
+
+    ``differs``: whether 1 is outside of the interval of the ratio.
+    """
+    lines = ["metric,size_class,policy,seeds,mean,low,high,ratio,ratio_low,ratio_high,differs"]
+    for row in found:
+        ratio = row.ratio
+        cells = [
+            row.metric[0], _quoted(row.metric[1]), _quoted(row.policy), str(row.value.n),
+            *_ends(row.value), *(_ends(ratio) if ratio else ["", "", ""]),
+            "" if ratio is None else "yes" if ratio.tells_from(1.0) else "no",
+        ]  # fmt: skip
+        lines.append(",".join(cells))
+    return "\n".join(lines) + "\n"
+
+
+def _ends(found: Interval) -> list[str]:
+    ends = (found.mean, found.low, found.high)
+    return ["" if end is None else f"{end:.6g}" for end in ends]
+
+
+def _quoted(text: str | None) -> str:
+    return f'"{text}"' if text and "," in text else text or ""

@@ -1,0 +1,109 @@
+"""``rebat run --seeds``: what many seeds give is what each of them gives, with intervals."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.options import ScenarioOptions
+from rebat.campaign.seeds import Asked, Narrow, metric_of, run_seeds
+from rebat.campaign.spec import Source
+from rebat.cli.main import main
+from rebat.core.errors import InputError
+from rebat.metrics.seeded import intervals_csv, rows, seeds_csv
+from rebat.workloads.batsim_json import write_workload
+from tests.scenarios import machine
+
+OPTIONS = ScenarioOptions(mtbf=40.0, downtime=5.0)
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.json"
+    write_workload(machine(6, *((1 + k % 4, 10 + k, 3 * k) for k in range(12))), path)
+    return path
+
+
+def asked(workload: Path, n_seeds: int = 4, workers: int = 1, narrow: Narrow | None = None):
+    def scenario_of(seed: int):
+        return ScenarioOptions(mtbf=40.0, downtime=5.0, seed=seed).scenario(None)
+
+    source = Source(file=str(workload))
+    return Asked(source, ["baseline", "sfsj"], scenario_of, 3, n_seeds, workers, narrow)
+
+
+def test_each_seed_is_the_run_of_that_seed(workload: Path, tmp_path: Path) -> None:
+    seeds = run_seeds(asked(workload))
+    assert seeds.seeds == [3, 4, 5, 6]
+    for seed in (3, 5):
+        out = tmp_path / f"seed-{seed}"
+        arguments = ["run", str(workload), "-p", "baseline", "-p", "sfsj", "--mtbf", "40s",
+                     "--downtime", "5s", "--seed", str(seed), "--out", str(out)]  # fmt: skip
+        main(arguments)
+        text = (out / "comparison.csv").read_text()
+        alone = {row["metric"]: row for row in csv.DictReader(io.StringIO(text))}
+        for policy in ("baseline", "sfsj"):
+            value = seeds.of(policy, ("flow_mean_s", "all"))[seed]
+            assert float(alone["mean flow, jobs all"][policy]) == pytest.approx(value, rel=1e-5)
+
+
+def test_workers_change_nothing(workload: Path) -> None:
+    alone, together = run_seeds(asked(workload, 2)), run_seeds(asked(workload, 2, workers=2))
+    assert seeds_csv(alone) == seeds_csv(together)
+    assert intervals_csv(rows(alone)) == intervals_csv(rows(together))
+
+
+def test_seeds_are_added_until_the_interval_is_narrow(workload: Path) -> None:
+    metric = metric_of("flow_mean_s:all")
+    wide = run_seeds(asked(workload, 2, narrow=Narrow(10.0, metric)))
+    assert len(wide.seeds) == 2
+    narrow = run_seeds(asked(workload, 4, narrow=Narrow(0.06, metric)))
+    assert len(narrow.seeds) > 4
+    (row,) = (row for row in rows(narrow, [metric]) if row.ratio)
+    assert row.ratio is not None and row.ratio.width is not None
+    assert row.ratio.width <= 0.06 * row.ratio.mean
+
+
+def test_unknown_metrics_are_told(workload: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown metric 'speed'.*useful_utilisation"):
+        run_seeds(asked(workload, 2, narrow=Narrow(0.1, metric_of("speed"))))
+
+
+def test_on_the_command_line(workload: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out"
+    arguments = ["run", str(workload), "-p", "baseline", "-p", "sfsj", "--mtbf", "40s",
+                 "--downtime", "5s", "--seeds", "3", "--workers", "1",
+                 "--out", str(out)]  # fmt: skip
+    main(arguments)
+    assert "3 seeds, 2 policies" in capsys.readouterr().out
+    files = {"seeds.csv", "comparison.csv", "ratios.png", "run.json", "SHA256SUMS"}
+    assert {path.name for path in out.iterdir()} == files
+    table = list(csv.DictReader((out / "comparison.csv").open()))
+    flow = {
+        r["policy"]: r
+        for r in table
+        if r["metric"] == "flow_mean_s" and not r["size_class"][1:2].isdigit()
+    }
+    assert flow["baseline"]["ratio"] == "" and flow["sfsj"]["differs"] in ("yes", "no")
+    tidy = list(csv.DictReader((out / "seeds.csv").open()))
+    assert {row["seed"] for row in tidy} == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seeds", "3"], "nothing is drawn"),
+        (["--workers", "2", "--mtbf", "40s"], "--workers"),
+        (["--until-metric", "x", "--seeds", "2", "--mtbf", "40s"], "--until-width"),
+        (["--seeds", "1", "--mtbf", "40s"], "--seeds"),
+    ],
+)
+def test_what_has_no_effect_is_refused(workload, tmp_path, capsys, options, message) -> None:
+    arguments = ["run", str(workload), "-p", "baseline", *options, "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and not (tmp_path / "out").exists()
+    assert message in capsys.readouterr().err
