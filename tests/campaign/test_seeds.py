@@ -61,15 +61,15 @@ def test_workers_change_nothing(workload: Path) -> None:
 def test_seeds_are_added_until_the_interval_is_narrow(workload: Path) -> None:
     """Of the one policy's value; half as many again each time."""
     metric = metric_of("flow_mean_s:all")
-    alone = msgspec.structs.replace(asked(workload, 4), policies=["baseline"])
+    alone = msgspec.structs.replace(asked(workload, 8), policies=["baseline"])
     (few,) = rows(run_seeds(alone), [metric])
-    aim = 0.6 * (relative_width(few.value) or 0)
+    aim = 0.8 * (relative_width(few.value) or 0)
     more = run_seeds(msgspec.structs.replace(alone, narrow=Narrow(aim, metric)))
-    assert len(more.seeds) in (6, 9, 13, 19, 28, 42)
+    assert len(more.seeds) in (12, 18, 27, 40, 60, 90)
     (row,) = rows(more, [metric])
     assert 0 < (relative_width(row.value) or 0) <= aim
     wide = run_seeds(msgspec.structs.replace(alone, narrow=Narrow(10.0, metric)))
-    assert len(wide.seeds) == 4
+    assert len(wide.seeds) == 8
 
 
 def test_unknown_metrics_are_told(workload: Path) -> None:
