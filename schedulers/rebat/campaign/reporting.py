@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 import rebat
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
@@ -31,7 +33,8 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     paths = []
     for kind in kinds:
         units = [unit for unit in campaign.units if unit.kind == kind]
-        report = KINDS[kind].report(units, store.folder / TABLE, provenance(campaign, store))
+        found = KINDS[kind].report(units, store.folder / TABLE, provenance(campaign, store))
+        report = msgspec.structs.replace(found, unfinished=store.status(campaign.units).unfinished)
         name = "report" if len(kinds) == 1 else f"report-{kind}"
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")

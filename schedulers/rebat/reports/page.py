@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rebat.reports.parts import Report
+
+FAILING = "; these do not, each with our number:"
 
 _TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -20,10 +22,19 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
 td:first-child, th:first-child, table.words td { text-align: left }
 svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-weight: normal }
+.summary { border-left: 4px solid #4477aa; padding-left: 1rem }
+.summary h2 { margin-top: 1rem } .summary li { margin-bottom: .4rem }
 .yes { color: #1a7f37 } .no { color: #b35900 } rect:hover { opacity: .7 }
 </style></head><body>
 <h1>{{ r.title }}</h1>
 <p>{{ r.lead }}</p>
+<section class="summary"><h2>Summary</h2>
+{% if r.unfinished %}<p class="no"><strong>{{ r.unfinished }}</strong></p>
+{% endif %}<p><strong>{{ r.verdict }}</strong>{{ failing_head if r.failing }}</p>
+{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ j.workload }}: {{ j.claim }}:
+<strong class="no">{{ j.ours }}</strong> (rule: {{ j.rule }}; paper: {{ j.paper }})
+{%- if j.why %}. {{ j.why }}{% endif %}</li>
+{% endfor %}</ul>{% endif %}</section>
 {% for text in r.remarks %}<p>{{ text }}</p>
 {% endfor %}<h2>What the paper says, and what we see</h2>
 <div class="wide"><table class="words">
@@ -56,13 +67,13 @@ def html(report: Report) -> str:
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    page: str = environment.from_string(_TEMPLATE).render(r=report)
+    page: str = environment.from_string(_TEMPLATE).render(r=report, failing_head=FAILING)
     return page
 
 
 def markdown(report: Report) -> str:
     """The same without the figures."""
-    lines = [f"# {report.title}", "", report.lead, ""]
+    lines = [f"# {report.title}", "", report.lead, "", *_summary(report), ""]
     for text in report.remarks:
         lines += [text, ""]
     head = [report.subject, "claim", "ours", "holds", "rule", "paper"]
@@ -75,6 +86,21 @@ def markdown(report: Report) -> str:
         lines += [f"## {table.title} ({table.paper})", "", *_table(table.columns, table.rows), ""]
     lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
     return "\n".join(lines)
+
+
+def _summary(report: Report) -> Iterator[str]:
+    """How far it is, how many claims hold, and which do not."""
+    yield from ("## Summary", "")
+    if report.unfinished:
+        yield from (f"**{report.unfinished}**", "")
+    yield f"**{report.verdict}**{FAILING if report.failing else ''}"
+    yield ""
+    for one in report.failing:
+        why = f". {one.why}" if one.why else ""
+        yield (
+            f"- {one.workload}: {one.claim}: **{one.ours}** "
+            f"(rule: {one.rule}; paper: {one.paper}){why}"
+        )
 
 
 def _table(columns: Sequence[Any], rows: Sequence[Sequence[str]]) -> list[str]:

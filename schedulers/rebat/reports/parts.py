@@ -11,7 +11,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """One claim of the paper held against our runs; ``workload`` says under which scenario.
 
     ``holds`` follows from ``number`` and ``half`` by ``rule``; nothing else was looked at. ``half``
-    is half the 95 % confidence interval of ``number`` over seeds (None: not known).
+    is half the 95 % confidence interval of ``number`` over seeds (None: not known). ``why`` is a
+    sentence on where ours lies, if it lies elsewhere and an experiment has shown the cause.
     """
 
     workload: str
@@ -21,6 +22,7 @@ class Judgement(msgspec.Struct, frozen=True):
     holds: bool
     paper: str
     half: float | None = None
+    why: str = ""
 
     @property
     def ours(self) -> str:
@@ -54,8 +56,8 @@ BOXES_NOTE = (
 class Report(msgspec.Struct, frozen=True):
     """Everything that the page shows.
 
-    ``remarks`` are paragraphs after the lead; ``subject`` heads the first column of judgements,
-    which says what each is about.
+    ``remarks`` are paragraphs after the summary; ``subject`` heads the first column of judgements,
+    which says what each is about. ``unfinished`` says how far a campaign is that has units left.
     """
 
     title: str
@@ -67,6 +69,18 @@ class Report(msgspec.Struct, frozen=True):
     remarks: Sequence[str] = ()
     subject: str = "workload"
     figures_note: str = BOXES_NOTE
+    unfinished: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """How many claims hold."""
+        n = len(self.judgements)
+        return f"{n - len(self.failing)} of {n} claims hold" if n else "no claim could be judged"
+
+    @property
+    def failing(self) -> list[Judgement]:
+        """The claims that do not hold."""
+        return [judgement for judgement in self.judgements if not judgement.holds]
 
 
 def percent(value: float | None) -> str:
