@@ -21,7 +21,21 @@ h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
 td:first-child, th:first-child, table.words td { text-align: left }
-svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-weight: normal }
+td { white-space: nowrap } table.words td { white-space: normal } table.words { min-width: 52rem }
+.figure { display: flex; flex-wrap: wrap; row-gap: .8rem; align-items: flex-start;
+  overflow-x: auto }
+.figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
+  height: auto }
+.figure svg:only-child { flex: 1 0 auto; width: 100%; min-width: 38rem; max-width: 66rem }
+.note { color: #555; margin: .2rem 0 .5rem; font-size: .9rem } h3 { margin-bottom: .2rem }
+.key span { white-space: nowrap; margin-right: 1.2rem }
+.key i { display: inline-block; width: 1.6rem; border-top: 3px solid; vertical-align: middle;
+  margin-right: .4rem }
+.key .dashed { border-top-style: dashed } .key .dotted { border-top-style: dotted }
+.key .band, .key .dot, .key .diamond { border: 0; background: currentColor; height: .7rem }
+.key .dot, .key .diamond { width: .7rem } .key .dot { border-radius: 50% }
+.key .diamond { transform: rotate(45deg) }
+.paper { color: #777; font-weight: normal }
 .summary { border-left: 4px solid #4477aa; padding-left: 1rem }
 .summary h2 { margin-top: 1rem } .summary li { margin-bottom: .4rem }
 .yes { color: #1a7f37 } .no { color: #b35900 } rect:hover { opacity: .7 }
@@ -47,6 +61,7 @@ svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-w
 {% endfor %}</table></div>
 <h2>Tables</h2>
 {% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
+{% if t.note %}<p class="note">{{ t.note }}</p>{% endif %}
 <div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
 {% for row in t.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</table></div>
@@ -54,7 +69,10 @@ svg { width: 100%; height: auto; max-width: 66rem } .paper { color: #777; font-w
 <h2>Figures</h2>
 <p>{{ r.figures_note }}</p>
 {% for p in r.pictures %}<h3>{{ p.title }} <span class="paper">{{ p.paper }}</span></h3>
-<div class="wide">{{ p.svg | safe }}</div>
+{% if p.note %}<p class="note">{{ p.note }}</p>{% endif %}
+{% if p.key %}<p class="note key">{% for k in p.key %}<span><i class="{{ k.look }}"
+style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %}
+<div class="figure">{{ p.svg | safe }}</div>
 {% endfor %}
 <h2>Provenance</h2>
 <ul>{% for line in r.provenance %}<li>{{ line }}</li>{% endfor %}</ul>
@@ -83,7 +101,9 @@ def markdown(report: Report) -> str:
     ]
     lines += ["## What the paper says, and what we see", "", *_table(head, verdicts), ""]
     for table in report.tables:
-        lines += [f"## {table.title} ({table.paper})", "", *_table(table.columns, table.rows), ""]
+        lines += [f"## {table.title} ({table.paper})", ""]
+        lines += [table.note, ""] if table.note else []
+        lines += [*_table(table.columns, table.rows), ""]
     lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
     return "\n".join(lines)
 

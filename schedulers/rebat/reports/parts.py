@@ -27,24 +27,51 @@ class Judgement(msgspec.Struct, frozen=True):
     @property
     def ours(self) -> str:
         """The number for people, with its interval."""
-        return f"{self.number:.4f}" + ("" if self.half is None else f" ± {self.half:.4f}")
+        return _digits(self.number) + ("" if self.half is None else f" ± {_digits(self.half)}")
+
+
+def _digits(value: float) -> str:
+    """Four decimals, but not of what has thousands.
+
+    >>> _digits(0.12345), _digits(15_000.0)
+    ('0.1235', '15,000')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table: which of the paper's it stands for, a heading, columns and rows of texts."""
+    """A table: which of the paper's it stands for, a heading, columns and rows of texts.
+
+    ``note`` says in what unit it is, and on how much it rests.
+    """
 
     paper: str
     title: str
     columns: list[str]
     rows: list[list[str]]
+    note: str = ""
+
+
+class Key(msgspec.Struct, frozen=True):
+    """An entry of a legend; ``look`` is line, dashed, dotted, band, dot or diamond."""
+
+    name: str
+    colour: str
+    look: str = "line"
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A figure as SVG: which of the paper's it stands for, and a caption."""
+    """A figure as SVG: which of the paper's it stands for, and a caption.
+
+    ``svg`` may hold several panels one after the other, which the page sets beside each other where
+    there is room; ``key`` is their legend. ``note`` as of a table.
+    """
 
     paper: str
     title: str
     svg: str
+    note: str = ""
+    key: Sequence[Key] = ()
 
 
 BOXES_NOTE = (
