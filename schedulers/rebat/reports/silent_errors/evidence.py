@@ -62,11 +62,15 @@ class Evidence:
 
     def __init__(self, path: Path) -> None:
         self.cells: dict[Cell, dict[str, Played]] = {}
+        self.jobs: dict[tuple[str, str], int] = {}
+        """How many each job set has, by source and name."""
         failures: dict[str, float] = {}
         for row in read_results(path, "silent-errors", _COLUMNS):
             *about, job_set, scenarios, metric, value, key = row
             if metric == "failures":
                 failures[key] = value
+            elif metric == "jobs":
+                self.jobs[about[0], job_set] = int(value)
             elif metric == "makespan_ratio_mean":
                 source, n_procs, *others = about
                 cell = Cell(source, int(n_procs), *others)

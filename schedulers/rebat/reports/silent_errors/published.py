@@ -15,6 +15,9 @@ class Printed(NamedTuple):
     maximum: float
 
 
+LEAST_JOBS = 66
+"""Section 5.1: the days of June 2019 have from 66 to 277 jobs."""
+
 PRINTED_FAILURES = {0.0: 0.0, 0.05: 15.2913, 0.1: 254.453}
 """Table 1, average number of failures by average failure probability."""
 
