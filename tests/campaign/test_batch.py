@@ -13,7 +13,7 @@ import pytest
 from rebat.campaign.batch import COLUMNS, KIND, densities
 from rebat.campaign.batch_grid import Record
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.reporting import write_report
+from rebat.campaign.reporting import write_pages, write_report
 from rebat.core.errors import InputError
 from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.per_node_laws import Weibull
@@ -220,12 +220,14 @@ def test_the_report(tmp_path: Path) -> None:
     page, words = (p.read_text() for p in write_report(opened, tmp_path / "r", tmp_path / "a"))
     again = write_report(opened, tmp_path / "r", tmp_path / "b")
     assert [path.read_text() for path in again] == [page, words]
+    kept = write_pages(tmp_path / "a" / "results.parquet", tmp_path / "c")
+    assert [path.read_text() for path in kept] == [page, words]
     assert page.count("<svg") == 4
     for said in ("Table 1", "Figure 3", "Figure 4", "Where the paper contradicts itself", "46.8%"):
         assert said in words
     for said in ("Figure 2", "Figure 3", "Figure 4"):
         assert f'<span class="paper">{said}' in page
-    judged = [line for line in words.splitlines() if "FAPS ends" in line]
+    judged = [ln for ln in words.splitlines() if ln.startswith("|") and "FAPS ends" in ln]
     assert len(judged) == 3 * sum(map(len, GAINS.values()))  # with each list
     assert all("| yes |" in line or "| no |" in line for line in judged)
 
@@ -252,7 +254,7 @@ def test_the_papers_claims_are_about_its_torus_jobs_and_repair(other, tmp_path: 
         for metric in ("completion_s", "aborts", "node_mttf_s", "system_mttf_s")
     ]
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
-    found = KIND.report(units, tmp_path / "t.parquet", [])
+    found = KIND.report(tmp_path / "t.parquet", KIND.gather(units), [])
     judged = {judgement.rule for judgement in found.judgements}
     # failures are the same whatever the number of jobs
     assert judged == (

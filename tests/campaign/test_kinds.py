@@ -158,7 +158,9 @@ SQUARES = Kind(
     perform=square,
     rows=lambda unit, metrics: [{"metric": "square", "value": float(metrics["square"])}],
     warm_up=lambda units: None,
-    report=lambda units, table, provenance: None,
+    beside=type(None),
+    gather=lambda units: None,
+    report=lambda table, beside, provenance: None,
 )
 
 

@@ -25,8 +25,9 @@ def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path
     assert "never cancels a reservation" in page
     for words in ("(Algorithm 1)", "(stale reservations)"):
         assert f"R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 {words}" in text
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 3 + 2 + 2 + 2 + 2  # panels of five figures
     assert "workload</th>" not in page
+    assert "partial:" not in text
     again = write_report(campaign, results, tmp_path / "again")
     assert [path.read_text() for path in again] == [page, text]
 
@@ -76,7 +77,8 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "1 of 8 runs done, 0 failed, 7 left" in part.output
     told = runner.invoke(command, ["report", str(file), "--results", str(results)])
     assert told.exit_code == 0
-    assert "1 of 8 runs done" in (results / "report" / "report.md").read_text()
+    for page in ("report.md", "report.html"):
+        assert "partial: 1 of 8 runs done" in (results / "report" / page).read_text()
 
 
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rebat.campaign.batch_grid import Record, runs
@@ -93,12 +94,23 @@ def _warm_up(units: Sequence[Unit]) -> None:
     run_batch(Batch(Torus((2, 2)), 2, 1, 1.0, Weibull(1e6, 2.0, 0.0), "faps", "all"))
 
 
-def _report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Any:
+class Beside(msgspec.Struct, frozen=True):
+    """What the report needs beside the results: scale (h) and shape of each trace, its lines."""
+
+    laws: dict[str, tuple[float, float] | None]
+    provenance: list[str]
+
+
+def _gather(units: Sequence[Unit]) -> Beside:
+    laws = {unit.labels["trace"]: _weibull(unit.spec.law) for unit in units}
+    return Beside(laws, [*_provenance(units)])
+
+
+def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
     from rebat.reports.torus.report import report
 
-    laws = {unit.labels["trace"]: _weibull(unit.spec.law) for unit in units}
-    lines = [*provenance, *_provenance(units)]
-    return report(table, laws, densities((2.0, 4.0, 8.0, 16.0, 32.0)), lines)
+    lines = [*provenance, *beside.provenance]
+    return report(table, beside.laws, densities((2.0, 4.0, 8.0, 16.0, 32.0)), lines)
 
 
 def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
@@ -138,5 +150,7 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,
+    beside=Beside,
+    gather=_gather,
     report=_report,
 )

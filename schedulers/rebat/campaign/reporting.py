@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 import rebat
+from rebat.campaign.keeping import Kept, decoded, keep, read_kept
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import TABLE, Store
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
 from rebat.reports.page import html, markdown
 
@@ -16,7 +20,8 @@ from rebat.reports.page import html, markdown
 def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     """Write ``report.html`` and ``report.md`` into a folder; gives both paths.
 
-    A campaign with units of several kinds has a ``report-KIND`` for each.
+    A campaign with units of several kinds has a ``report-KIND`` for each. Beside them is a
+    ``results.parquet`` of which `write_pages` makes the same again.
 
     Raises
     ------
@@ -28,11 +33,30 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     kinds = list(dict.fromkeys(unit.kind for unit in done))
     if not kinds:
         raise InputError("no results of this file", str(results), "rebat campaign run first")
+    beside = {kind: _beside(campaign, kind) for kind in kinds}
+    unfinished = store.status(campaign.units).unfinished
+    kept = Kept(provenance(campaign, store), unfinished, beside)
+    keep(store.folder / TABLE, kept, folder / TABLE)
+    return write_pages(folder / TABLE, folder)
+
+
+def write_pages(table: Path, folder: Path) -> list[Path]:
+    """Write the reports of a table that was kept by `write_report`; nothing else is read.
+
+    Raises
+    ------
+    InputError
+        For another file.
+    """
+    kept = read_kept(table)
     paths = []
-    for kind in kinds:
-        units = [unit for unit in campaign.units if unit.kind == kind]
-        report = KINDS[kind].report(units, store.folder / TABLE, provenance(campaign, store))
-        name = "report" if len(kinds) == 1 else f"report-{kind}"
+    for kind, beside in kept.kinds.items():
+        if kind not in KINDS:
+            raise unknown_name("kind", kind, KINDS).at(str(table))
+        facts: Any = decoded(beside, KINDS[kind].beside, table)
+        found = KINDS[kind].report(table, facts, kept.provenance)
+        report = msgspec.structs.replace(found, unfinished=kept.unfinished)
+        name = "report" if len(kept.kinds) == 1 else f"report-{kind}"
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")
             write_text(paths[-1], text)
@@ -47,3 +71,8 @@ def provenance(campaign: Campaign, store: Store) -> list[str]:
         f"{status.sentence}",
         *campaign.notes,
     ]
+
+
+def _beside(campaign: Campaign, kind: str) -> msgspec.Raw:
+    units = [unit for unit in campaign.units if unit.kind == kind]
+    return msgspec.Raw(msgspec.json.encode(KINDS[kind].gather(units)))

@@ -217,17 +217,31 @@ def _warm_up(units: Sequence[Unit]) -> None:
             resilient.makespans(name, one, one, queue, one, n_procs=1, reservations=kept)
 
 
-def _report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Any:
-    from rebat.reports.silent_errors.report import report
+class Beside(msgspec.Struct, frozen=True):
+    """What the report needs beside the results: names of sources, drawn or days, and its lines."""
 
+    synthetic: list[str]
+    days: list[str]
+    provenance: list[str]
+
+
+def _gather(units: Sequence[Unit]) -> Beside:
     by_drawn: dict[bool, dict[str, None]] = {True: {}, False: {}}
     for unit in units:
         by_drawn[unit.spec.drawn][unit.spec.source] = None
-    lines = [*provenance, *_provenance(units)]
-    return report(table, list(by_drawn[True]), list(by_drawn[False]), lines)
+    return Beside([*by_drawn[True]], [*by_drawn[False]], [*_provenance(units)])
+
+
+def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
+    from rebat.reports.silent_errors.report import report
+
+    return report(table, beside.synthetic, beside.days, [*provenance, *beside.provenance])
 
 
 def _provenance(units: Sequence[Unit]) -> Iterator[str]:
+    for source in dict.fromkeys(unit.spec.source for unit in units if not unit.spec.drawn):
+        days = sorted({unit.spec.jobs.name for unit in units if unit.spec.source == source})
+        yield f"{source}: {len(days)} days of a trace, {days[0]} to {days[-1]}"
     for grid in dict.fromkeys(unit.grid for unit in units):
         labels = [unit.labels for unit in units if unit.grid == grid]
         kept = ", ".join(dict.fromkeys(label["reservations"] for label in labels))
@@ -247,5 +261,7 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,
+    beside=Beside,
+    gather=_gather,
     report=_report,
 )

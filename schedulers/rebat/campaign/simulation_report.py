@@ -22,25 +22,42 @@ from rebat.reports.parts import Picture, Report, Table, percent
 from rebat.reports.replacement.report import report as replacement
 from rebat.workloads.describe import describe
 
+Gathered = tuple[str, list[Table], list[Picture], list[str]]
+"""Which report it is, with the tables, pictures and lines that it needs beside the results."""
 
-def report(units: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Report:
-    """The report of these units and their results: of boxes on a torus where every grid has some
-    policy for one, of node replacement or of job migration where the first grid has some policy
-    with it, and of the node-stealing paper otherwise.
+
+def gather(units: Sequence[Unit]) -> Gathered:
+    """What the report of these units needs beside their results.
+
+    It is of boxes on a torus where every grid has some policy for one, of node replacement or of
+    job migration where the first grid has some policy with it, and of the node-stealing paper
+    otherwise.
+    """
+    lines = _provenance(units)
+    if on_a_torus(units):
+        return "partitions", [], [*torus_pictures(units)], lines
+    if about_replacement(units):
+        return "replacement", [], [*replacement_pictures()], lines
+    if about_migration(units):
+        return "migration", [], [*migration_pictures()], lines
+    return "node-stealing", [*_workload_tables(units)], [*_an_hour(units)], lines
+
+
+def report(
+    which: str, table: Path, tables: Sequence[Table], pictures: Sequence[Picture],
+    provenance: Sequence[str],
+) -> Report:  # fmt: skip
+    """The report of results and what was gathered beside them.
 
     Raises
     ------
     InputError
         When there are no results to report.
     """
-    lines = [*provenance, *_provenance(units)]
-    if on_a_torus(units):
-        return partitions(table, torus_pictures(units), lines)
-    if about_replacement(units):
-        return replacement(table, replacement_pictures(), lines)
-    if about_migration(units):
-        return migration(table, migration_pictures(), lines)
-    return node_stealing(table, _workload_tables(units), _an_hour(units), lines)
+    others = {"partitions": partitions, "replacement": replacement, "migration": migration}
+    if which in others:
+        return others[which](table, pictures, provenance)
+    return node_stealing(table, tables, pictures, provenance)
 
 
 def _workload_tables(units: Sequence[Unit]) -> Iterator[Table]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rebat.campaign.grid import runs
 from rebat.campaign.keys import scheduler_of
 from rebat.campaign.labels import COLUMNS, DETAILS, flat_metrics
@@ -18,6 +20,7 @@ from rebat.kernels.jit import is_compiled
 from rebat.metrics.summary import as_json
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
+from rebat.reports.parts import Picture, Table
 from rebat.workloads.generate import synthetic
 
 
@@ -59,10 +62,26 @@ def _warm_up(some: Sequence[Unit]) -> None:
             continue  # its own runs will say what is wrong with it
 
 
-def _report(some: Sequence[Unit], table: Path, provenance: Sequence[str]) -> Any:
+class Beside(msgspec.Struct, frozen=True):
+    """What the report needs beside the results: which it is, tables, pictures, its lines."""
+
+    which: str
+    tables: list[Table]
+    pictures: list[Picture]
+    provenance: list[str]
+
+
+def _gather(some: Sequence[Unit]) -> Beside:
+    from rebat.campaign.simulation_report import gather
+
+    return Beside(*gather(some))
+
+
+def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
     from rebat.campaign.simulation_report import report
 
-    return report(some, table, provenance)
+    lines = [*provenance, *beside.provenance]
+    return report(beside.which, table, beside.tables, beside.pictures, lines)
 
 
 KIND = Kind(
@@ -76,5 +95,7 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,
+    beside=Beside,
+    gather=_gather,
     report=_report,
 )

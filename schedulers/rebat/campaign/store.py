@@ -65,6 +65,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         """For people."""
         return f"{self.ok} of {self.total} runs done, {self.failed} failed, {self.missing} left"
 
+    @property
+    def unfinished(self) -> str:
+        """The same of a campaign that has not all its results; nothing of one that has."""
+        return f"partial: {self.sentence}" if self.ok < self.total else ""
+
 
 class Store:
     """The results in a folder, which need not exist yet."""

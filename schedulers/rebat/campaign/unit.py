@@ -74,8 +74,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         (unit, metrics) -> rows of the results table: ``metric``, ``value`` and details.
     warm_up
         Compiles what these units need, before workers do so at the same time.
+    beside, gather
+        A type, and (units) -> one of it: what the report needs beside the results table. It is
+        kept as JSON.
     report
-        (units, results table, provenance) -> the report.
+        (results table, what was gathered, provenance) -> the report.
     """
 
     name: str
@@ -88,7 +91,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     perform: Callable[[Unit, Path | None], dict[str, Any]]
     rows: Callable[[Unit, dict[str, Any]], Iterable[dict[str, Any]]]
     warm_up: Callable[[Sequence[Unit]], None]
-    report: Callable[[Sequence[Unit], Path, Sequence[str]], Report]
+    beside: type
+    gather: Callable[[Sequence[Unit]], Any]
+    report: Callable[[Path, Any, Sequence[str]], Report]
 
 
 def key_of(identity: Any) -> str:

@@ -84,22 +84,54 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
 
 
 @campaign.command()
-@_with_file
-@click.option("--out", type=FOLDER, help="Where the report goes (default: RESULTS/report).")
-def report(file: Path, results: Path | None, trace: Path | None, out: Path | None) -> None:
-    """Write tables and figures of FILE's results; give the same --trace as to run."""
+@click.argument("file", type=FILE, required=False)
+@RESULTS
+@TRACE
+@click.option("--from", "table", type=FILE, help="Write it of this results.parquet, which a report left beside it: no FILE, no results, no trace.")  # fmt: skip
+@click.option("--out", type=FOLDER, help="Where the report goes (default: RESULTS/report, or the folder of --from).")  # fmt: skip
+def report(
+    file: Path | None, results: Path | None, trace: Path | None, table: Path | None,
+    out: Path | None,
+) -> None:  # fmt: skip
+    """Write tables and figures of FILE's results; give the same --trace as to run.
+
+    The results.parquet beside the report is all that it takes to write it again:
+    rebat campaign report --from DIR/results.parquet
+    """
+    from rebat.campaign.reporting import write_pages
+
+    if table is None:
+        paths = _report_of_runs(file, results, trace, out)
+    else:
+        _check_alone(FILE=file, **{"--results": results, "--trace": trace})
+        paths = write_pages(table, out or table.parent)
+    for path in paths:
+        click.echo(f"wrote {path}")
+
+
+def _check_alone(**others: Path | None) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise InputError("has no effect with --from", name)
+
+
+def _report_of_runs(
+    file: Path | None, results: Path | None, trace: Path | None, out: Path | None
+) -> list[Path]:
+    """The tables and the report of a results folder."""
     from rebat.campaign.reporting import write_report
     from rebat.campaign.store import Store
     from rebat.campaign.tables import write_tables
 
+    if file is None:
+        raise InputError("is missing", "FILE", "a campaign's file, or --from TABLE")
     opened, folder = _open(file, results, trace)
     if not (folder / "runs").is_dir():
         raise InputError("no results yet", str(folder), "rebat campaign run first")
     store = Store(folder)
     store.check_owner(opened.owner)
     write_tables(store, opened)  # also of a campaign that was killed
-    for path in write_report(opened, folder, out or folder / "report"):
-        click.echo(f"wrote {path}")
+    return write_report(opened, folder, out or folder / "report")
 
 
 @campaign.command()

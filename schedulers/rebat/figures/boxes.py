@@ -38,8 +38,21 @@ def svg_of(figure: Any) -> str:
     with mpl.rc_context({"svg.hashsalt": "rebat", "svg.fonttype": "none"}):
         written(figure, buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    return re.sub(r'width="[^"]*pt" height="[^"]*pt"', "", text, count=1)
+    text = re.sub(r'width="[^"]*pt" height="[^"]*pt"', "", text[text.index("<svg") :], count=1)
+    return _short(text)
+
+
+def _short(svg: str) -> str:
+    """Without what nobody sees: metadata, every font that may stand in, more than 1/100 pt."""
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"(font-family: 'DejaVu Sans')[^;\"]*(, sans-serif)", r"\1\2", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(
+        r' (?:d|x|y|transform)="[^"]*"',
+        lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]).replace("\n", ""),
+        svg,
+    )
+    return re.sub(r"\n\s*", "\n", svg)
 
 
 def boxes(

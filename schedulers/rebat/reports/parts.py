@@ -11,7 +11,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """One claim of the paper held against our runs; ``workload`` says under which scenario.
 
     ``holds`` follows from ``number`` and ``half`` by ``rule``; nothing else was looked at. ``half``
-    is half the 95 % confidence interval of ``number`` over seeds (None: not known).
+    is half the 95 % confidence interval of ``number`` over seeds (None: not known). ``why`` is a
+    sentence on where ours lies, if it lies elsewhere and an experiment has shown the cause.
     """
 
     workload: str
@@ -21,28 +22,56 @@ class Judgement(msgspec.Struct, frozen=True):
     holds: bool
     paper: str
     half: float | None = None
+    why: str = ""
 
     @property
     def ours(self) -> str:
         """The number for people, with its interval."""
-        return f"{self.number:.4f}" + ("" if self.half is None else f" ± {self.half:.4f}")
+        return _digits(self.number) + ("" if self.half is None else f" ± {_digits(self.half)}")
+
+
+def _digits(value: float) -> str:
+    """Four decimals, but not of what has thousands.
+
+    >>> _digits(0.12345), _digits(15_000.0)
+    ('0.1235', '15,000')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table: which of the paper's it stands for, a heading, columns and rows of texts."""
+    """A table: which of the paper's it stands for, a heading, columns and rows of texts.
+
+    ``note`` says in what unit it is, and on how much it rests.
+    """
 
     paper: str
     title: str
     columns: list[str]
     rows: list[list[str]]
+    note: str = ""
+
+
+class Key(msgspec.Struct, frozen=True):
+    """An entry of a legend; ``look`` is line, dashed, dotted, band, dot or diamond."""
+
+    name: str
+    colour: str
+    look: str = "line"
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A figure as SVG: which of the paper's it stands for, and a caption."""
+    """A figure as SVG: which of the paper's it stands for, and a caption.
+
+    ``svg`` may hold several panels one after the other, which the page sets beside each other where
+    there is room; ``key`` is their legend. ``note`` as of a table.
+    """
 
     paper: str
     title: str
     svg: str
+    note: str = ""
+    key: Sequence[Key] = ()
 
 
 BOXES_NOTE = (
@@ -54,8 +83,8 @@ BOXES_NOTE = (
 class Report(msgspec.Struct, frozen=True):
     """Everything that the page shows.
 
-    ``remarks`` are paragraphs after the lead; ``subject`` heads the first column of judgements,
-    which says what each is about.
+    ``remarks`` are paragraphs after the summary; ``subject`` heads the first column of judgements,
+    which says what each is about. ``unfinished`` says how far a campaign is that has units left.
     """
 
     title: str
@@ -67,6 +96,18 @@ class Report(msgspec.Struct, frozen=True):
     remarks: Sequence[str] = ()
     subject: str = "workload"
     figures_note: str = BOXES_NOTE
+    unfinished: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """How many claims hold."""
+        n = len(self.judgements)
+        return f"{n - len(self.failing)} of {n} claims hold" if n else "no claim could be judged"
+
+    @property
+    def failing(self) -> list[Judgement]:
+        """The claims that do not hold."""
+        return [judgement for judgement in self.judgements if not judgement.holds]
 
 
 def percent(value: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,15 +29,26 @@ class Cell(NamedTuple):
     rule: str
 
 
-_COLUMNS = (*Cell._fields, "set", "metric", "value", "key")
+_COLUMNS = (*Cell._fields, "set", "scenarios", "metric", "value", "key")
 
 
 class Played(NamedTuple):
     """A heuristic with a rule on one job set: its normalised makespan over the failure scenarios,
-    and how many attempts failed; both are means."""
+    and how many attempts failed; both are means over so many ``scenarios``."""
 
     mean: float
     failures: float
+    scenarios: int
+
+
+def span(counts: Iterable[int]) -> str:
+    """One number, or the least and the greatest of several.
+
+    >>> span([30, 30]), span([9, 1000])
+    ('30', '9 to 1,000')
+    """
+    found = sorted(set(counts))
+    return " to ".join(f"{count:,}" for count in dict.fromkeys((found[0], found[-1])))
 
 
 class Evidence:
@@ -51,15 +62,20 @@ class Evidence:
 
     def __init__(self, path: Path) -> None:
         self.cells: dict[Cell, dict[str, Played]] = {}
+        self.jobs: dict[tuple[str, str], int] = {}
+        """How many each job set has, by source and name."""
         failures: dict[str, float] = {}
         for row in read_results(path, "silent-errors", _COLUMNS):
-            source, n_procs, q, reservations, heuristic, rule, job_set, metric, value, key = row
+            *about, job_set, scenarios, metric, value, key = row
             if metric == "failures":
                 failures[key] = value
+            elif metric == "jobs":
+                self.jobs[about[0], job_set] = int(value)
             elif metric == "makespan_ratio_mean":
-                cell = Cell(source, int(n_procs), q, reservations, heuristic, rule)
+                source, n_procs, *others = about
+                cell = Cell(source, int(n_procs), *others)
                 sets = self.cells.setdefault(cell, {})
-                sets.setdefault(job_set, Played(value, failures[key]))
+                sets.setdefault(job_set, Played(value, failures[key], int(scenarios)))
 
     @property
     def sources(self) -> set[str]:
@@ -78,6 +94,17 @@ class Evidence:
         """Of the normalised makespan, over scenarios and job sets; None where nothing ran."""
         means = [row.mean for row in self.rows(cell).values()]
         return statistics.fmean(means) if means else None
+
+    def basis(self, source: str, *, n_procs: int | None = None, q: float | None = None) -> str:
+        """On how many job sets and failure scenarios means rest, in words."""
+        cells = [
+            sets
+            for cell, sets in self.cells.items()
+            if cell.source == source and n_procs in (None, cell.n_procs) and q in (None, cell.q)
+        ]
+        n_sets = span(len(sets) for sets in cells)
+        scenarios = span(row.scenarios for sets in cells for row in sets.values())
+        return f"n = {n_sets} job sets x {scenarios} failure scenarios each"
 
     def over_q(self, source: str) -> tuple[int, list[float]]:
         """Figure 2's axis: the number of processors with most failure probabilities, and these."""

@@ -15,6 +15,9 @@ class Printed(NamedTuple):
     maximum: float
 
 
+LEAST_JOBS = 66
+"""Section 5.1: the days of June 2019 have from 66 to 277 jobs."""
+
 PRINTED_FAILURES = {0.0: 0.0, 0.05: 15.2913, 0.1: 254.453}
 """Table 1, average number of failures by average failure probability."""
 
@@ -42,3 +45,9 @@ PRINTED = {
     for q, columns in _TABLE_1.items()
     for place, heuristic in enumerate(HEURISTICS)
 }
+
+ABOVE_OVER_Q = {"R-LIST-Q": [(0.5, 26.0)], "R-SHELF-NB": [(0.9, 15.0)]}
+"""Section 5.2, of Figure 4(a): % above R-LIST-0 at an average failure probability."""
+
+ABOVE_OVER_PROCS = {"R-LIST-Q": [(15_000.0, 23.0)]}
+"""Section 5.2, of Figure 4(b): % above R-LIST-0 on so many processors."""

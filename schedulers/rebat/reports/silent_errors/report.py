@@ -13,8 +13,9 @@ from pathlib import Path
 
 from rebat.reports.parts import Report
 from rebat.reports.silent_errors.claims import judge_days, judge_synthetic
+from rebat.reports.silent_errors.day_pictures import day_pictures
 from rebat.reports.silent_errors.evidence import Evidence
-from rebat.reports.silent_errors.pictures import day_pictures, synthetic_pictures
+from rebat.reports.silent_errors.pictures import synthetic_pictures
 from rebat.reports.silent_errors.tables import synthetic_tables, table_1
 
 STALE_REMARK = (

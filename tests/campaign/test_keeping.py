@@ -1,0 +1,100 @@
+"""Reports from a kept table alone: neither the runs nor their inputs are needed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from rebat.campaign.keeping import read_kept
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.cli.campaign import campaign as command
+from rebat.core.errors import InputError
+from tests.campaign.builders import GRID, WORKLOADS, campaign_file, run_here
+
+SETS = """
+[synthetic.drawn]
+sets = 2
+jobs = 6
+[[grid]]
+name = "played"
+sets = ["drawn"]
+failure_probability = [0.0, 0.3]
+scenarios = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory) -> Path:
+    """A folder with the reports of two kinds, of a campaign with one run left."""
+    folder = tmp_path_factory.mktemp("kept")
+    file = campaign_file(folder)
+    file.write_text(WORKLOADS + SETS + GRID)
+    run_here(file, folder / "r", limit=13)
+    write_report(open_campaign(file), folder / "r", folder / "report")
+    return folder / "report"
+
+
+def main(*words: object) -> None:
+    command.main(["report", *map(str, words)], standalone_mode=False)
+
+
+def test_the_same_report_is_made_of_the_table_alone(reported: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "elsewhere" / "mine.parquet"
+    kept.parent.mkdir()
+    shutil.copy(reported / "results.parquet", kept)
+    told = CliRunner().invoke(command, ["report", "--from", str(kept)])
+    assert told.exit_code == 0
+    pages = sorted(path.name for path in reported.iterdir() if path.suffix != ".parquet")
+    assert len(pages) == 4
+    for name in pages:
+        assert f"wrote {kept.parent / name}" in told.output
+        assert (kept.parent / name).read_bytes() == (reported / name).read_bytes()
+    assert "partial: 13 of 14 runs done" in (kept.parent / "report-simulation.md").read_text()
+
+
+def test_it_may_go_elsewhere(reported: Path, tmp_path: Path) -> None:
+    main("--from", reported / "results.parquet", "--out", tmp_path / "out")
+    assert (tmp_path / "out" / "report-simulation.html").is_file()
+
+
+def test_the_rows_are_those_of_the_results(reported: Path) -> None:
+    kept, results = (
+        pq.read_table(folder / "results.parquet") for folder in (reported, reported.parent / "r")
+    )
+    assert kept.to_pylist() == results.to_pylist()
+    assert kept.schema.equals(results.schema)
+
+
+def test_nothing_in_it_names_a_folder(reported: Path) -> None:
+    kept = read_kept(reported / "results.parquet")
+    assert str(reported.parent) not in "".join([*kept.provenance, *map(str, kept.kinds.values())])
+
+
+def test_other_files_are_refused(reported: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not what a report needs beside them"):
+        main("--from", reported.parent / "r" / "results.parquet")
+    spoilt = pq.read_table(reported / "results.parquet").replace_schema_metadata(
+        {b"rebat.report": b"nothing"}
+    )
+    pq.write_table(spoilt, tmp_path / "spoilt.parquet")
+    with pytest.raises(InputError, match="holds what is no report"):
+        main("--from", tmp_path / "spoilt.parquet")
+    text = tmp_path / "text.parquet"
+    text.write_text("no table")
+    with pytest.raises(InputError, match="not a table of results"):
+        main("--from", text)
+
+
+def test_what_has_no_effect_is_refused(reported: Path, tmp_path: Path) -> None:
+    table = reported / "results.parquet"
+    with pytest.raises(InputError, match="FILE: has no effect with --from"):
+        main(table, "--from", table)
+    with pytest.raises(InputError, match="--results: has no effect with --from"):
+        main("--results", tmp_path, "--from", table)
+    with pytest.raises(InputError, match="FILE: is missing"):
+        main()
