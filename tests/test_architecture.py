@@ -24,7 +24,7 @@ ALLOWED = {
     "metrics": {"core", "models", "session"},
     "figures": {"core", "metrics", "session"},
     "report": {"core", "engine", "models", "metrics", "session", "figures"},
-    "reports": {"core", "kernels", "figures", "report"},
+    "reports": {"core", "kernels", "metrics", "figures", "report"},
     "campaign": None,  # wires things up
     "adapters": None,
     "cli": None,

@@ -18,6 +18,7 @@ from msgspec.structs import FieldInfo
 from rebat.campaign.reading import check_seeds, convert, distinct, known_keys, seconds, some
 from rebat.campaign.sources import Named, check_source, sources
 from rebat.campaign.spec import (
+    REPORT_NAMES,
     CheckpointIn,
     CheckpointModel,
     FailureScenario,
@@ -54,14 +55,23 @@ def runs(document: Document) -> list[RunSpec]:
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()
+    report = _report(document.tables)
     specs = [
-        spec
+        msgspec.structs.replace(spec, report=report)
         for where, table in document.grids
         for spec in _expand(_grid(table, where, workloads), where, workloads, folder)
     ]
     for spec in specs:
         _check_names(spec)
     return specs
+
+
+def _report(tables: dict[str, Any]) -> str:
+    """The report that the file asks for; empty: none."""
+    name = tables.get("report", "")
+    if name != "" and name not in REPORT_NAMES:
+        raise unknown_name("report", name, REPORT_NAMES)
+    return str(name)
 
 
 def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rebat.campaign.labels import scenario_of
@@ -10,37 +10,76 @@ from rebat.campaign.migration_report import about_migration, migration_pictures
 from rebat.campaign.partition_report import on_a_torus, torus_pictures
 from rebat.campaign.replacement_report import about_replacement, replacement_pictures
 from rebat.campaign.simulating import simulate_run, workload_of
-from rebat.campaign.spec import RunSpec
+from rebat.campaign.spec import CheckpointModel, RunSpec
 from rebat.campaign.unit import Unit
 from rebat.core.units import format_duration
 from rebat.figures.steal_hour import steal_hour
+from rebat.reports.differences.report import report as differences
 from rebat.reports.migration.report import report as migration
-from rebat.reports.node_stealing.evidence import ALIASES
+from rebat.reports.node_stealing.evidence import ALIASES, PROGRAM, VARIANTS
 from rebat.reports.node_stealing.report import report as node_stealing
 from rebat.reports.partitions.report import report as partitions
 from rebat.reports.parts import Picture, Report, Table, percent
 from rebat.reports.replacement.report import report as replacement
+from rebat.reports.runs.report import report as runs
 from rebat.workloads.describe import describe
 
 Gathered = tuple[str, list[Table], list[Picture], list[str]]
 """Which report it is, with the tables, pictures and lines that it needs beside the results."""
 
+REPORTS: dict[str, Callable[..., Report]] = {
+    "node-stealing": node_stealing,
+    "partitions": partitions,
+    "replacement": replacement,
+    "migration": migration,
+    "differences": differences,
+    "runs": runs,
+}
+"""What a campaign of simulations may be reported as: a paper's evaluation, what drives the gain of
+node stealing, or just its runs. Its file says which (``report = "runs"``), or what it runs does."""
+
 
 def gather(units: Sequence[Unit]) -> Gathered:
     """What the report of these units needs beside their results.
 
-    It is of boxes on a torus where every grid has some policy for one, of node replacement or of
-    job migration where the first grid has some policy with it, and of the node-stealing paper
-    otherwise.
+    Where the file does not say which, it is of boxes on a torus where every grid has some policy
+    for one, of node replacement or of job migration where the first grid has some policy with it,
+    of the node-stealing paper where Baseline and a variant of its stealing meet failures with
+    Young/Daly checkpoints, and else of the runs as they are.
     """
-    lines = _provenance(units)
+    lines, which = _provenance(units), _which(units)
+    if which in _TABLELESS:
+        return which, [], [*_TABLELESS[which](units)], lines
+    pictures = [*_an_hour(units)] if which == "node-stealing" else []
+    return which, [*_workload_tables(units)], pictures, lines
+
+
+_TABLELESS: dict[str, Callable[[Sequence[Unit]], Iterable[Picture]]] = {
+    "partitions": torus_pictures,
+    "replacement": lambda units: replacement_pictures(),
+    "migration": lambda units: migration_pictures(),
+}
+"""Reports that say nothing of workloads, with their further pictures."""
+
+
+def _which(units: Sequence[Unit]) -> str:
+    asked: str = units[0].spec.report
+    if asked:
+        return asked
     if on_a_torus(units):
-        return "partitions", [], [*torus_pictures(units)], lines
+        return "partitions"
     if about_replacement(units):
-        return "replacement", [], [*replacement_pictures()], lines
+        return "replacement"
     if about_migration(units):
-        return "migration", [], [*migration_pictures()], lines
-    return "node-stealing", [*_workload_tables(units)], [*_an_hour(units)], lines
+        return "migration"
+    return "node-stealing" if any(map(_as_in_the_paper, units)) else "runs"
+
+
+def _as_in_the_paper(unit: Unit) -> bool:
+    name = unit.spec.policy.removeprefix(PROGRAM)
+    stealing = ALIASES.get(name, name) in VARIANTS
+    scenario = unit.spec.scenario
+    return stealing and scenario.failures and isinstance(scenario.checkpoint, CheckpointModel)
 
 
 def report(
@@ -54,10 +93,9 @@ def report(
     InputError
         When there are no results to report.
     """
-    others = {"partitions": partitions, "replacement": replacement, "migration": migration}
-    if which in others:
-        return others[which](table, pictures, provenance)
-    return node_stealing(table, tables, pictures, provenance)
+    if which in _TABLELESS:
+        return REPORTS[which](table, pictures, provenance)
+    return REPORTS[which](table, tables, pictures, provenance)
 
 
 def _workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
@@ -103,7 +141,7 @@ def _an_hour(units: Sequence[Unit]) -> Iterator[Picture]:
 
 
 def _steals(spec: RunSpec) -> bool:
-    return ALIASES.get(spec.policy, spec.policy) == "h111"
+    return ALIASES.get(spec.policy, spec.policy).removeprefix(PROGRAM) == "h111"
 
 
 def _provenance(units: Sequence[Unit]) -> list[str]:

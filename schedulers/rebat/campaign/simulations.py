@@ -87,7 +87,7 @@ def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
 KIND = Kind(
     name=NAME,
     mark="workloads",
-    tables=("workloads",),
+    tables=("workloads", "report"),
     columns=COLUMNS,
     details=DETAILS,
     files=RUN_FILES,

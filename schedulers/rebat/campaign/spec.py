@@ -15,6 +15,11 @@ from rebat.models.checkpoint import Rounding
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
 
+REPORT_NAMES = (
+    "node-stealing", "partitions", "replacement", "migration", "differences", "runs",
+)  # fmt: skip
+"""What a campaign of simulations may be reported as, see `simulation_report.REPORTS`."""
+
 
 class Source(msgspec.Struct, frozen=True):
     """Where a workload comes from: a generator with a seed, or a file with import options."""
@@ -94,7 +99,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One run. ``grid``, ``workload`` and ``policy`` are also what the tables call it.
 
-    ``folder`` is where files of one's own that the policy names are looked for.
+    ``folder`` is where files of one's own that the policy names are looked for; ``report`` the
+    report that the file asks for, if it does.
     """
 
     grid: str
@@ -103,6 +109,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     scenario: Scenario = Scenario()
     folder: str = ""
+    report: str = ""
 
 
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,15 +1,15 @@
-"""Ratios to the first policy with their 95 % intervals: a point and a line each."""
+"""Ratios with their 95 % intervals: a point and a line each, a panel per metric."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import colours, label, new_figure, save
-
-if TYPE_CHECKING:
-    from rebat.metrics.seeded import Row
+from rebat.metrics.intervals import Interval
+from rebat.metrics.seeded import Row
 
 SHOWN = {
     ("useful_utilisation", None): "useful utilisation",
@@ -19,32 +19,49 @@ SHOWN = {
 }
 """Metrics that are drawn, with what they are called."""
 
+Ratios = Mapping[str, Mapping[str, Interval]]
+"""By metric's title and policy."""
+
 
 def draw_ratios(rows: Sequence[Row], path: Path) -> None:
-    """A panel per metric, a line per policy: paired ratio to the first policy."""
-    found = [row for row in rows if row.ratio is not None and row.metric in SHOWN]
-    policies = list(dict.fromkeys(row.policy for row in found))
-    metrics = [metric for metric in SHOWN if any(row.metric == metric for row in found)]
-    if not metrics:
-        return
-    first = next(row.policy for row in rows if row.ratio is None)
-    figure = new_figure(3.2 * len(metrics) + 1, 1.6 + 0.35 * len(policies))
-    axes = figure.subplots(1, len(metrics), squeeze=False, sharey=True)[0]
-    shades = dict(zip(policies, colours(len(policies)), strict=True))
-    for axis, metric in zip(axes, metrics, strict=True):
-        axis.axvline(1.0, color="black", linewidth=0.8)
-        for row in found:
+    """The main metrics of many seeds as PNG; nothing where there is no ratio."""
+    found: dict[str, dict[str, Interval]] = {}
+    for metric, title in SHOWN.items():
+        for row in rows:
             if row.metric == metric and row.ratio is not None:
-                ratio, at = row.ratio, policies.index(row.policy)
-                low = ratio.mean if ratio.low is None else ratio.low
-                high = ratio.mean if ratio.high is None else ratio.high
-                axis.plot([low, high], [at, at], color=shades[row.policy], linewidth=2)
-                axis.plot([ratio.mean], [at], "o", color=shades[row.policy])
-        axis.set_title(SHOWN[metric], fontsize=10)
-        axis.set_xlabel(f"ratio to {label(first)}")
+                found.setdefault(title, {})[row.policy] = row.ratio
+    if found:
+        first = next(row.policy for row in rows if row.ratio is None)
+        save(_drawn(found, first), path)
+
+
+def ratios_svg(found: Ratios, base: str) -> str:
+    """The same as an SVG text, for reports."""
+    return svg_of(_drawn(found, base))
+
+
+def _drawn(found: Ratios, base: str) -> Any:
+    shown = {title: ratios for title, ratios in found.items() if ratios}
+    policies = list(dict.fromkeys(policy for ratios in shown.values() for policy in ratios))
+    figure = new_figure(2.9 * len(shown) + 1.2, 1.7 + 0.32 * len(policies))
+    axes = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
+    for axis, (title, ratios) in zip(axes, shown.items(), strict=True):
+        axis.axvline(1.0, color="black", linewidth=0.8)
+        for shade, (at, policy) in zip(colours(len(policies)), enumerate(policies), strict=True):
+            if policy in ratios:
+                _point(axis, ratios[policy], at, shade)
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel(f"ratio to {label(base)}")
         axis.locator_params(axis="x", nbins=4)
     axes[0].set_yticks(range(len(policies)), [label(name) for name in policies])
     axes[0].set_ylim(len(policies) - 0.5, -0.5)
-    n = found[0].value.n
-    figure.suptitle(f"Means and 95 % intervals over {n} seeds", fontsize=11)
-    save(figure, path)
+    n = max(ratio.n for ratios in shown.values() for ratio in ratios.values())
+    figure.suptitle(f"Means and 95 % intervals over {n} seeds", fontsize=10)
+    return figure
+
+
+def _point(axis: Any, ratio: Interval, at: int, shade: Any) -> None:
+    low = ratio.mean if ratio.low is None else ratio.low
+    high = ratio.mean if ratio.high is None else ratio.high
+    axis.plot([low, high], [at, at], color=shade, linewidth=2)
+    axis.plot([ratio.mean], [at], "o", color=shade)

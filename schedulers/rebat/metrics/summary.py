@@ -27,6 +27,7 @@ from rebat.metrics.jobs import JobRow, job_rows
 from rebat.metrics.migrations import Drains, Migrations, drains, migrations
 from rebat.metrics.platform import DAY_US, PAPER_WINDOW, PlatformTime, Window, platform_time
 from rebat.metrics.resizes import Resizes, resizes
+from rebat.metrics.service import Service, service_of
 from rebat.models.power import NodePower
 from rebat.models.units import Allotment
 from rebat.session.ledger import Ledger
@@ -106,6 +107,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     partition_states: dict[str, NodeStates] = {}
     turnaround: dict[str, Flow | None] = {}
     steals_off: dict[str, int] = {}
+    service: Service | None = None
 
 
 def parse_window(text: str) -> Window | None:
@@ -182,6 +184,7 @@ def summarise(
         migrations=migrations(ledger, window),
         drains=drains(ledger, window, layout.cores_per_node),
         turnaround=_turnaround(ledger, selected, layout),
+        service=service_of(selected),
         steals_off=dict(
             Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
         ),

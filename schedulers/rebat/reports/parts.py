@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
+
+from rebat.metrics.intervals import Interval
 
 
 class Judgement(msgspec.Struct, frozen=True):
     """One claim of the paper held against our runs; ``workload`` says under which scenario.
 
     ``holds`` follows from ``number`` and ``half`` by ``rule``; nothing else was looked at. ``half``
-    is half the 95 % confidence interval of ``number`` over seeds (None: not known). ``why`` is a
+    is half the 95 % confidence interval of ``number`` over seeds (None: not known), ``ends`` where
+    it begins and ends if that is not half on each side. ``why`` is a
     sentence on where ours lies, if it lies elsewhere and an experiment has shown the cause.
     """
 
@@ -23,10 +26,14 @@ class Judgement(msgspec.Struct, frozen=True):
     paper: str
     half: float | None = None
     why: str = ""
+    ends: tuple[float, float] | None = None
 
     @property
     def ours(self) -> str:
         """The number for people, with its interval."""
+        if self.ends is not None:
+            low, high = self.ends
+            return f"{_digits(self.number)} [{_digits(low)}, {_digits(high)}]"
         return _digits(self.number) + ("" if self.half is None else f" ± {_digits(self.half)}")
 
 
@@ -108,6 +115,19 @@ class Report(msgspec.Struct, frozen=True):
     def failing(self) -> list[Judgement]:
         """The claims that do not hold."""
         return [judgement for judgement in self.judgements if not judgement.holds]
+
+
+def spread(found: Interval | None, shown: Callable[[float], str]) -> str:
+    """A mean over seeds and the ends of its interval, for people.
+
+    >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.2f}".format)
+    '0.50 [0.40, 0.70]'
+    """
+    if found is None:
+        return ""
+    if found.low is None or found.high is None or found.low == found.high:
+        return shown(found.mean)
+    return f"{shown(found.mean)} [{shown(found.low)}, {shown(found.high)}]"
 
 
 def percent(value: float | None) -> str:

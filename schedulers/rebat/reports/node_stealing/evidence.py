@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rebat.metrics.intervals import Interval, interval
 from rebat.reports.results import read_results
 from rebat.reports.scenario import Scenario
 
@@ -13,7 +14,15 @@ HOUR = 3600.0
 _COLUMNS = [
     "workload", "policy", *Scenario._fields, "metric", "size_class", "seed", "value",
 ]  # fmt: skip
-ALIASES = {"sfsj": "h111", "conservative": "baseline"}
+ALIASES = {"sfsj": "h111", "conservative": "baseline", "authors-sfsj": "authors-h111"}
+VARIANTS = frozenset(f"h{x}{y}{z}" for x in "123" for y in "12" for z in "123")
+PROGRAM = "authors-"
+"""With this before it a policy is as the authors' program does it; else it is as the paper says."""
+
+
+def base_of(policy: str) -> str:
+    """What a policy is compared with: Baseline of its own semantics."""
+    return PROGRAM + "baseline" if policy.startswith(PROGRAM) else "baseline"
 
 
 class Evidence:
@@ -35,9 +44,19 @@ class Evidence:
         self.workloads: list[str] = list(dict.fromkeys(key[0] for key in self._cells))
 
     def policies(self, workload: str, scenario: Scenario) -> list[str]:
-        """Policies with results in a failure scenario, baseline first."""
-        found = dict.fromkeys(k[1] for k in self._cells if k[0] == workload and k[2] == scenario)
+        """Policies with results in a failure scenario, baseline first, of either semantics."""
+        found = {
+            key[1].removeprefix(PROGRAM)
+            for key in self._cells
+            if key[0] == workload and key[2] == scenario
+        }
         return sorted(found, key=lambda name: (name != "baseline", name))
+
+    def semantics(self, workload: str, scenario: Scenario) -> list[str]:
+        """'' where policies were run as the paper says, PROGRAM where as the program does."""
+        ran = {key[1] for key in self._cells if key[0] == workload and key[2] == scenario}
+        found = {PROGRAM if name.startswith(PROGRAM) else "" for name in ran}
+        return sorted(found)
 
     def families(self, workload: str) -> list[list[Scenario]]:
         """Scenarios with failures, those together that differ in MTBF and downtime alone."""
@@ -78,8 +97,16 @@ class Evidence:
     ) -> list[float]:
         """Per seed, the policy's value over Baseline's on the same failures."""
         ours = self.values(workload, policy, scenario, metric, size_class)
-        base = self.values(workload, "baseline", scenario, metric, size_class)
+        base = self.values(workload, base_of(policy), scenario, metric, size_class)
         return [ours[seed] / base[seed] for seed in sorted(ours) if base.get(seed)]
+
+    def spread(self, *question: Any, **more: Any) -> Interval | None:
+        """The mean over the seeds with its interval."""
+        return interval(list(self.values(*question, **more).values()))
+
+    def ratio(self, *question: Any, **more: Any) -> Interval | None:
+        """The mean of the ratios with its interval."""
+        return interval(self.ratios(*question, **more))
 
     def size_classes(self, workload: str, scenario: Scenario) -> Iterator[str]:
         """Size classes with flows, in ascending order; 'all' last."""

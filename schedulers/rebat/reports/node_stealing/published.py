@@ -5,16 +5,20 @@ Values are fractions where the paper prints per cent. Workloads go by the genera
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from rebat.reports.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, Scenario
 
 JUNE, MARCH, INTREPID = "june-2017", "march-2018", "intrepid-june-2013"
+SYNTHETIC = "synthetic"
 
 _SCENARIOS: dict[str, tuple[float, float]] = {
     # (MTBF, downtime) in seconds of the tables below: sections 6.1 and 6.3.
     JUNE: (3600.0, 3600.0),
     MARCH: (3600.0, 3600.0),
     INTREPID: (3600.0, 3600.0),
-    "synthetic": (1800.0, 600.0),
+    SYNTHETIC: (1800.0, 600.0),
 }
 
 
@@ -24,6 +28,16 @@ def printed_for(workload: str, scenario: Scenario) -> bool:
     usual = Scenario("authors", mtbf_s, downtime_s, checkpoint=USUAL_CHECKPOINTS)
     unending = scenario.horizon_s in USUAL_HORIZONS_S
     return unending and workload in _SCENARIOS and scenario._replace(horizon_s=None) == usual
+
+
+T = TypeVar("T")
+
+
+def printed(
+    table: Mapping[str, Mapping[str, T]], workload: str, scenario: Scenario
+) -> dict[str, T]:
+    """What a table prints of a workload by policy, where it is about this scenario."""
+    return dict(table.get(workload, {})) if printed_for(workload, scenario) else {}
 
 
 UTILISATION: dict[str, dict[str, float]] = {
@@ -41,7 +55,7 @@ UTILISATION: dict[str, dict[str, float]] = {
         "h313": 0.7687, "h321": 0.7688, "h322": 0.7592, "h323": 0.7728,
     },
     INTREPID: {"baseline": 0.7671, "h111": 0.7726},
-    "synthetic": {"baseline": 0.70, "h111": 0.72},
+    SYNTHETIC: {"baseline": 0.70, "h111": 0.72},
 }  # fmt: skip
 
 IDLE_SHARE: dict[str, dict[str, float]] = {

@@ -1,99 +1,165 @@
-"""The tables of the node-stealing paper, from a campaign's results."""
+"""The tables of the node-stealing paper, from a campaign's results.
+
+Its own were printed by its program: beside them is what we have as the program does it, and as the
+paper says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rebat.core.units import format_duration
+from rebat.metrics.intervals import Interval
 from rebat.reports.node_stealing import published
-from rebat.reports.node_stealing.evidence import Evidence
-from rebat.reports.parts import Table, number, percent
+from rebat.reports.node_stealing.evidence import PROGRAM, Evidence
+from rebat.reports.parts import Table, number, percent, spread
 from rebat.reports.scenario import Scenario, exact
+
+HEADINGS = {PROGRAM: "as the program", "": "as the paper says"}
 
 
 def tables(evidence: Evidence) -> Iterator[Table]:
-    """Tables 4, 5, 7, 8 and 9: ours beside the printed ones, and every scenario of a sweep."""
+    """Tables 4, 5, 7, 8 and 9: printed and ours, and every scenario of a sweep."""
     for workload, scenario, family in evidence.main_scenarios():
         yield _utilisation(evidence, workload, scenario)
+        yield _idle(evidence, workload, scenario)
         yield _steals(evidence, workload, scenario)
         if len(family) > 1:
             yield _sweep(evidence, workload, family)
 
 
-def _utilisation(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
-    ours = published.printed_for(workload, scenario)
-    printed = published.UTILISATION.get(workload, {}) if ours else {}
-    idle_printed = published.IDLE_SHARE.get(workload, {}) if ours else {}
+Ours = Callable[[str], str]
+"""What we have for a policy, its semantics in its name."""
+
+
+def _beside(
+    evidence: Evidence, workload: str, scenario: Scenario, printed: Mapping[str, str],
+    columns: Mapping[str, Ours],
+) -> tuple[list[str], list[list[str]]]:  # fmt: skip
+    """Columns and rows: what is printed, then each of ours in the semantics that were run."""
+    semantics = evidence.semantics(workload, scenario)
+    heads = ["policy", *(["printed"] if printed else [])]
+    heads += [f"{what}{HEADINGS[one]}" for what in columns for one in reversed(semantics)]
     rows = []
     for policy in evidence.policies(workload, scenario):
-        idle = evidence.mean(workload, policy, scenario, "platform_idle_share")
-        as_program = None if idle is None else published.idle_as_program(idle)
-        rows.append(
-            [
-                policy,
-                percent(evidence.mean(workload, policy, scenario, "useful_utilisation")),
-                percent(printed.get(policy)),
-                percent(idle),
-                percent(as_program),
-                percent(idle_printed.get(policy)),
-            ]
-        )
-    columns = [
-        "policy", "utilisation", "paper", "time with an idle node",
-        "the same as the program counts", "paper",
-    ]  # fmt: skip
-    title = f"{workload}: useful utilisation and idle share ({scenario.label})"
-    return Table("Tables 4, 5a, 7, 8", title, columns, rows)
+        row = [policy, *([printed.get(policy, "")] if printed else [])]
+        row += [ours(one + policy) for ours in columns.values() for one in reversed(semantics)]
+        rows.append(row)
+    return heads, rows
+
+
+def seeds_note(evidence: Evidence, workload: str, scenario: Scenario) -> str:
+    """On how many seeds the numbers of a scenario rest, as a note."""
+    names = [
+        one + policy
+        for one in evidence.semantics(workload, scenario)
+        for policy in evidence.policies(workload, scenario)
+    ]
+    ns = {len(evidence.values(workload, name, scenario, "useful_utilisation")) for name in names}
+    some = sorted(ns - {0})
+    count = "no seed" if not some else f"{some[0]} seeds" if len(some) == 1 else (
+        f"{some[0]} to {some[-1]} seeds"
+    )  # fmt: skip
+    return f"means over {count}, 95 % intervals in brackets"
+
+
+def _utilisation(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
+    printed = published.printed(published.UTILISATION, workload, scenario)
+
+    def useful(policy: str) -> str:
+        found = evidence.spread(workload, policy, scenario, "useful_utilisation")
+        return spread(found, "{:.2%}".format)
+
+    def share(policy: str) -> str:
+        return percent(_of_all(evidence, workload, policy, scenario))
+
+    texts = {policy: percent(value) for policy, value in printed.items()}
+    parts = {"": useful, "of all node time, ": share}
+    columns, rows = _beside(evidence, workload, scenario, texts, parts)
+    title = f"{workload}: useful utilisation ({scenario.label})"
+    note = f"share of node time that was up; {seeds_note(evidence, workload, scenario)}"
+    return Table("Tables 4, 7, 8", title, columns, rows, note)
+
+
+def _of_all(evidence: Evidence, workload: str, policy: str, scenario: Scenario) -> float | None:
+    """Useful node time as a share of all, downtime included."""
+    useful = evidence.mean(workload, policy, scenario, "platform_useful")
+    total = evidence.mean(workload, policy, scenario, "platform_total")
+    return None if useful is None or not total else useful / total
+
+
+def _idle(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
+    printed = published.printed(published.IDLE_SHARE, workload, scenario)
+
+    def idle(policy: str) -> Interval | None:
+        return evidence.spread(workload, policy, scenario, "platform_idle_share")
+
+    def as_printed(policy: str) -> str:
+        found = idle(policy)
+        return "" if found is None else percent(published.idle_as_program(found.mean))
+
+    texts = {policy: percent(value) for policy, value in printed.items()}
+    parts: dict[str, Ours] = {
+        "counted as printed, ": as_printed,
+        "": lambda policy: spread(idle(policy), "{:.2%}".format),
+    }
+    columns, rows = _beside(evidence, workload, scenario, texts, parts)
+    title = f"{workload}: time with at least one idle node ({scenario.label})"
+    note = (
+        "share of the time; the printed values divide by 30 days what is measured over 20; "
+        + seeds_note(evidence, workload, scenario)
+    )
+    return Table("Tables 5a, 8", title, columns, rows, note)
 
 
 def _steals(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
-    printed = published.STEALS.get(workload, {})
-    if not published.printed_for(workload, scenario):
-        printed = {}
-    rows = []
-    for policy in evidence.policies(workload, scenario):
-        steals = evidence.mean(workload, policy, scenario, "steals")
+    printed = {
+        policy: f"{steals:.1f} + {empty:.1f}"
+        for policy, (steals, empty) in published.printed(
+            published.STEALS, workload, scenario
+        ).items()
+    }
+
+    def counts(policy: str) -> str:
+        steals = evidence.spread(workload, policy, scenario, "steals")
         hits = evidence.mean(workload, policy, scenario, "failures_hit")
-        paper = printed.get(policy)
-        others = None if steals is None or hits is None else hits - steals
-        rows.append(
-            [policy, number(steals), number(others), number(hits)]
-            + ([number(paper[0]), number(paper[1])] if paper else ["", ""])
-        )
-    columns = [
-        "policy",
-        "steals",
-        "others",
-        "failures under a job",
-        "paper: steals",
-        "paper: empty",
-    ]
-    title = f"{workload}: how failures were answered ({scenario.label})"
-    return Table("Tables 5b, 9", title, columns, rows)
+        if steals is None or hits is None:
+            return ""
+        return f"{spread(steals, '{:.1f}'.format)} + {hits - steals.mean:.1f}"
+
+    columns, rows = _beside(evidence, workload, scenario, printed, {"": counts})
+    title = f"{workload}: how failures under a job were answered ({scenario.label})"
+    note = "steals decided + others (a free node, or no victim), in the window; " + seeds_note(
+        evidence, workload, scenario
+    )
+    return Table("Tables 5b, 9", title, columns, rows, note)
 
 
 def _sweep(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Table:
     """Every MTBF and downtime that was run, of which the other tables show one."""
     rows = []
     for scenario in family:
-        for policy in evidence.policies(workload, scenario):
-            flow = evidence.mean(workload, policy, scenario, "flow_weighted_mean_s", "all")
-            rows.append(
-                [
-                    _spans(scenario),
-                    policy,
-                    percent(evidence.mean(workload, policy, scenario, "useful_utilisation")),
-                    percent(evidence.mean(workload, policy, scenario, "platform_idle_share")),
-                    number(evidence.mean(workload, policy, scenario, "steals")),
-                    "" if flow is None else format_duration(flow),
-                ]
-            )
+        for one in evidence.semantics(workload, scenario):
+            for policy in evidence.policies(workload, scenario):
+                about = (workload, one + policy, scenario)
+                flow = evidence.mean(*about, "flow_weighted_mean_s", "all")
+                if flow is None:
+                    continue
+                useful = evidence.spread(*about, "useful_utilisation")
+                rows.append(
+                    [
+                        _spans(scenario), one + policy, spread(useful, "{:.2%}".format),
+                        percent(evidence.mean(*about, "platform_idle_share")),
+                        number(evidence.mean(*about, "steals")), format_duration(flow),
+                    ]
+                )  # fmt: skip
     columns = [
         "MTBF, downtime", "policy", "utilisation", "time with an idle node", "steals",
         "weighted mean flow",
     ]  # fmt: skip
     title = f"{workload}: every MTBF and downtime ({family[0].family_label})"
-    return Table("cf. Figures 9, 10, 11", title, columns, rows)
+    note = seeds_note(evidence, workload, family[0])
+    return Table("cf. Figures 9, 10, 11", title, columns, rows, note)
 
 
 def _spans(scenario: Scenario) -> str:

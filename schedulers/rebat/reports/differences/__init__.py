@@ -1,0 +1,1 @@
+"""What drives the gain of node stealing: the paper and its program, one difference at a time."""

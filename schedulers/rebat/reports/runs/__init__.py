@@ -1,0 +1,1 @@
+"""The report of any campaign of simulations: policies side by side, nothing of a paper."""

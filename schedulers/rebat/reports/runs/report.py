@@ -1,0 +1,150 @@
+"""Policies side by side, in the order of the campaign's file; ratios are to the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.core.units import format_duration
+from rebat.figures.ratios import ratios_svg
+from rebat.metrics.intervals import Interval
+from rebat.reports.parts import Picture, Report, Table, spread
+from rebat.reports.runs.evidence import Evidence, Setting
+
+
+class Metric(NamedTuple):
+    """A column: heading, metric, of which jobs, and how a value is written."""
+
+    heading: str
+    name: str
+    of: str
+    shown: Callable[[float], str]
+
+
+def _factor(value: float) -> str:
+    return f"{value:.2f}"
+
+
+UTILISATION = Metric("useful utilisation", "useful_utilisation", "", "{:.2%}".format)
+METRICS = (
+    UTILISATION,
+    Metric("mean flow", "flow_mean_s", "all", format_duration),
+    Metric("weighted mean flow", "flow_weighted_mean_s", "all", format_duration),
+    Metric("max flow", "flow_max_s", "all", format_duration),
+    Metric("mean wait", "service_wait_mean_s", "", format_duration),
+    Metric("95 % wait", "service_wait_p95_s", "", format_duration),
+    Metric("mean bounded slowdown", "service_bounded_slowdown_mean", "", _factor),
+    Metric("time with an idle node", "platform_idle_share", "", "{:.2%}".format),
+    Metric("failures under a job", "failures_hit", "", "{:.1f}".format),
+    Metric("steals", "steals", "", "{:.1f}".format),
+)
+DRAWN = METRICS[:4]
+"""Metrics whose ratios are drawn, and set side by side over all settings."""
+
+
+def report(
+    path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
+) -> Report:
+    """What a campaign's ``results.parquet`` shows; the tables of its workloads first.
+
+    Raises
+    ------
+    InputError
+        When there are no results to report.
+    """
+    evidence = Evidence(path)
+    return Report(
+        title="Policies side by side",
+        lead=(
+            "Means over seeds with 95 % bootstrap intervals; ratios are to the first policy of the "
+            "file, paired by seed, and marked = where 1 is within the interval."
+        ),
+        judgements=[],
+        tables=[*_overview(evidence), *_settings(evidence), *tables],
+        pictures=[*_pictures(evidence), *pictures],
+        provenance=provenance,
+        figures_note="A point is a mean over seeds, a line its 95 % interval.",
+    )
+
+
+def marked(found: Interval | None) -> str:
+    """A ratio with its interval; = where the seeds do not tell it from 1."""
+    if found is None:
+        return ""
+    unsure = "" if found.low is None or found.tells_from(1.0) else "= "
+    return unsure + spread(found, "{:.3f}".format)
+
+
+def n_of(evidence: Evidence, setting: Setting) -> str:
+    """How many seeds there are, for a note."""
+    counts = {
+        len(evidence.values(setting, policy, "useful_utilisation"))
+        for policy in evidence.policies[setting]
+    }
+    low, high = min(counts), max(counts)
+    return f"{high} seeds" if low == high else f"{low} to {high} seeds"
+
+
+def _overview(evidence: Evidence) -> Iterator[Table]:
+    """Ratios over all settings, a table a metric: where there are several."""
+    settings = [one for one in evidence.settings if len(evidence.policies[one]) > 1]
+    if len(settings) < 2:
+        return
+    names = list(dict.fromkeys(p for one in settings for p in evidence.policies[one][1:]))
+    for metric in DRAWN:
+        rows = []
+        for one in settings:
+            base = evidence.policies[one][0]
+            cells = [
+                marked(evidence.ratio(one, name, base, metric.name, metric.of)) for name in names
+            ]
+            rows.append([one.label, n_of(evidence, one), *cells])
+        title = f"{metric.heading}: ratios to the first policy"
+        yield Table("", title, ["workload and failures", "seeds", *names], rows)
+
+
+def _settings(evidence: Evidence) -> Iterator[Table]:
+    for setting in evidence.settings:
+        base = evidence.policies[setting][0]
+        shown = [metric for metric in METRICS if _any(evidence, setting, metric)]
+        rows = []
+        for policy in evidence.policies[setting]:
+            row = [policy]
+            for metric in shown:
+                value = evidence.spread(setting, policy, metric.name, metric.of)
+                row.append(spread(value, metric.shown))
+            rows.append(row)
+            if policy != base:
+                ratios = [
+                    marked(evidence.ratio(setting, policy, base, metric.name, metric.of))
+                    for metric in shown
+                ]
+                rows.append([f"  / {base}", *ratios])
+        columns = ["policy", *(metric.heading for metric in shown)]
+        note = f"means over {n_of(evidence, setting)}, 95 % intervals in brackets"
+        yield Table("", f"{setting.label} ({setting.grid})", columns, rows, note)
+
+
+def _any(evidence: Evidence, setting: Setting, metric: Metric) -> bool:
+    """Whether some policy has a value that is not 0."""
+    return any(
+        any(evidence.values(setting, policy, metric.name, metric.of).values())
+        for policy in evidence.policies[setting]
+    )
+
+
+def _pictures(evidence: Evidence) -> Iterator[Picture]:
+    for setting in evidence.settings:
+        base, *others = evidence.policies[setting]
+        found = {
+            metric.heading: {
+                policy: ratio
+                for policy in others
+                if (ratio := evidence.ratio(setting, policy, base, metric.name, metric.of))
+            }
+            for metric in DRAWN
+        }
+        if any(found.values()):
+            title = f"{setting.label}: ratios to {base}"
+            yield Picture("", title, ratios_svg(found, base), f"{n_of(evidence, setting)}")
