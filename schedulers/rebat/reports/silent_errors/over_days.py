@@ -196,8 +196,8 @@ class _Days:
         n_days = min(map(len, crowded))
         deviation = max(map(pstdev, crowded)) if n_days > 1 else LOW_DEVIATION + 1
         return "" if deviation > LOW_DEVIATION else (
-            f"It is days of few jobs: on the {n_days} that have {LEAST_JOBS} or more, as all of the "
-            f"paper's have, it is {deviation:.4f}, and holds."
+            f"It is days of few jobs: on the {n_days} that have {LEAST_JOBS} or more, as all of "
+            f"the paper's have, it is {deviation:.4f}, and holds."
         )  # fmt: skip
 
     def _n_jobs(self, day: str) -> int:
