@@ -108,9 +108,9 @@ class _Days:
         if rule != "LA" or printed is None or ours > printed / 2:
             return ""
         return (
-            f"At this q-bar {ours:.1f} attempts fail on our days, on the paper's {printed:.1f}. "
-            "Days of Mira in January and February 2020, played at q-bar = 0.2, have more of them "
-            "than the paper's at 0.1, and the number is 0.021 there (59 days x 20 scenarios)."
+            f"At this q-bar {ours:.1f} attempts fail on our days, {printed:.1f} on the paper's. At "
+            "q-bar = 0.2 more of them fail on Mira's days of January and February 2020 than on the "
+            "paper's, and the number is 0.0211 (campaigns/silent-errors/more-failures.toml)."
         )
 
     # ---- heuristics
