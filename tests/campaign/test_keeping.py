@@ -11,10 +11,12 @@ from click.testing import CliRunner
 
 from rebat.campaign.keeping import read_kept
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.reporting import write_report
+from rebat.campaign.reporting import write_pages, write_report
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, run_here
+
+FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 
 SETS = """
 [synthetic.drawn]
@@ -98,3 +100,9 @@ def test_what_has_no_effect_is_refused(reported: Path, tmp_path: Path) -> None:
         main("--results", tmp_path, "--from", table)
     with pytest.raises(InputError, match="FILE: is missing"):
         main()
+
+
+def test_the_findings_that_are_shipped_can_be_reported_again(tmp_path: Path) -> None:
+    page, text = write_pages(FINDINGS / "silent-errors" / "results.parquet", tmp_path)
+    assert "of 111 claims hold" in text.read_text()
+    assert "n = 30 job sets x 1,000 failure scenarios" in page.read_text()

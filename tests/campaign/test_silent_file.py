@@ -150,3 +150,7 @@ def test_a_days_file_is_looked_for_beside_the_campaign(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"days.one"):
         open_campaign(small(tmp_path, text.replace("one.json", "two.json")))
     assert open_campaign(small(tmp_path, text)).units[0].spec.source == "one"
+
+
+def test_more_failures_needs_a_trace() -> None:
+    assert untraced(open_campaign(CAMPAIGNS / "more-failures.toml"))
