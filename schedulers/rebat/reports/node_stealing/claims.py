@@ -99,7 +99,8 @@ def judged(
     why = ""
     if low < found.mean < high and not holds:
         why = f"{found.n} seeds do not decide: the interval reaches beyond the rule"
-    return Judgement(subject, text, rule, found.mean, holds, paper, why=why, ends=ends)
+    told = None if found.low is None else ends
+    return Judgement(subject, text, rule, found.mean, holds, paper, why=why, ends=told)
 
 
 def _variants(
