@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.single import simulate
+from rebat.metrics.platform import platform_time
 from rebat.metrics.summary import Measures, RunSummary
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
@@ -62,6 +63,8 @@ def test_the_work_of_a_job_killed_at_its_walltime_is_no_use() -> None:
     platform = result.summary.platform
     assert (platform.waste_walltime, platform.useful) == (12, 10)
     assert platform.idle == 4 * 10 - 22
+    asked = platform_time(result.ledger, 4, (0, 10 * 10**6), "useful")
+    assert (asked.waste_walltime, asked.useful, asked.idle) == (0, 22, platform.idle)
 
 
 def test_so_is_what_its_earlier_attempts_kept() -> None:

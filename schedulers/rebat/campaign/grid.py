@@ -113,6 +113,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
         operations=_operations(grid.operations, folder, f"{where}.operations"),
         window=grid.window,
         select=grid.select,
+        walltime_kills=grid.walltime_kills,
     )
     made = [one for name in grid.workloads for one in workloads[name].items()]
     for workload, source in made:

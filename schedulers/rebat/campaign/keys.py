@@ -64,6 +64,7 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
             "select": parse_selection(scenario.select),
         }
         | ({"silent_errors": scenario.silent_errors} if scenario.silent_errors else {})
+        | ({"walltime_kills": "useful"} if scenario.walltime_kills == "useful" else {})
         | ({"operations": scenario.operations.events} if scenario.operations else {})
     )
     return value

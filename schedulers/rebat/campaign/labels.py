@@ -49,6 +49,7 @@ def scenario_of(spec: RunSpec) -> Scenario:
         select=asked.select,
         silent_errors=_silent_text(asked),
         operations=asked.operations.file if asked.operations else None,
+        walltime_kills=asked.walltime_kills,
     )
 
 

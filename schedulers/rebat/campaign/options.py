@@ -16,6 +16,7 @@ from rebat.campaign.spec import (
     SilentErrors,
 )
 from rebat.core.errors import InputError
+from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
@@ -44,6 +45,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     silent_errors: float | None = None
     silent_error_probability: float | None = None
     operations: Path | None = None
+    walltime_kills: WalltimeKills = "wasted"
 
     @property
     def mtbf_s(self) -> float | None:
@@ -83,6 +85,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
             operations=self._operations(),
             window=window,
             select=select,
+            walltime_kills=self.walltime_kills,
         )
 
     def _checkpoint(self) -> CheckpointModel | PerfectCheckpoints | None:

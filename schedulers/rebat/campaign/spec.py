@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from rebat.campaign.reading import Duration
+from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
@@ -94,6 +95,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     operations: Operations | None = None
     window: str = "auto"
     select: str = "auto"
+    walltime_kills: WalltimeKills = "wasted"
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,3 +167,4 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operations: str | None = None
     window: str = "auto"
     select: str = "auto"
+    walltime_kills: WalltimeKills = "wasted"

@@ -25,7 +25,7 @@ def table_of(results: Sequence[RunResult]) -> str:
     table = Table(
         title=f"{first.jobs} jobs, {first.n_nodes} nodes",
         caption=(
-            f"platform time from {format_duration(low)} to {format_duration(high)}; "
+            f"node time and counts from {format_duration(low)} to {format_duration(high)}; "
             f"flow of {first.selected_jobs} jobs; ratios to {base}"
         ),
     )

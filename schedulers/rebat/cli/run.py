@@ -45,6 +45,7 @@ from rebat.policies.presets import schedulers
 @click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
+@click.option("--walltime-kills", type=click.Choice(["wasted", "useful"]), default="wasted", show_default=True, help="What the work of jobs is that are killed at their walltimes.")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv, figures.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(

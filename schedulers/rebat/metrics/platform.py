@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -52,7 +53,13 @@ class PlatformTime(msgspec.Struct, frozen=True):
         return self.useful / up if up > 0 else 0.0
 
 
-def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
+WalltimeKills = Literal["wasted", "useful"]
+"""What the work is of a job that is killed at its walltime in the end."""
+
+
+def platform_time(
+    ledger: Ledger, n_nodes: int, window: Window, walltime_kills: WalltimeKills = "wasted"
+) -> PlatformTime:
     """Account for every node-second of a window."""
     first, last = window
     uses = (
@@ -66,7 +73,11 @@ def platform_time(ledger: Ledger, n_nodes: int, window: Window) -> PlatformTime:
         "moving",
     )
     parts = dict.fromkeys(uses, 0)
-    cut = {r.attempt.job_id for r in ledger.attempts if r.cause == Cause.WALLTIME}
+    cut = {
+        record.attempt.job_id
+        for record in ledger.attempts
+        if record.cause == Cause.WALLTIME and walltime_kills == "wasted"
+    }
     for record in ledger.attempts:
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue

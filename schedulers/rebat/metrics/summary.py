@@ -25,7 +25,14 @@ from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flow_of, flows_by_cl
 from rebat.metrics.fragmentation import Fragmentation, fragmentation
 from rebat.metrics.jobs import JobRow, job_rows
 from rebat.metrics.migrations import Drains, Migrations, drains, migrations
-from rebat.metrics.platform import DAY_US, PAPER_WINDOW, PlatformTime, Window, platform_time
+from rebat.metrics.platform import (
+    DAY_US,
+    PAPER_WINDOW,
+    PlatformTime,
+    WalltimeKills,
+    Window,
+    platform_time,
+)
 from rebat.metrics.resizes import Resizes, resizes
 from rebat.metrics.service import Service, service_of
 from rebat.models.power import NodePower
@@ -40,11 +47,14 @@ class Measures(msgspec.Struct, frozen=True):
     """What to measure: the window of platform time and the selection of jobs; None: automatic.
 
     Automatic means the paper's choice (days 10 to 30, the middle 60 % of the jobs) for a workload
-    that spans a month, and everything for any other.
+    that spans a month, and everything for any other. ``walltime_kills``: whether the work of jobs
+    that are killed at their walltimes counts as 'wasted' or as 'useful' (they may have written what
+    their users wanted).
     """
 
     window: Window | None = None
     selection: Selection | None = None
+    walltime_kills: WalltimeKills = "wasted"
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -155,7 +165,7 @@ def summarise(
     month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
-    platform = platform_time(ledger, n_nodes, window)
+    platform = platform_time(ledger, n_nodes, window, measures.walltime_kills)
 
     def within(dates: list[int]) -> int:
         return sum(window[0] <= date < window[1] for date in dates)

@@ -39,6 +39,7 @@ class Scenario(NamedTuple):
     law: str | None = None
     silent_errors: str | None = None
     operations: str | None = None
+    walltime_kills: str | None = "wasted"
 
     @property
     def family(self) -> Scenario:
@@ -53,6 +54,7 @@ class Scenario(NamedTuple):
             cores_per_node=self.cores_per_node,
             window=self.window,
             select=self.select,
+            walltime_kills=self.walltime_kills,
         )
 
     @property
@@ -88,6 +90,7 @@ class Scenario(NamedTuple):
         texts += [f"{cores} cores a node"] if cores and cores > 1 else []
         texts += [f"silent errors, {self.silent_errors}"] if self.silent_errors else []
         texts += [f"operations {self.operations}"] if self.operations else []
+        texts += ["kills at walltimes useful"] if self.walltime_kills == "useful" else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 

@@ -1,0 +1,85 @@
+"""The reports of any runs, and of what drives the gain of node stealing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.campaign.simulation_report import REPORTS
+from rebat.campaign.spec import REPORT_NAMES
+from rebat.core.errors import InputError
+from rebat.metrics.intervals import paired_ratio
+from rebat.reports.differences.pairs import counterpart, parsed
+from rebat.reports.differences.report import gain
+from rebat.reports.runs.evidence import Evidence
+from rebat.reports.runs.report import METRICS, marked
+from tests.campaign.builders import campaign_file, run_here
+
+GRID = """
+[[grid]]
+name = "mine"
+workloads = ["one"]
+policies = ["easy", "baseline", "h111", "h111:margin=5", "baseline:margin=5"]
+[grid.failures]
+mtbf = "30min"
+downtime = "10min"
+seeds = [0, 1, 2]
+[grid.checkpoint]
+"""
+
+
+def made(folder: Path, report: str) -> tuple[Evidence, str]:
+    file = campaign_file(folder, GRID, jobs=40)
+    file.write_text(f'report = "{report}"\n' + file.read_text())
+    run_here(file, folder / "results")
+    write_report(open_campaign(file), folder / "results", folder / "report")
+    text = (folder / "report/report.md").read_text()
+    return Evidence(folder / "results/results.parquet"), text
+
+
+def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) -> None:
+    evidence, text = made(tmp_path, "runs")
+    (setting,) = evidence.settings
+    names = ["easy", "baseline", "h111", "h111:margin=5", "baseline:margin=5"]
+    assert evidence.policies[setting] == names
+    rows = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if " | " in line]
+    assert [row for row in rows if row in names] == names
+    flow = METRICS[1]
+    ratio = evidence.ratio(setting, "h111", "easy", flow.name, flow.of)
+    ours = evidence.values(setting, "h111", flow.name, flow.of)
+    assert ratio == paired_ratio(ours, evidence.values(setting, "easy", flow.name, flow.of))
+    assert marked(ratio) in text and "3 seeds" in text
+    for words in ("mean wait", "mean bounded slowdown", "useful utilisation"):
+        assert words in text
+    assert "Node stealing" not in text
+
+
+def test_the_gain_is_over_baseline_with_the_same_axes(tmp_path: Path) -> None:
+    evidence, text = made(tmp_path, "differences")
+    (setting,) = evidence.settings
+    flow = METRICS[1]
+    own = evidence.values(setting, "h111:margin=5", flow.name, flow.of)
+    base = evidence.values(setting, "baseline:margin=5", flow.name, flow.of)
+    found = gain(evidence, setting, "h111:margin=5", flow)
+    assert found == {seed: own[seed] / base[seed] for seed in (0, 1, 2)}
+    assert "from the paper" in text and "| margin=5 |" in text
+
+
+def test_counterparts() -> None:
+    known = ["baseline", "baseline:margin=5", "authors-baseline", "baseline:digits=six,passes=two"]
+    assert counterpart("authors-h111:tie=order", known) == "authors-baseline"
+    assert counterpart("h111:passes=two", known) == "baseline"
+    assert counterpart("h111:digits=six,passes=two", known) == known[-1]
+    assert counterpart("h111", ["easy"]) is None
+    assert parsed("h111:passes=one,semantics=authors,tie=order").difference == "semantics=authors"
+
+
+def test_a_file_may_say_which_report_it_wants(tmp_path: Path) -> None:
+    assert set(REPORT_NAMES) == REPORTS.keys()
+    file = campaign_file(tmp_path, GRID, jobs=5)
+    file.write_text('report = "glossy"\n' + file.read_text())
+    with pytest.raises(InputError, match="unknown report 'glossy'"):
+        open_campaign(file)
