@@ -15,6 +15,24 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+def step(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small step of a kernel into its callers; it makes no array.
+
+    Otherwise numba counts references to every array at every call (``_nrt`` is its run time, which
+    does that), and that takes longer than the steps themselves.
+    """
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False)(
+        function
+    )
+    return compiled
+
+
+def loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what repeats steps, likewise without counting references; it makes no array."""
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, _nrt=False)(function)
+    return compiled
+
+
 def is_compiled() -> bool:
     """Whether the planning kernels are in numba's cache already (or need no compiling)."""
     from rebat.kernels import counts

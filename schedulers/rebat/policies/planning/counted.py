@@ -15,10 +15,14 @@ import numpy.typing as npt
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.kernels import counts
+from rebat.kernels import counts, deep
 from rebat.policies.planning.queue import SortedQueue
 
 Steps = npt.NDArray[np.int64]
+
+
+DEEP = 64
+"""Attempts to be placed, or moved, from which it pays to spread the plan over blocks."""
 
 
 class Profile:
@@ -161,7 +165,7 @@ class CountedPlan:
     def _place(self, queue: SortedQueue, first: int, last: int) -> None:
         plan = self._plan
         plan.room_for(last - first)
-        plan.n = counts.place(
+        plan.n = (deep if last - first > DEEP else counts).place(
             plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, first, last
         )
 
@@ -177,7 +181,8 @@ class CountedPlan:
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
-        plan.n, self._opened_us = counts.compress(
+        pays = last > DEEP and not counts.any_before(queue.start, last, self._now_us + 1)
+        plan.n, self._opened_us = (deep if pays else counts).compress(
             plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start,
             last, self._opened_us,
         )  # fmt: skip

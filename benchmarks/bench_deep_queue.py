@@ -1,0 +1,66 @@
+"""Engine time of conservative backfilling when all jobs wait from the start, on one core.
+
+    python -m benchmarks.bench_deep_queue [jobs ...]
+
+The jobs are submitted at date 0 to 1,000 nodes: sizes uniform up to 200, run times up to two
+hours, walltimes 1.1 to 3 times longer, so that every end moves nearly all reservations. Printed
+with each number of jobs is how many times longer it took than the number before.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from rebat.campaign.single import simulate
+from rebat.core.jobs import Workload
+from rebat.core.units import US_PER_S
+from rebat.policies.presets import preset
+from rebat.workloads.build import delay_workload
+
+JOBS = (1_250, 2_500, 5_000, 10_000)
+N_NODES = 1_000
+
+
+def deep_queue(n_jobs: int, seed: int = 0) -> Workload:
+    """So many random jobs that are all there from the start."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, N_NODES // 5 + 1, n_jobs)
+    run_s = rng.integers(60, 7200, n_jobs)
+    walltime_s = np.ceil(run_s * rng.uniform(1.1, 3.0, n_jobs)).astype(np.int64)
+    return delay_workload(
+        f"deep-queue-{n_jobs}",
+        N_NODES,
+        ids=[str(number) for number in range(n_jobs)],
+        sizes=size.tolist(),
+        submit_us=[0] * n_jobs,
+        walltime_us=(walltime_s * US_PER_S).tolist(),
+        run_us=(run_s * US_PER_S).tolist(),
+    )
+
+
+def seconds(n_jobs: int, policy: str) -> float:
+    """Process time of one whole run; kernels are compiled before."""
+    workload, chosen = deep_queue(n_jobs), preset(policy)
+    start = time.process_time()
+    simulate(workload, chosen)
+    return time.process_time() - start
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print a line per number of jobs and way to keep the plan."""
+    given = [int(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    for policy in ("baseline", "baseline:maintenance=rebuild"):
+        seconds(300, policy)
+        before = 0.0
+        for n_jobs in given or JOBS:
+            spent = seconds(n_jobs, policy)
+            growth = f"   {spent / before:5.1f} times the last" if before else ""
+            print(f"{policy:<30} {n_jobs:>6} jobs {spent:8.2f} s{growth}", flush=True)
+            before = spent
+
+
+if __name__ == "__main__":
+    main()

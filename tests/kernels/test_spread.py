@@ -1,0 +1,171 @@
+"""Long profiles: what is spread over blocks gives the plans of the plain kernels and the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebat.core.attempts import Running
+from rebat.core.nodes import NodeSet
+from rebat.kernels import counts, deep, spread
+from rebat.kernels.counts import NEVER
+from rebat.policies.planning import counted
+from rebat.policies.planning.counted import CountedPlan
+from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.queue_order import fcfs
+from tests.kernels.test_counts import MOVES, Both, attempt
+
+
+class Profile:
+    """A profile and a queue that the kernels of one module plan."""
+
+    def __init__(self, kernels, n_nodes: int, size, duration) -> None:
+        self.kernels = kernels
+        self.size, self.duration = size, duration
+        self.start = np.full(len(size), NEVER)
+        self.t, self.f = (np.zeros(8 * len(size) + 400, np.int64) for _ in range(2))
+        self.f[0], self.n, self.opened = n_nodes, 1, 0
+
+    def take(self, end: int, nodes: int) -> None:
+        self.n = counts.change(self.t, self.f, self.n, self.t[0], end, -nodes)
+        self.opened = max(self.opened, end) if nodes < 0 else self.opened
+
+    def advance(self, now: int) -> None:
+        self.n = counts.forget(self.t, self.f, self.n, now)
+
+    def place(self, first: int, last: int) -> None:
+        self.n = self.kernels.place(
+            self.t, self.f, self.n, self.size, self.duration, self.start, first, last
+        )
+
+    def compress(self) -> None:
+        self.n, self.opened = self.kernels.compress(
+            self.t, self.f, self.n, self.size, self.duration, self.start, len(self.size),
+            self.opened,
+        )  # fmt: skip
+
+    def start_due(self) -> None:
+        waits = self.start > self.t[0]
+        self.size, self.duration, self.start = (
+            np.ascontiguousarray(a[waits]) for a in (self.size, self.duration, self.start)
+        )
+
+    def state(self) -> list:
+        n = self.n
+        return [n, self.opened, self.start.tolist(), self.t[:n].tolist(), self.f[:n].tolist()]
+
+
+def histories(seed: int, n_jobs: int, rounds: int):
+    """Profiles of both modules after each round of a random history."""
+    rng = np.random.default_rng(seed)
+    n_nodes, longest = int(rng.choice([4, 16, 100, 1000])), int(rng.choice([3, 20, 1000, 10**9]))
+    size = rng.integers(1, n_nodes // int(rng.choice([1, 2, 4])) + 1, n_jobs)
+    duration = rng.integers(1, longest + 1, n_jobs)
+    duration[rng.random(n_jobs) < 0.01] = NEVER if rng.random() < 0.2 else 3 * longest
+    both = [Profile(kernels, n_nodes, size, duration) for kernels in (counts, deep)]
+    down = int(rng.integers(0, n_nodes // 2)) * (rng.random() < 0.4)
+    ends = sorted(rng.integers(1, 3 * longest, 5).tolist())
+    halves = n_jobs // 2
+    for one in both:
+        one.take(NEVER, down)
+        for end in ends:
+            one.take(end, int(one.f[: one.n].min()) // 3)
+        one.place(0, halves)
+        one.place(halves, n_jobs)
+    yield both
+    for _ in range(rounds):
+        now = int(rng.integers(0, longest // 10 + 1))
+        end = NEVER if rng.random() < 0.1 else int(rng.integers(1, 2 * longest))
+        freed = int(rng.integers(1, n_nodes // 4 + 1))
+        for one in both:
+            one.start_due()
+            at = int(one.start.min()) - 1 if len(one.start) else 0
+            one.advance(max(int(one.t[0]), min(int(one.t[0]) + now, at)))
+            one.take(max(end, int(one.t[0]) + 1), -freed)
+            if len(one.start):
+                one.compress()
+        yield both
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 10, 40, 150, 600])
+def test_spread_plans_equal_the_plain_ones_step_for_step(n_jobs: int) -> None:
+    for seed in range(60):
+        for plain, spread_out in histories(seed, n_jobs, rounds=6):
+            assert plain.state() == spread_out.state(), seed
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(MOVES, max_size=60))
+def test_any_history_planned_on_blocks_gives_the_oracles_plan(moves) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counted, "DEEP", 0)
+        both = Both()
+        for name, *arguments in moves:
+            getattr(both, name)(*arguments)
+
+
+def test_the_longest_window_of_a_block_is_no_longer_than_its_bound() -> None:
+    """After any number of changes, and for every width that bounds are kept for."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        t, f = np.zeros(700, np.int64), np.zeros(700, np.int64)
+        n, f[0] = 1, 100
+        for start in rng.integers(0, 1000, 200):
+            n = counts.change(t, f, n, start, start + rng.integers(1, 60), -rng.integers(1, 5))
+        f[:n] = np.maximum(f[:n], 0)
+        steps = spread.spread(t, f, n, n + 200, 1, 64)
+        bound_all(steps)
+        for _ in range(60):
+            start, length, nodes = rng.integers(0, 1000), rng.integers(1, 60), rng.integers(1, 9)
+            near = int(spread.at_or_after(steps.t, start))
+            spread.change(steps, start, start + length, nodes, min(near, len(steps.t) - 1))
+            deep.raise_bounds(steps, start, start + length, 60, near)
+            check_bounds(steps, 60)
+
+
+def bound_all(steps: spread.Spread) -> None:
+    for w, width in enumerate(steps.wide):
+        for block in range(len(steps.t) // spread.BLOCK):
+            longest = deep.measured(steps.t, steps.f, block, width)
+            spread.set_bound(steps, w, block, longest)
+
+
+def check_bounds(steps: spread.Spread, wanted: int) -> None:
+    """No length up to ``wanted`` is ruled out that there is, neither in leaves nor above."""
+    assert (np.diff(steps.t) >= 0).all()
+    for w, width in enumerate(steps.wide):
+        tree = steps.bounds[2 * w * steps.leaves : 2 * (w + 1) * steps.leaves]
+        for block in range(len(steps.t) // spread.BLOCK):
+            longest = deep.measured(steps.t, steps.f, block, width)
+            assert tree[steps.leaves + block] >= min(longest, wanted)
+        for node in range(1, steps.leaves):
+            assert tree[node] >= max(tree[2 * node], tree[2 * node + 1])
+
+
+def test_a_deep_queue_is_planned_on_blocks_and_as_before(monkeypatch) -> None:
+    """The plan chooses: first fits of all at once, then a compression after each end."""
+    rng = np.random.default_rng(5)
+    jobs = [attempt(i, *rng.integers(1, (40, 100)).tolist()) for i in range(counted.DEEP + 300)]
+
+    def starts(pays: int) -> list[list[int]]:
+        monkeypatch.setattr(counted, "DEEP", pays)
+        plan, queue = CountedPlan(100), SortedQueue(fcfs)
+        for one in jobs:
+            queue.add(one)
+        plan.append(queue, 0, len(queue))
+        found = []
+        for now in range(0, 200, 2):
+            plan.advance(now)
+            due = [Running(one, now, NodeSet.of([])) for _, one in queue.due(now)]
+            queue.book(due)
+            for running in due:
+                plan.started(running, now + running.attempt.walltime_us)
+            for running in due[::2]:
+                plan.ended(running)
+            plan.compress(queue, len(queue))
+            found.append(queue.start[: len(queue)].tolist())
+        return found
+
+    assert starts(counted.DEEP) == starts(10**9)
