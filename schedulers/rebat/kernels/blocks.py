@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebat.kernels.jit import kernel
+from rebat.kernels.jit import loop
 
 BITS = 63
 """Blocks to a word."""
@@ -48,6 +48,8 @@ class Table(NamedTuple):
         The blocks of each reservation.
     down, fit, mark : arrays (1, words)
         Blocks that are down; two rows to work with.
+    place : array (blocks + 1,)
+        To work with.
     """
 
     n: Any
@@ -61,9 +63,10 @@ class Table(NamedTuple):
     down: Any
     fit: Any
     mark: Any
+    place: Any
 
 
-@kernel
+@loop
 def words_of(blocks: int) -> int:
     """Words in a row of so many bits."""
     return (blocks + BITS - 1) // BITS
@@ -88,6 +91,7 @@ def empty_table(slices: int, blocks: int, reservations: int) -> Table:
         down=array(1, words),
         fit=array(1, words),
         mark=array(1, words),
+        place=array(blocks + 1),
     )
 
 
@@ -99,13 +103,13 @@ def grown(table: Table, slices: int, blocks: int, reservations: int) -> Table:
     return larger
 
 
-@kernel
+@loop
 def number(bit: int) -> int:
     """Which bit of a word this is: the logarithm of a power of two."""
     return _NUMBER[bit % 67]
 
 
-@kernel
+@loop
 def weight(first: Any, w: int, bits: int) -> int:
     """Nodes in the blocks that these bits of word ``w`` stand for, counted run by run."""
     total = 0
@@ -119,7 +123,7 @@ def weight(first: Any, w: int, bits: int) -> int:
     return total
 
 
-@kernel
+@loop
 def block_of(table: Any, node: int) -> int:
     """The block that holds a node (bisection)."""
     low, high = 0, table.n[BLOCKS]
@@ -132,7 +136,7 @@ def block_of(table: Any, node: int) -> int:
     return low
 
 
-@kernel
+@loop
 def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
     """Repeat bit ``b`` of each row and move the bits above it up by one."""
     words, w, bit = words_of(blocks), b // BITS, b % BITS
@@ -153,7 +157,7 @@ def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
             rows[i, words] = carry
 
 
-@kernel
+@loop
 def split_block(table: Any, b: int, nodes: int) -> None:
     """Cut the first ``nodes`` nodes of block ``b`` off the rest of it."""
     blocks = table.n[BLOCKS]
@@ -166,7 +170,7 @@ def split_block(table: Any, b: int, nodes: int) -> None:
     table.n[BLOCKS] = blocks + 1
 
 
-@kernel
+@loop
 def cut_before(table: Any, node: int) -> None:
     """Make a node the first of its block."""
     b = block_of(table, node)
@@ -174,7 +178,7 @@ def cut_before(table: Any, node: int) -> None:
         split_block(table, b, node - table.first[b])
 
 
-@kernel
+@loop
 def mark_nodes(table: Any, intervals: Any) -> None:
     """Write the row of these nodes into ``mark``, cutting blocks at their bounds."""
     for i in range(intervals.shape[0]):
@@ -188,7 +192,7 @@ def mark_nodes(table: Any, intervals: Any) -> None:
             b += 1
 
 
-@kernel
+@loop
 def nodes_of(table: Any, row: Any, out: Any) -> int:
     """Write the nodes of a row as canonical intervals into ``out``; gives their number."""
     k = 0
@@ -204,7 +208,7 @@ def nodes_of(table: Any, row: Any, out: Any) -> int:
     return k
 
 
-@kernel
+@loop
 def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
     """Add to ``mark`` the blocks that some row tells apart from the block before."""
     for i in range(count):
@@ -215,7 +219,7 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
             carry = x >> (BITS - 1)
 
 
-@kernel
+@loop
 def places_of(mark: Any, blocks: int, place: Any) -> int:
     """Where each marked block goes when the others are dropped; gives how many are kept.
 
@@ -229,14 +233,14 @@ def places_of(mark: Any, blocks: int, place: Any) -> int:
     return kept
 
 
-@kernel
-def keep_marked(rows: Any, count: int, place: Any, kept: int) -> None:
+@loop
+def keep_marked(rows: Any, count: int, blocks: int, place: Any, kept: int) -> None:
     """Drop from each row the bits that are not marked, that is those like the bit before.
 
     Only where a row changes from bit to bit is looked at: those bits are marked, and between two of
     them all bits are the same.
     """
-    words, kept_words = words_of(place.shape[0] - 1), words_of(kept)
+    words, kept_words = words_of(blocks), words_of(kept)
     for i in range(count):
         carry = 0
         for w in range(words):
@@ -253,7 +257,7 @@ def keep_marked(rows: Any, count: int, place: Any, kept: int) -> None:
         fill(rows[i], kept_words, kept)
 
 
-@kernel
+@loop
 def fill(row: Any, words: int, blocks: int) -> None:
     """Turn the bits at which a row changes into the row."""
     carry = 0
@@ -267,7 +271,7 @@ def fill(row: Any, words: int, blocks: int) -> None:
         row[words - 1] &= (1 << (blocks % BITS)) - 1
 
 
-@kernel
+@loop
 def merge_blocks(table: Any) -> None:
     """Merge neighbours that nothing separates any more, when that makes the rows shorter."""
     blocks = table.n[BLOCKS]
@@ -278,13 +282,13 @@ def merge_blocks(table: Any) -> None:
     mark_bounds(table.held, table.n[RESERVED], words, mark)
     mark_bounds(table.down, 1, words, mark)
     mark[0] |= 1
-    place = np.empty(blocks + 1, dtype=np.int64)
+    place = table.place
     kept = places_of(mark, blocks, place)
     if words_of(kept) == words:
         return
-    keep_marked(table.free, table.n[SLICES], place, kept)
-    keep_marked(table.held, table.n[RESERVED], place, kept)
-    keep_marked(table.down, 1, place, kept)
+    keep_marked(table.free, table.n[SLICES], blocks, place, kept)
+    keep_marked(table.held, table.n[RESERVED], blocks, place, kept)
+    keep_marked(table.down, 1, blocks, place, kept)
     for b in range(blocks):
         if (mark[b // BITS] >> (b % BITS)) & 1:
             table.first[place[b]] = table.first[b]

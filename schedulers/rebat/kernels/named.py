@@ -20,11 +20,11 @@ from rebat.kernels.blocks import (
     words_of,
 )
 from rebat.kernels.counts import NEVER, step_at
-from rebat.kernels.jit import kernel
+from rebat.kernels.jit import loop
 from rebat.kernels.slices import add, join_all, take, window
 
 
-@kernel
+@loop
 def free_in(table: Any, k: int) -> int:
     """Let ``fit`` be what is free in slice ``k``; gives the number of nodes."""
     for w in range(words_of(table.n[BLOCKS])):
@@ -32,7 +32,7 @@ def free_in(table: Any, k: int) -> int:
     return table.f[k]
 
 
-@kernel
+@loop
 def excess(table: Any, k: int) -> int:
     """How many nodes of ``fit`` are not free in slice ``k``."""
     nodes = 0
@@ -41,14 +41,14 @@ def excess(table: Any, k: int) -> int:
     return nodes
 
 
-@kernel
+@loop
 def narrow(table: Any, k: int) -> None:
     """Leave in ``fit`` what is free in slice ``k`` too."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] &= table.free[k, w]
 
 
-@kernel
+@loop
 def first_fit(table: Any, size: int, duration: int, since: int) -> int:
     """Earliest beginning of a slice from ``since`` on at which the job fits; NEVER if none.
 
@@ -84,7 +84,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
     return NEVER
 
 
-@kernel
+@loop
 def fits_now(table: Any, size: int, duration: int) -> bool:
     """Whether the job can start at once; then ``fit`` holds the nodes it may have."""
     left = free_in(table, 0)
@@ -99,7 +99,7 @@ def fits_now(table: Any, size: int, duration: int) -> bool:
 # ---- reservations
 
 
-@kernel
+@loop
 def hold_lowest(table: Any, k: int, size: int) -> None:
     """Write the ``size`` lowest nodes of ``fit`` into row ``k`` of ``held``."""
     words = words_of(table.n[BLOCKS])
@@ -117,7 +117,7 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
             bits ^= low
 
 
-@kernel
+@loop
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
     """Reservation ``k`` gets the lowest nodes of ``fit`` from ``start`` on; none if NEVER."""
     table.start[k] = table.end[k] = start
@@ -129,7 +129,7 @@ def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
         table.held[k, : words_of(table.n[BLOCKS])] = 0
 
 
-@kernel
+@loop
 def lift(table: Any, k: int) -> None:
     """The nodes of reservation ``k`` are free again; the bounds of its slices stay."""
     if table.end[k] > table.t[0] and table.start[k] < NEVER:
@@ -137,7 +137,7 @@ def lift(table: Any, k: int) -> None:
         add(table, table.held[k], i, j)
 
 
-@kernel
+@loop
 def clear(table: Any) -> None:
     """Withdraw all reservations."""
     for k in range(table.n[RESERVED]):
@@ -146,7 +146,7 @@ def clear(table: Any) -> None:
     join_all(table)
 
 
-@kernel
+@loop
 def drop_begun(table: Any, now: int) -> None:
     """Forget the reservations whose start has come: they are attempts now, on the same nodes."""
     kept, words = 0, words_of(table.n[BLOCKS])

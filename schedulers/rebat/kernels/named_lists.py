@@ -9,12 +9,12 @@ from typing import Any
 
 from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, merge_blocks, weight, words_of
 from rebat.kernels.counts import NEVER, step_at
-from rebat.kernels.jit import kernel
+from rebat.kernels.jit import loop
 from rebat.kernels.named import clear, first_fit, fits_now, lift, reserve
 from rebat.kernels.slices import join
 
 
-@kernel
+@loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
     """Give positions up to ``last - 1`` that have no place yet their first fit, in queue order.
 
@@ -31,7 +31,7 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
         reserve(table, k, size[k], duration[k], fit)
 
 
-@kernel
+@loop
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
     """Whether ``size`` nodes free in slice ``i`` stay so until ``end``, were ``k`` lifted.
 
@@ -50,7 +50,7 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
     return i
 
 
-@kernel
+@loop
 def narrow_besides(table: Any, k: int, j: int) -> int:
     """Leave in ``fit`` what is free in slice ``j`` too, were ``k`` lifted; gives the nodes lost."""
     own, lost = table.start[k] <= table.t[j] < table.end[k], 0
@@ -64,7 +64,7 @@ def narrow_besides(table: Any, k: int, j: int) -> int:
     return lost
 
 
-@kernel
+@loop
 def after_clash(table: Any, k: int, size: int, j: int) -> int:
     """The first slice from which ``size`` nodes stay free up to slice ``j``, were ``k`` lifted."""
     own, left = table.start[k] <= table.t[j] < table.end[k], 0
@@ -78,7 +78,7 @@ def after_clash(table: Any, k: int, size: int, j: int) -> int:
     return j + 1
 
 
-@kernel
+@loop
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
     """The earliest date before ``before`` at which reservation ``k`` could begin; NEVER if none.
 
@@ -101,7 +101,7 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
     return NEVER
 
 
-@kernel
+@loop
 def may_move_down(table: Any, k: int) -> bool:
     """Whether a node lower than the highest of reservation ``k`` is free over its whole window."""
     fit, held = table.fit[0], table.held[k]
@@ -127,7 +127,7 @@ def may_move_down(table: Any, k: int) -> bool:
     return True
 
 
-@kernel
+@loop
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     """Take each reservation out and put it back at its first fit, the others standing.
 
@@ -153,7 +153,7 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     return moved
 
 
-@kernel
+@loop
 def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
     """Put reservation ``k`` at its first fit, which is not before ``since``.
 
@@ -161,16 +161,20 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
     """
     start, end, words = table.start[k], table.end[k], words_of(table.n[BLOCKS])
     lift(table, k)
-    was = table.held[k, :words].copy()
+    for w in range(words):
+        table.mark[0, w] = table.held[k, w]
     reserve(table, k, size, duration, first_fit(table, size, duration, since))
     # Most go back to where they were: the bounds are joined only now.
     if table.start[k] != start:
         join(table, start, end)
         return True
-    return words_of(table.n[BLOCKS]) != words or (table.held[k, :words] != was).any()
+    moved = words_of(table.n[BLOCKS]) != words
+    for w in range(words):
+        moved |= table.held[k, w] != table.mark[0, w]
+    return moved
 
 
-@kernel
+@loop
 def backfill(
     table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
 ) -> None:

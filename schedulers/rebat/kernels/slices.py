@@ -9,10 +9,10 @@ from typing import Any
 
 from rebat.kernels.blocks import BLOCKS, SLICES, mark_nodes, weight, words_of
 from rebat.kernels.counts import NEVER, step_at
-from rebat.kernels.jit import kernel
+from rebat.kernels.jit import loop
 
 
-@kernel
+@loop
 def split_slice(table: Any, date: int) -> int:
     """Make ``date`` the beginning of a slice; gives its index."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
@@ -27,7 +27,7 @@ def split_slice(table: Any, date: int) -> int:
     return i + 1
 
 
-@kernel
+@loop
 def copy_slice(table: Any, source: int, target: int, words: int) -> None:
     """Write one slice over another."""
     table.t[target] = table.t[source]
@@ -36,7 +36,7 @@ def copy_slice(table: Any, source: int, target: int, words: int) -> None:
         table.free[target, w] = table.free[source, w]
 
 
-@kernel
+@loop
 def same(table: Any, i: int, j: int) -> bool:
     """Whether the same nodes are free in two slices."""
     w, words = 0, words_of(table.n[BLOCKS])
@@ -45,7 +45,7 @@ def same(table: Any, i: int, j: int) -> bool:
     return w == words
 
 
-@kernel
+@loop
 def drop_if_same(table: Any, date: int) -> None:
     """Join the slice that begins at ``date`` to the one before when both have the same nodes."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
@@ -56,7 +56,7 @@ def drop_if_same(table: Any, date: int) -> None:
         table.n[SLICES] = n - 1
 
 
-@kernel
+@loop
 def join_all(table: Any) -> None:
     """Join every slice to the one before that has the same nodes."""
     kept, words = 0, words_of(table.n[BLOCKS])
@@ -68,7 +68,7 @@ def join_all(table: Any) -> None:
     table.n[SLICES] = kept + 1
 
 
-@kernel
+@loop
 def forget(table: Any, now: int) -> None:
     """Drop the past: the slice that holds ``now`` becomes the first and begins now."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
@@ -80,21 +80,21 @@ def forget(table: Any, now: int) -> None:
     table.n[SLICES] = n - i
 
 
-@kernel
+@loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
     """Make both dates bounds of slices; gives the first slice and one past the last."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 
 
-@kernel
+@loop
 def join(table: Any, start: int, end: int) -> None:
     """Join what these dates need not part any more."""
     drop_if_same(table, end)
     drop_if_same(table, start)
 
 
-@kernel
+@loop
 def remove(table: Any, row: Any, i: int, j: int) -> None:
     """The row's blocks are not free in slices ``[i, j)``, whether they were before or not."""
     for w in range(words_of(table.n[BLOCKS])):
@@ -105,7 +105,7 @@ def remove(table: Any, row: Any, i: int, j: int) -> None:
             table.f[k] -= whole if lost == row[w] else weight(table.first, w, lost)
 
 
-@kernel
+@loop
 def add(table: Any, row: Any, i: int, j: int) -> None:
     """The row's blocks are free in slices ``[i, j)``, those that are up."""
     for w in range(words_of(table.n[BLOCKS])):
@@ -116,7 +116,7 @@ def add(table: Any, row: Any, i: int, j: int) -> None:
             table.f[k] += whole if won == row[w] else weight(table.first, w, won)
 
 
-@kernel
+@loop
 def take(table: Any, row: Any, start: int, end: int) -> None:
     """The row's blocks are in use over ``[start, end)``."""
     if start < end:
@@ -125,7 +125,7 @@ def take(table: Any, row: Any, start: int, end: int) -> None:
         join(table, start, end)
 
 
-@kernel
+@loop
 def give(table: Any, row: Any, start: int, end: int) -> None:
     """The row's blocks are not in use any more over ``[start, end)``."""
     if start < end:
@@ -137,21 +137,21 @@ def give(table: Any, row: Any, start: int, end: int) -> None:
 # ---- facts
 
 
-@kernel
+@loop
 def take_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
     """Nodes are in use over ``[start, end)``."""
     mark_nodes(table, intervals)
     take(table, table.mark[0], start, end)
 
 
-@kernel
+@loop
 def give_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
     """Nodes are not in use any more over ``[start, end)``."""
     mark_nodes(table, intervals)
     give(table, table.mark[0], start, end)
 
 
-@kernel
+@loop
 def fail(table: Any, intervals: Any) -> None:
     """Nodes are down: unusable until their repair."""
     take_nodes(table, intervals, table.t[0], NEVER)
@@ -159,7 +159,7 @@ def fail(table: Any, intervals: Any) -> None:
         table.down[0, w] |= table.mark[0, w]
 
 
-@kernel
+@loop
 def repair(table: Any, intervals: Any) -> None:
     """Nodes are up, and free for ever."""
     mark_nodes(table, intervals)
