@@ -25,7 +25,8 @@ setup: .venv/ready
 
 run: setup
 	$(REBAT) run $(MONTH) --policy baseline --policy sfsj \
-	    --mtbf 1h --downtime 1h --seed 0 --checkpoint young-daly --out out/june-2017 --force
+	    --mtbf 1h --downtime 1h --seed 0 --checkpoint young-daly --figures \
+	    --out out/june-2017 --force
 	@echo
 	@echo "Figure: out/june-2017/flows.png. The same on a real trace, once you have one:"
 	@echo "  $(REBAT) workload import TRACE.swf.gz --month 2018-11 --cap 49000 -o november.json.gz"
@@ -34,7 +35,7 @@ run: setup
 
 toy: setup
 	$(REBAT) run workloads/toy.json --policy baseline --policy sfsj \
-	    --failures failure_events/toy.events --out out/toy --force
+	    --failures failure_events/toy.events --figures --out out/toy --force
 
 test: setup
 	$(BIN)/python -m pytest -n 2 tests

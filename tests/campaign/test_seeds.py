@@ -80,7 +80,7 @@ def test_unknown_metrics_are_told(workload: Path) -> None:
 def test_on_the_command_line(workload: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out"
     arguments = ["run", str(workload), "-p", "baseline", "-p", "sfsj", "--mtbf", "40s",
-                 "--downtime", "5s", "--seeds", "3", "--workers", "1",
+                 "--downtime", "5s", "--seeds", "3", "--workers", "1", "--figures",
                  "--out", str(out)]  # fmt: skip
     main(arguments)
     assert "3 seeds, 2 policies" in capsys.readouterr().out

@@ -107,7 +107,7 @@ def test_a_second_run_into_a_folder_is_refused(tmp_path: Path, capsys) -> None:
 def test_force_replaces_the_whole_folder(tmp_path: Path) -> None:
     """The earlier result has a chart that the second, of a large machine, has not."""
     out = tmp_path / "out"
-    assert run(out, "-p", "sfsj") == 0
+    assert run(out, "-p", "sfsj", "--figures") == 0
     assert {"gantt.png", "sfsj"} <= names(out)
     assert run(out, "-p", "baseline", "--nodes", "1000", "--force") == 0
     assert run(tmp_path / "new", "-p", "baseline", "--nodes", "1000") == 0

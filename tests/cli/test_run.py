@@ -24,7 +24,7 @@ def toy(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("toy") / "out"
     main(
         ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "-p", "sfsj",
-         "--failures", str(ROOT / "failure_events/toy.events"), "--out", str(out)]
+         "--failures", str(ROOT / "failure_events/toy.events"), "--figures", "--out", str(out)]
     )  # fmt: skip
     return out
 

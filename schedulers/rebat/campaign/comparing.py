@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,18 +62,26 @@ def folder_of(policy: str) -> str:
     return policy.replace(":", "+").replace("/", "+")
 
 
-def write_comparison(folder: Path, done: Compared, provenance: Mapping[str, Any]) -> None:
-    """A folder per policy, comparison.csv and figures."""
-    from rebat.figures.flows import draw_flows
-    from rebat.figures.gantt import draw_gantt, worth_drawing
-
+def write_comparison(
+    folder: Path, done: Compared, provenance: Mapping[str, Any], figures: bool = False
+) -> None:
+    """A folder per policy, comparison.csv, and figures if they are wanted."""
     results = done.results
     for result, sources in zip(results, done.sources, strict=True):
         own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
         write_run(folder / folder_of(result.policy), result, own | dict(provenance))
     summaries = {result.policy: result.summary for result in results}
     write_text(folder / "comparison.csv", comparison_csv(comparison(summaries)))
-    draw_flows(summaries, folder / "flows.png")
+    if figures:
+        _draw(folder, results)
+
+
+def _draw(folder: Path, results: Sequence[RunResult]) -> None:
+    """Flows by job size, and what ran where on small machines."""
+    from rebat.figures.flows import draw_flows
+    from rebat.figures.gantt import draw_gantt, worth_drawing
+
+    draw_flows({result.policy: result.summary for result in results}, folder / "flows.png")
     n_nodes = results[0].summary.n_nodes
     if all(worth_drawing(result.ledger, n_nodes) for result in results):
         ledgers = {result.policy: result.ledger for result in results}

@@ -66,14 +66,14 @@ SEED_OPTIONS = (
 def run_many(
     workload: Path, policies: Sequence[str], options: ScenarioOptions, asked: SeedOptions,
     nodes: int | None, window: str, select: str, folder: Path, provenance: dict[str, Any],
+    figures: bool,
 ) -> str:  # fmt: skip
-    """Run, write seeds.csv, comparison.csv, ratios.png and run.json; gives the table for people."""
+    """Run, write seeds.csv, comparison.csv and run.json; gives the table for people."""
     import os
 
     from rebat.campaign.seeds import Asked, run_seeds
     from rebat.campaign.spec import Source
     from rebat.core.files import write_text
-    from rebat.figures.ratios import draw_ratios
     from rebat.metrics.seeded import intervals_csv, rows, seeds_csv
 
     def scenario_of(seed: int) -> Scenario:
@@ -93,7 +93,9 @@ def run_many(
     known = {**provenance, "policies": list(policies), "seeds": seeds.seeds}
     text = msgspec.json.format(msgspec.json.encode(known), indent=2).decode()
     write_text(folder / "run.json", text + "\n")
-    if len(seeds.policies) > 1:
+    if figures and len(seeds.policies) > 1:
+        from rebat.figures.ratios import draw_ratios
+
         draw_ratios(found, folder / "ratios.png")
     return table_of(found, seeds)
 

@@ -46,11 +46,12 @@ from rebat.policies.presets import schedulers
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
 @click.option("--walltime-kills", type=click.Choice(["wasted", "useful"]), default="wasted", show_default=True, help="What the work of jobs is that are killed at their walltimes.")  # fmt: skip
-@click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv, figures.")  # fmt: skip
+@click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv.")  # fmt: skip
+@click.option("--figures", is_flag=True, help="Draw them too: flows.png, gantt.png of a small machine; ratios.png of many seeds.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, force: bool, seeds: int | None, until_width: float | None,
+    out: Path, figures: bool, force: bool, seeds: int | None, until_width: float | None,
     until_metric: str | None, workers: int | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
@@ -60,13 +61,13 @@ def run(
     printed. Exit status 2 when a policy failed: what the others gave is kept.
 
     With --seeds or --until-width every policy runs under many seeds, on all cores, and OUT holds
-    seeds.csv (a row per seed, policy and metric), comparison.csv and ratios.png with 95 % bootstrap
-    intervals of means and of ratios to the first policy; no run's own files.
+    seeds.csv (a row per seed, policy and metric) and comparison.csv with 95 % bootstrap intervals of
+    means and of ratios to the first policy; no run's own files.
 
     \b
     Example, a month of Mira under failures, with and without node stealing:
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
-          --checkpoint young-daly --out out/june
+          --checkpoint young-daly --figures --out out/june
     and with confidence:
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --seeds 30 --out out/june-30
@@ -100,13 +101,13 @@ def run(
         names = list(dict.fromkeys(policies))
         with atomic_folder(out, force) as folder:
             table = run_many(
-                workload, names, options, many, nodes, window, select, folder, provenance
+                workload, names, options, many, nodes, window, select, folder, provenance, figures
             )
         say(f"{table}results in {out}", kept=f"the results are in {out}")
         return
     with atomic_folder(out, force) as folder, compiling_notice():
         done = run_each(presets, lambda policy: _run_one(stage, policy))
-        write_comparison(folder, done, provenance)
+        write_comparison(folder, done, provenance, figures)
     tell_of_results(done.results)
     for failure in done.failures:
         tell(f"rebat: error: {failure}")
