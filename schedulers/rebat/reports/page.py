@@ -42,15 +42,15 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 </style></head><body>
 <h1>{{ r.title }}</h1>
 <p>{{ r.lead }}</p>
-<section class="summary"><h2>Summary</h2>
+{% if r.claims or r.unfinished %}<section class="summary"><h2>Summary</h2>
 {% if r.unfinished %}<p class="no"><strong>{{ r.unfinished }}</strong></p>
-{% endif %}<p><strong>{{ r.verdict }}</strong>{{ failing_head if r.failing }}</p>
-{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ j.workload }}: {{ j.claim }}:
+{% endif %}{% if r.claims %}<p><strong>{{ r.verdict }}</strong>{{ failing_head if r.failing }}</p>
+{% endif %}{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ j.workload }}: {{ j.claim }}:
 <strong class="no">{{ j.ours }}</strong> (rule: {{ j.rule }}; paper: {{ j.paper }})
 {%- if j.why %}. {{ j.why }}{% endif %}</li>
 {% endfor %}</ul>{% endif %}</section>
-{% for text in r.remarks %}<p>{{ text }}</p>
-{% endfor %}<h2>What the paper says, and what we see</h2>
+{% endif %}{% for text in r.remarks %}<p>{{ text }}</p>
+{% endfor %}{% if r.claims %}<h2>What the paper says, and what we see</h2>
 <div class="wide"><table class="words">
 <tr><th>{{ r.subject }}</th><th>claim</th>
 <th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
@@ -59,7 +59,7 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 <td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
 <td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
 {% endfor %}</table></div>
-<h2>Tables</h2>
+{% endif %}<h2>Tables</h2>
 {% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
 {% if t.note %}<p class="note">{{ t.note }}</p>{% endif %}
 <div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
@@ -99,9 +99,11 @@ def markdown(report: Report) -> str:
         [j.workload, j.claim, j.ours, "yes" if j.holds else "no", j.rule, j.paper]
         for j in report.judgements
     ]
-    lines += ["## What the paper says, and what we see", "", *_table(head, verdicts), ""]
+    if report.claims:
+        lines += ["## What the paper says, and what we see", "", *_table(head, verdicts), ""]
     for table in report.tables:
-        lines += [f"## {table.title} ({table.paper})", ""]
+        paper = f" ({table.paper})" if table.paper else ""
+        lines += [f"## {table.title}{paper}", ""]
         lines += [table.note, ""] if table.note else []
         lines += [*_table(table.columns, table.rows), ""]
     lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
@@ -110,11 +112,12 @@ def markdown(report: Report) -> str:
 
 def _summary(report: Report) -> Iterator[str]:
     """How far it is, how many claims hold, and which do not."""
-    yield from ("## Summary", "")
+    if report.claims or report.unfinished:
+        yield from ("## Summary", "")
     if report.unfinished:
         yield from (f"**{report.unfinished}**", "")
-    yield f"**{report.verdict}**{FAILING if report.failing else ''}"
-    yield ""
+    if report.claims:
+        yield from (f"**{report.verdict}**{FAILING if report.failing else ''}", "")
     for one in report.failing:
         why = f". {one.why}" if one.why else ""
         yield (

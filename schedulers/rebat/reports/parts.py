@@ -91,7 +91,8 @@ class Report(msgspec.Struct, frozen=True):
     """Everything that the page shows.
 
     ``remarks`` are paragraphs after the summary; ``subject`` heads the first column of judgements,
-    which says what each is about. ``unfinished`` says how far a campaign is that has units left.
+    which says what each is about. ``unfinished`` says how far a campaign is that has units left,
+    ``claims`` whether it is about what a paper claims.
     """
 
     title: str
@@ -104,6 +105,7 @@ class Report(msgspec.Struct, frozen=True):
     subject: str = "workload"
     figures_note: str = BOXES_NOTE
     unfinished: str = ""
+    claims: bool = True
 
     @property
     def verdict(self) -> str:

@@ -65,6 +65,7 @@ def report(
         pictures=[*_pictures(evidence), *pictures],
         provenance=provenance,
         figures_note="A point is a mean over seeds, a line its 95 % interval.",
+        claims=False,
     )
 
 
