@@ -6,6 +6,7 @@ all of them agree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rebat.core.units import format_duration, parse_duration
@@ -93,6 +94,12 @@ class Scenario(NamedTuple):
         texts += ["kills at walltimes useful"] if self.walltime_kills == "useful" else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
+
+
+def scenario_of_row(about: Sequence[Any]) -> Scenario:
+    """A row's scenario; a column of whole numbers with gaps comes as one of floats."""
+    scenario = Scenario(*about)
+    return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))
 
 
 def exact(seconds: Any) -> str:

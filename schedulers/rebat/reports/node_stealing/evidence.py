@@ -8,7 +8,7 @@ from typing import Any
 
 from rebat.metrics.intervals import Interval, interval
 from rebat.reports.results import read_results
-from rebat.reports.scenario import Scenario
+from rebat.reports.scenario import Scenario, scenario_of_row
 
 HOUR = 3600.0
 _COLUMNS = [
@@ -38,7 +38,7 @@ class Evidence:
         self._cells: dict[tuple[Any, ...], dict[int, float]] = {}
         for row in read_results(path, "simulation", _COLUMNS):
             workload, policy, *about, metric, size_class, seed, value = row
-            scenario = _scenario(about)
+            scenario = scenario_of_row(about)
             cell = (workload, ALIASES.get(policy, policy), scenario, metric, size_class or "")
             self._cells.setdefault(cell, {})[-1 if seed is None else int(seed)] = float(value)
         self.workloads: list[str] = list(dict.fromkeys(key[0] for key in self._cells))
@@ -118,9 +118,3 @@ class Evidence:
         yield from sorted(names - {"all"}, key=lambda n: int(n.strip("[)").split(",")[0]))
         if "all" in names:
             yield "all"
-
-
-def _scenario(about: Sequence[Any]) -> Scenario:
-    """A row's scenario; a column of whole numbers with gaps comes as one of floats."""
-    scenario = Scenario(*about)
-    return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))

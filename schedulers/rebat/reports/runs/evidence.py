@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rebat.metrics.intervals import Interval, interval, paired_ratio
 from rebat.reports.results import read_results
-from rebat.reports.scenario import Scenario
+from rebat.reports.scenario import Scenario, scenario_of_row
 
 BySeed = Mapping[int, float]
 _COLUMNS = ("grid", "workload", "policy", *Scenario._fields, "metric", "size_class", "seed",
@@ -47,7 +47,7 @@ class Evidence:
         policies: dict[Setting, dict[str, None]] = {}
         for row in read_results(path, "simulation", _COLUMNS):
             grid, workload, policy, *about, metric, size_class, seed, value = row
-            setting = Setting(grid, workload, _scenario(about))
+            setting = Setting(grid, workload, scenario_of_row(about))
             policies.setdefault(setting, {})[policy] = None
             cell = self._cells.setdefault((setting, policy, metric, size_class or ""), {})
             cell[-1 if seed is None else int(seed)] = float(value)
@@ -72,9 +72,3 @@ class Evidence:
         """To another policy's values, paired by seed."""
         ours = self.values(setting, policy, metric, of)
         return paired_ratio(ours, self.values(setting, base, metric, of))
-
-
-def _scenario(about: list[object]) -> Scenario:
-    """A row's scenario; a column of whole numbers with gaps comes as one of floats."""
-    scenario = Scenario(*about)  # type: ignore[arg-type]
-    return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))
