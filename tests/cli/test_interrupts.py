@@ -102,7 +102,7 @@ def told_once(done: subprocess.CompletedProcess[str]) -> bool:
 
 
 def test_a_full_disk_leaves_nothing_of_a_run(tmp_path: Path) -> None:
-    done = limited("run", TOY, "-p", "sfsj", "--out", tmp_path / "out", blocks=4)
+    done = limited("run", TOY, "-p", "sfsj", "--figures", "--out", tmp_path / "out", blocks=4)
     assert told_once(done)
     assert list(tmp_path.iterdir()) == []
 

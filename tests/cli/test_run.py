@@ -66,8 +66,8 @@ def test_the_comparison_has_ratios(toy: Path) -> None:
 def test_a_run_again_replaces_the_result_with_the_same_bytes(toy: Path) -> None:
     before = {p: p.read_bytes() for p in toy.rglob("*") if p.is_file()}
     main(
-        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "-p", "sfsj", "--force", "--figures",
-         "--failures", str(ROOT / "failure_events/toy.events"), "--out", str(toy)]
+        ["run", str(ROOT / "workloads/toy.json"), "-p", "baseline", "-p", "sfsj", "--force",
+         "--figures", "--failures", str(ROOT / "failure_events/toy.events"), "--out", str(toy)]
     )  # fmt: skip
     assert {p: p.read_bytes() for p in toy.rglob("*") if p.is_file()} == before
 

@@ -33,6 +33,7 @@ class Written(NamedTuple):
     folder: Path
     workload: Workload
     events: list[MachineEvent]
+    policy: str
 
 
 def random_run(seed: int, folder: Path) -> Written:
@@ -53,7 +54,7 @@ def random_run(seed: int, folder: Path) -> Written:
         events = generate_events(Poisson(mtbf_s, 15.0), n_nodes, horizon_s=600.0, seed=seed)
     result = simulate(workload, preset(policy), n_nodes=n_nodes, machine_events=events)
     write_run(folder, result, {})
-    return Written(folder, workload, events)
+    return Written(folder, workload, events, policy)
 
 
 def random_workload(rng: np.random.Generator, n_nodes: int) -> Workload:

@@ -55,6 +55,7 @@ def validate(
         workload=known,
         slack_us=to_us(slack or 0),
         resubmits=resubmits if resubmits is not None else _by_rebat(table.path),
+        six_digits=_six_digits(table.path),
     )
     findings = validate(table, reference)
     for line in _lines(findings, show):
@@ -67,6 +68,20 @@ def validate(
 def _by_rebat(jobs: Path) -> bool | None:
     """True for a run of rebat's, which leaves no killed job; None where one cannot tell."""
     return (jobs.parent / "rebat_jobs.csv").is_file() or None
+
+
+def _six_digits(jobs: Path) -> bool:
+    """Whether the run's summary names a policy that writes numbers with six digits."""
+    import msgspec
+
+    from rebat.core.errors import RebatError
+    from rebat.policies.presets import preset
+
+    try:
+        summary = msgspec.json.decode((jobs.parent / "summary.json").read_bytes())
+        return preset(str(summary["policy"])).session.digits == "six"
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
+        return False  # nothing says so
 
 
 def _lines(findings: Sequence[Finding], show: int) -> list[str]:

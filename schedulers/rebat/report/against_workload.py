@@ -50,7 +50,8 @@ def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterato
             yield Finding("unknown", row.line, f"job {row.key} is not of the workload")
         else:
             yield from _in_its_shape(row, jobs[base])
-    yield from _run_times(own, jobs, workload, ROUNDING_US + reference.slack_us)
+    digits = 6 if reference.six_digits else None
+    yield from _run_times(own, jobs, workload, ROUNDING_US + reference.slack_us, digits)
 
 
 def _main_workload(rows: Iterable[JobRecord]) -> str:
@@ -106,8 +107,9 @@ def _walltime(us: int | None) -> str:
 
 
 def _run_times(
-    rows: Sequence[JobRecord], jobs: Mapping[str, Job], workload: Workload, slack: int
-) -> Iterator[Finding]:
+    rows: Sequence[JobRecord], jobs: Mapping[str, Job], workload: Workload, slack: int,
+    digits: int | None,
+) -> Iterator[Finding]:  # fmt: skip
     """What ended by itself ran as long as its profile; attempts together not less."""
     length_us = _lengths(workload.profiles)
     for (_, job_id), attempts in chains(rows).items():
@@ -115,13 +117,23 @@ def _run_times(
         if job is None:
             continue
         full = {n: _full_us(row, job, attempts, length_us) for n, row in attempts.items()}
+        whole = length_us(job.profile)
+        coarse = _written_us(whole, job.walltime_us, digits)
         for number, row in attempts.items():
-            yield from _as_long(row, full[number], slack)
+            yield from _as_long(row, full[number], slack, number * coarse)
         if 0 in attempts:
             yield from _return_code(attempts[0], workload.profiles[job.profile])
-        whole = length_us(job.profile)
         if full[max(full)] is None and whole is not None:
-            yield from _together(attempts, job, workload.profiles[job.profile], whole, slack)
+            rough = slack + max(attempts) * coarse
+            yield from _together(attempts, job, workload.profiles[job.profile], whole, rough)
+
+
+def _written_us(length_us: int | None, walltime_us: int | None, digits: int | None) -> int:
+    """By how much a length and a walltime that are written with so many digits are off at most."""
+    if digits is None:
+        return 0
+    known = [us for us in (length_us, walltime_us) if us]
+    return sum(10 ** max(0, len(str(us)) - digits) for us in known)
 
 
 def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
@@ -158,27 +170,31 @@ def _full_us(
     return whole + row.walltime_us - job.walltime_us
 
 
-def _as_long(row: JobRecord, full: int | None, slack: int) -> Iterator[Finding]:
-    """A run ends by itself after its profile's length, or at its walltime if that comes first."""
+def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
+    """A run ends by itself after its profile's length, or at its walltime if that comes first.
+
+    The length is known to ``coarse`` microseconds.
+    """
     if full is None or row.start_us is None or row.end_us is None:
         return
     run, bound = row.end_us - row.start_us, row.walltime_us
     if run < 0 or (bound is not None and run > bound + slack):
         return  # which is told by itself
     least = full if bound is None else min(full, bound)
-    if run > (full or _NULL_RUN_US) + slack or (row.state != KILLED and run < least - slack):
+    most = (full or _NULL_RUN_US) + slack + coarse
+    if run > most or (row.state != KILLED and run < least - slack - coarse):
         took = f"{row.state} after {seconds(run)}, its profile takes {seconds(full)}"
         yield Finding("run time", row.line, f"job {row.key}: {took}")
     elif bound is not None and row.state != KILLED:
-        yield from _bounded(row, full, bound)
+        yield from _bounded(row, full, bound, ROUNDING_US + coarse)
 
 
-def _bounded(row: JobRecord, full: int, bound: int) -> Iterator[Finding]:
+def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
     """Which of the two came first; Batsim ends a job at its walltime also if it ends just then."""
-    outran = full > bound + ROUNDING_US
+    outran = full > bound + rounded
     if outran and row.state != WALLTIME:
         text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
-    elif full < bound - ROUNDING_US and row.state == WALLTIME:
+    elif full < bound - rounded and row.state == WALLTIME:
         text = f"its profile takes only {seconds(full)} of {seconds(bound)}"
     else:
         return

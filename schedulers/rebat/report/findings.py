@@ -50,6 +50,7 @@ class Reference(msgspec.Struct, frozen=True):
     platform with network latency a kill takes some messages.
     ``resubmits``: whether the scheduler runs again what it kills, so that a job cannot end with a
     kill; None: if it did so for some job, or if nodes fail.
+    ``six_digits``: whether resubmissions have lengths and walltimes of six digits (``digits=six``).
     """
 
     n_nodes: int | None = None
@@ -57,6 +58,7 @@ class Reference(msgspec.Struct, frozen=True):
     workload: Workload | None = None
     slack_us: int = 0
     resubmits: bool | None = None
+    six_digits: bool = False
 
 
 def seconds(us: int) -> str:

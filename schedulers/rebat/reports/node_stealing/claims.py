@@ -141,7 +141,7 @@ def _over_mtbf(
 ) -> Iterator[Judgement]:
     """Section 6.2.1: the more failures, and the shorter the downtime, the larger the gain."""
     for downtime_s in sorted({scenario.downtime_s or 0.0 for scenario in family}):
-        row = [scenario for scenario in family if scenario.downtime_s == downtime_s]
+        row = [one for one in family if (one.downtime_s or 0.0) == downtime_s]
         first, last = (
             evidence.ratios(workload, semantics + "h111", scenario, "useful_utilisation")
             for scenario in (row[0], row[-1])
