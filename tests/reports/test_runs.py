@@ -14,8 +14,9 @@ from rebat.core.errors import InputError
 from rebat.metrics.intervals import paired_ratio
 from rebat.reports.differences.pairs import counterpart, parsed
 from rebat.reports.differences.report import gain
+from rebat.reports.parts import marked
 from rebat.reports.runs.evidence import Evidence
-from rebat.reports.runs.report import METRICS, marked
+from rebat.reports.runs.report import METRICS
 from tests.campaign.builders import campaign_file, run_here
 
 GRID = """

@@ -104,12 +104,15 @@ def _too_wide(seeds: Seeds, narrow: Narrow) -> bool:
 
 
 def _tasks(asked: Asked, batch: range) -> Iterator[_Task]:
-    for seed, policy in itertools.product(batch, asked.policies):
-        spec = RunSpec(
+    runs = list(itertools.product(batch, asked.policies))
+    specs = [
+        RunSpec(
             grid="run", workload="workload", policy=policy, source=asked.source,
             scenario=asked.scenario_of(seed),
-        )  # fmt: skip
-        (unit,) = units([spec])
+        )
+        for seed, policy in runs
+    ]  # fmt: skip
+    for (seed, _), unit in zip(runs, units(specs), strict=True):
         yield _Task(seed, unit)
 
 

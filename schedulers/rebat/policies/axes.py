@@ -157,11 +157,11 @@ _AUTO = {
 }
 """What 'auto' means under each semantics."""
 
-HOLD_MARGINS_S = {"paper": 0.0, "authors": 900.0}
+_HOLD_MARGINS_S = {"paper": 0.0, "authors": 900.0}
 """The same of the axis ``hold_margin``."""
 
 
-def resolved(axes: Axes, axis: str) -> str:
+def _resolved(axes: Axes, axis: str) -> str:
     """The choice of an axis, where it is 'auto' that of the semantics."""
     choice: str = getattr(axes, axis)
     return _AUTO[axis][axes.semantics] if choice == "auto" else choice
@@ -169,7 +169,7 @@ def resolved(axes: Axes, axis: str) -> str:
 
 def _hold_margin_s(axes: Axes) -> float:
     margin = axes.hold_margin
-    return HOLD_MARGINS_S[axes.semantics] if margin == "auto" else float(margin)
+    return _HOLD_MARGINS_S[axes.semantics] if margin == "auto" else float(margin)
 
 
 def _replacement(axes: Axes, known: Known) -> NodeReplacement:
@@ -189,10 +189,10 @@ def _stealing(axes: Axes, known: Known) -> NodeStealing:
         _rule(axes, "victim"),
         _rule(axes, "criterion"),
         _rule(axes, "timing"),
-        RELEASES[resolved(axes, "release")],
-        TIES[resolved(axes, "tie")],
-        resolved(axes, "chosen") == "once",
-        resolved(axes, "k3") == "program",
+        RELEASES[_resolved(axes, "release")],
+        TIES[_resolved(axes, "tie")],
+        _resolved(axes, "chosen") == "once",
+        _resolved(axes, "k3") == "program",
         _placement(axes, known.hazards).choose,
         _malleability(axes).least,
     )
@@ -321,12 +321,12 @@ def session_options_of(axes: Axes) -> SessionOptions:
     """The session that this point of the product runs in."""
     return SessionOptions(
         semantics="authors" if axes.semantics == "authors" else "paper",
-        plan_while_killing=resolved(axes, "passes") == "two",
-        hold_lowest=resolved(axes, "held") == "lowest",
+        plan_while_killing=_resolved(axes, "passes") == "two",
+        hold_lowest=_resolved(axes, "held") == "lowest",
         hold_margin_s=_hold_margin_s(axes),
-        others_first=resolved(axes, "ended") == "others-first",
-        victim_hit="victim" if resolved(axes, "hit") == "victim" else "failed",
-        digits="six" if resolved(axes, "digits") == "six" else "all",
+        others_first=_resolved(axes, "ended") == "others-first",
+        victim_hit="victim" if _resolved(axes, "hit") == "victim" else "failed",
+        digits="six" if _resolved(axes, "digits") == "six" else "all",
         silent_errors="retry" if axes.silent_errors == "retry" else "accept",
         resize_cost=str(axes.resize_cost),
         migration_cost=str(axes.migration_cost),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -130,6 +130,32 @@ def spread(found: Interval | None, shown: Callable[[float], str]) -> str:
     if found.low is None or found.high is None or found.low == found.high:
         return shown(found.mean)
     return f"{shown(found.mean)} [{shown(found.low)}, {shown(found.high)}]"
+
+
+def marked(
+    found: Interval | None, neutral: float = 1.0, shown: Callable[[float], str] = "{:.3f}".format
+) -> str:
+    """A ratio or an effect with its interval; = where the seeds do not tell it from none.
+
+    >>> marked(Interval(1.02, 0.99, 1.05, 9))
+    '= 1.020 [0.990, 1.050]'
+    """
+    if found is None:
+        return ""
+    unsure = "" if found.low is None or found.tells_from(neutral) else "= "
+    return unsure + spread(found, shown)
+
+
+def seeds_text(counts: Iterable[int]) -> str:
+    """On how many seeds numbers rest, those apart that rest on none.
+
+    >>> seeds_text([5, 4, 5, 0]), seeds_text([5, 5]), seeds_text([])
+    ('4 to 5 seeds', '5 seeds', 'no seed')
+    """
+    some = sorted({*counts} - {0})
+    if not some:
+        return "no seed"
+    return f"{some[0]} seeds" if len(some) == 1 else f"{some[0]} to {some[-1]} seeds"
 
 
 def percent(value: float | None) -> str:

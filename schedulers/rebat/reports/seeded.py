@@ -6,11 +6,12 @@ the failures); that of a workload with one seed are by the failures' seeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Generic, NamedTuple, TypeVar
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.partitions.estimates import Estimate, estimate
 from rebat.reports.results import read_results
 from rebat.reports.scenario import Scenario
@@ -18,7 +19,6 @@ from rebat.reports.scenario import Scenario
 Case = TypeVar("Case")
 """What a report makes of the name of a policy."""
 
-BySeed = Mapping[int, float]
 ANY_SEED = -1
 """The seed of what has none: it goes with every other."""
 

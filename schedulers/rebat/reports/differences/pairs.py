@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-PROGRAM = "authors-"
-PINNED = {"passes", "digits", "release", "tie"}
-"""Axes that are pinned where ``semantics`` alone is changed: they would follow it."""
+from rebat.reports.node_stealing.evidence import PROGRAM
 
 
 class Named(NamedTuple):
@@ -19,7 +17,10 @@ class Named(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """What it has that its end has not, for people."""
+        """What it has that its end has not, for people.
+
+        Where ``semantics`` is changed alone, the axes that would follow it are pinned.
+        """
         if any(axis.startswith("semantics=") for axis in self.axes):
             return next(axis for axis in self.axes if axis.startswith("semantics="))
         return ", ".join(sorted(self.axes)) or "(none)"

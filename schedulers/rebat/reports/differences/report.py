@@ -11,10 +11,11 @@ from pathlib import Path
 
 from rebat.figures.ratios import ratios_svg
 from rebat.metrics.intervals import Interval, interval
-from rebat.reports.differences.pairs import PROGRAM, counterpart, parsed
-from rebat.reports.parts import Picture, Report, Table, spread
+from rebat.reports.differences.pairs import counterpart, parsed
+from rebat.reports.node_stealing.evidence import PROGRAM
+from rebat.reports.parts import Picture, Report, Table, marked
 from rebat.reports.runs.evidence import Evidence, Setting
-from rebat.reports.runs.report import METRICS, Metric, marked, n_of
+from rebat.reports.runs.report import METRICS, Metric, n_of
 
 SHOWN = METRICS[:4]
 ENDS = {"": "from the paper", PROGRAM: "from the program"}
@@ -93,11 +94,7 @@ def _table(evidence: Evidence, setting: Setting, end: str, names: Sequence[str])
 
 
 def _effect(values: Sequence[float]) -> str:
-    found: Interval | None = interval(values)
-    if found is None:
-        return ""
-    unsure = "" if found.low is None or found.tells_from(0.0) else "= "
-    return unsure + spread(found, "{:+.3f}".format)
+    return marked(interval(values), 0.0, "{:+.3f}".format)
 
 
 def _pictures(evidence: Evidence) -> Iterator[Picture]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import fmean
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.migration.beyond import energy_runs, subject
 from rebat.reports.migration.evidence import Evidence, Run, named
 from rebat.reports.migration.groups import (
@@ -33,7 +34,7 @@ from rebat.reports.migration.published import (
 )
 from rebat.reports.parts import Judgement
 from rebat.reports.replacement.claims import ABOVE, BELOW, Rule
-from rebat.reports.seeded import BySeed, combined, mean, minus, relative
+from rebat.reports.seeded import combined, mean, minus, relative
 
 SMALL = Rule("below 0.01", high=0.01)
 """An overhead is small below 1 % of the core time; so is a delay of the mean turnaround."""

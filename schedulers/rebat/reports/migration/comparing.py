@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.migration.evidence import Evidence, Run, named
 from rebat.reports.partitions.estimates import Estimate
 from rebat.reports.partitions.tables import points, signed, written
 from rebat.reports.parts import Table, number
 from rebat.reports.replacement.published import ENOUGH_SEEDS
 from rebat.reports.replacement.tables import change, hours, share
-from rebat.reports.seeded import BySeed, mean
+from rebat.reports.seeded import mean
 
 Shown = Callable[[float], str]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.units import format_duration
+from rebat.metrics.intervals import BySeed
 from rebat.reports.partitions.estimates import Estimate, paired
-from rebat.reports.seeded import BySeed, Seeded, Setting, combined, mean, parsed, relative
+from rebat.reports.seeded import Seeded, Setting, combined, mean, parsed, relative
 
 DAY_S = 86400.0
 

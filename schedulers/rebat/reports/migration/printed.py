@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.migration.comparing import INSIDE, NEAR, OUTSIDE, place_of
 from rebat.reports.migration.evidence import Case, Evidence
 from rebat.reports.migration.groups import (
@@ -17,7 +18,7 @@ from rebat.reports.migration.groups import (
 from rebat.reports.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
 from rebat.reports.migration.tables import states_of
 from rebat.reports.parts import Judgement
-from rebat.reports.seeded import BySeed, minus
+from rebat.reports.seeded import minus
 
 Numbers = Mapping[str, tuple[BySeed, float]]
 """What they are -> our values, and the printed one."""

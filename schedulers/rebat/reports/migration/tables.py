@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.migration.comparing import Shown, beside, cell
 from rebat.reports.migration.evidence import Evidence, Run, named
 from rebat.reports.migration.groups import Compared, compactions, figure_4, table_2
@@ -20,7 +21,7 @@ from rebat.reports.migration.published import (
 from rebat.reports.partitions.tables import points
 from rebat.reports.parts import Table, number
 from rebat.reports.replacement.tables import share
-from rebat.reports.seeded import BySeed, mean, minus
+from rebat.reports.seeded import mean, minus
 
 
 def tables(evidence: Evidence) -> Iterator[Table]:

@@ -12,7 +12,7 @@ from rebat.core.units import format_duration
 from rebat.metrics.intervals import Interval
 from rebat.reports.node_stealing import published
 from rebat.reports.node_stealing.evidence import PROGRAM, Evidence
-from rebat.reports.parts import Table, number, percent, spread
+from rebat.reports.parts import Table, number, percent, seeds_text, spread
 from rebat.reports.scenario import Scenario, exact
 
 HEADINGS = {PROGRAM: "as the program", "": "as the paper says"}
@@ -55,11 +55,9 @@ def seeds_note(evidence: Evidence, workload: str, scenario: Scenario) -> str:
         for one in evidence.semantics(workload, scenario)
         for policy in evidence.policies(workload, scenario)
     ]
-    ns = {len(evidence.values(workload, name, scenario, "useful_utilisation")) for name in names}
-    some = sorted(ns - {0})
-    count = "no seed" if not some else f"{some[0]} seeds" if len(some) == 1 else (
-        f"{some[0]} to {some[-1]} seeds"
-    )  # fmt: skip
+    count = seeds_text(
+        len(evidence.values(workload, name, scenario, "useful_utilisation")) for name in names
+    )
     return f"means over {count}, 95 % intervals in brackets"
 
 

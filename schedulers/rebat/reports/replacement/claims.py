@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.parts import Judgement
 from rebat.reports.replacement.evidence import NO_STEP_4, Case, Evidence
 from rebat.reports.replacement.medians import Middle, middle
@@ -25,7 +26,7 @@ from rebat.reports.replacement.published import (
     UTILISATION,
     WORDS,
 )
-from rebat.reports.seeded import BySeed, Setting, combined, minus, relative
+from rebat.reports.seeded import Setting, combined, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02

@@ -6,8 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.replacement.published import WORDS
-from rebat.reports.seeded import BySeed, Seeded, Setting, parsed, relative
+from rebat.reports.seeded import Seeded, Setting, parsed, relative
 
 SOURCES = {
     "by_local": "shrinks itself", "by_idle": "idle", "by_remote": "others shrink",

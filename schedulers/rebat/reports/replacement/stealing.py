@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebat.core.units import format_duration
+from rebat.metrics.intervals import BySeed
 from rebat.reports.partitions.estimates import Estimate, paired
 from rebat.reports.partitions.tables import points, written
 from rebat.reports.parts import Judgement, Table, number, percent
 from rebat.reports.replacement.evidence import Case, Evidence
 from rebat.reports.replacement.tables import change
-from rebat.reports.seeded import BySeed, Setting, mean, relative
+from rebat.reports.seeded import Setting, mean, relative
 
 METRICS = (
     ("useful utilisation", "useful_utilisation", "", percent),

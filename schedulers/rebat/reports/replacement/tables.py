@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from rebat.metrics.intervals import BySeed
 from rebat.reports.parts import Table, number
 from rebat.reports.replacement.evidence import SOURCES, Case, Evidence
 from rebat.reports.replacement.medians import middle, written
 from rebat.reports.replacement.published import FIGURES, RISES, RISES_REPLACED
 from rebat.reports.replacement.published import SOURCES as PRINTED
-from rebat.reports.seeded import BySeed, Setting, mean
+from rebat.reports.seeded import Setting, mean
 
 Shown = Callable[[float], str]
 

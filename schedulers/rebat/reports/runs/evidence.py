@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.metrics.intervals import Interval, interval, paired_ratio
+from rebat.metrics.intervals import BySeed, Interval, interval, paired_ratio
 from rebat.reports.results import read_results
 from rebat.reports.scenario import Scenario, scenario_of_row
 
-BySeed = Mapping[int, float]
 _COLUMNS = ("grid", "workload", "policy", *Scenario._fields, "metric", "size_class", "seed",
             "value")  # fmt: skip
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratios_svg
-from rebat.metrics.intervals import Interval
-from rebat.reports.parts import Picture, Report, Table, spread
+from rebat.reports.parts import Picture, Report, Table, marked, seeds_text, spread
 from rebat.reports.runs.evidence import Evidence, Setting
 
 
@@ -69,22 +68,10 @@ def report(
     )
 
 
-def marked(found: Interval | None) -> str:
-    """A ratio with its interval; = where the seeds do not tell it from 1."""
-    if found is None:
-        return ""
-    unsure = "" if found.low is None or found.tells_from(1.0) else "= "
-    return unsure + spread(found, "{:.3f}".format)
-
-
 def n_of(evidence: Evidence, setting: Setting) -> str:
     """How many seeds there are, for a note."""
-    counts = {
-        len(evidence.values(setting, policy, "useful_utilisation"))
-        for policy in evidence.policies[setting]
-    }
-    low, high = min(counts), max(counts)
-    return f"{high} seeds" if low == high else f"{low} to {high} seeds"
+    policies = evidence.policies[setting]
+    return seeds_text(len(evidence.values(setting, name, UTILISATION.name)) for name in policies)
 
 
 def _overview(evidence: Evidence) -> Iterator[Table]:
