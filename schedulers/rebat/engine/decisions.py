@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from rebat.core.decisions import (
@@ -18,7 +18,7 @@ from rebat.core.decisions import (
     SetMetadata,
 )
 from rebat.core.errors import InputError
-from rebat.core.events import JobsKilled
+from rebat.core.events import JobCompleted, JobsKilled
 from rebat.core.jobs import leg_durations_us
 from rebat.core.units import to_s
 from rebat.engine.aborts import Rule
@@ -50,20 +50,24 @@ class Decisions(EngineState):
             raise self._abort(
                 Rule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
             )
-        obstacle = self._pool.obstacle(nodes)
+        obstacle = self._pool.take(nodes, job.tag)
         if obstacle >= self.n_nodes:
             raise self._abort(Rule.OUTSIDE, f"job {job.id}, node {obstacle}")
         if obstacle >= 0:
             rule = Rule.NODE_DOWN if self._pool.down[obstacle] else Rule.NODE_BUSY
             raise self._abort(rule, f"job {job.id}, node {obstacle}")
-        if (job.workload, job.profile) in self._composed_late:
+        if self._composed_late and (job.workload, job.profile) in self._composed_late:
             raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
-        self._pool.take(nodes, job.tag)
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
-        job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
+        job.legs = self._legs(job)
         if not self._begin_leg(job):  # a composed profile of no parts
             self._push(self.now_us, self._on_leg_end, job)
+
+    def _legs(self, job: EngineJob) -> Iterator[int]:
+        if job.profiles[job.profile].get("type") == "composed":
+            return leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
+        return iter((job.length_us,))
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._waiting_job(decision.job_id)
@@ -74,7 +78,7 @@ class Decisions(EngineState):
         jobs = [self._job(job_id) for job_id in decision.job_ids]
         told = {}
         for job in jobs:
-            if job.end_sent and job.state != KILLED:
+            if self._told_of_end(job):
                 raise self._abort(Rule.KILLED_ENDED, job.id)
             if job.start_us < 0:
                 raise self._abort(Rule.KILLED_PENDING, job.id)
@@ -82,6 +86,13 @@ class Decisions(EngineState):
                 told[job.id] = progress(job.profiles, job.profile, self.now_us - job.start_us)
                 self._end(job, KILLED, -1)
         self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told))
+
+    def _told_of_end(self, job: EngineJob) -> bool:
+        """Whether a job ended, not killed, and the scheduler has been told so."""
+        if job.end_us < 0 or job.state == KILLED:
+            return False
+        untold = (event for event in self._outbox if isinstance(event, JobCompleted))
+        return all(event.job_id != job.id for event in untold)
 
     def _call_me_later(self, decision: CallMeLater) -> None:
         if decision.when_us <= self.now_us:

@@ -25,7 +25,6 @@ from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
 from rebat.core.events import (
     Event,
-    JobCompleted,
     Message,
     NodesFailed,
     NodesRejuvenated,
@@ -150,7 +149,8 @@ class Engine(Decisions):
         self._exchange(scheduler, (self._began(),))
         rounds = 0
         while True:
-            self._outbox[:0] = self._take_notices()
+            if self._notices:
+                self._outbox[:0] = self._take_notices()
             if not self._outbox:
                 if self._over():
                     break
@@ -159,7 +159,8 @@ class Engine(Decisions):
                 self._advance(self._heap[0][0], self.options.split_instants)
                 if not self._outbox:
                     continue
-            self._exchange(scheduler, self._take_outbox())
+            events, self._outbox = tuple(self._outbox), []
+            self._exchange(scheduler, events)
             rounds += 1
             if on_progress and rounds % 256 == 0:
                 on_progress(self.now_us, len(self.ended), len(self._by_tag))
@@ -201,18 +202,13 @@ class Engine(Decisions):
 
     def _stuck(self) -> bool:
         """Whether nothing will happen any more but failures, of which none is needed."""
+        if len(self._heap) > len(self._files):
+            return False
         if not self._heap:
             return True
         endless = sum(file.left and not file.ends for file in self._files)
         only_failures = len(self._heap) == endless
         return only_failures and not self._running and not self._pool.n_down
-
-    def _take_outbox(self) -> tuple[Event, ...]:
-        events, self._outbox = tuple(self._outbox), []
-        for event in events:
-            if isinstance(event, JobCompleted):
-                self._jobs[event.job_id].end_sent = True
-        return events
 
     def _take_notices(self) -> list[Event]:
         notices = [notice(at_us=self.now_us) for notice in self._notices]

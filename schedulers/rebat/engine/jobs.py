@@ -23,7 +23,8 @@ class EngineJob(msgspec.Struct, gc=False):
     """One Batsim job, static or registered; times in microseconds.
 
     ``profiles`` are its own and those that it is composed of, also when Batsim has forgotten them;
-    ``legs`` the delays that are still ahead of a running job, one after the other.
+    ``length_us`` is how long they run, ``legs`` the delays that are still ahead of a running job,
+    one after the other.
     """
 
     id: str
@@ -34,6 +35,7 @@ class EngineJob(msgspec.Struct, gc=False):
     profile: str
     workload: str
     fields: dict[str, Any]
+    length_us: int = 0
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
     submitted: bool = False
@@ -41,7 +43,6 @@ class EngineJob(msgspec.Struct, gc=False):
     end_us: int = -1
     state: str = ""
     nodes: NodeSet | None = None
-    end_sent: bool = False
     metadata: str = ""
     legs: Iterator[int] = iter(())
 

@@ -52,7 +52,8 @@ class EngineState:
     def _add_job(self, job: EngineJob) -> None:
         job.tag = len(self._by_tag)
         job.profiles = with_parts(self.profiles[job.workload], job.profile)
-        duration_us(job.profiles, job.profile, self.options.speed_flops)  # or it needs a network
+        # which needs no network, or there is none
+        job.length_us = duration_us(job.profiles, job.profile, self.options.speed_flops)
         job.return_code = int(job.profiles[job.profile].get("ret", 0))
         self._jobs[job.id] = job
         self._by_tag.append(job)
@@ -74,8 +75,8 @@ class EngineState:
         if leg_us is None:
             return False
         end_us = self.now_us + leg_us
-        if job.walltime_us is not None:
-            end_us = min(end_us, job.start_us + job.walltime_us)
+        if job.walltime_us is not None and end_us > job.start_us + job.walltime_us:
+            end_us = job.start_us + job.walltime_us
         self._push(end_us, self._on_leg_end, job)
         return True
 

@@ -78,6 +78,14 @@ def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
 
 
 @kernel
+def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
+    """Each row of ``changes`` in turn: start, end, delta."""
+    for i in range(changes.shape[0]):
+        n = change(t, f, n, changes[i, 0], changes[i, 1], changes[i, 2])
+    return n
+
+
+@kernel
 def forget(t: Any, f: Any, n: int, now: int) -> int:
     """Drop the past: the step that holds ``now`` becomes the first and begins now."""
     i = step_at(t, n, now)

@@ -58,8 +58,33 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 
 
 @kernel
-def take(owner: Any, free: Any, intervals: Any, tag: int) -> None:
-    """Give every node of the intervals, all up and free, to ``tag``."""
+def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
+    """The first node of the intervals that is down, not free or not there; -1 when all are."""
+    n = owner.shape[0]
+    for i in range(intervals.shape[0]):
+        node, last = intervals[i, 0], intervals[i, 1]
+        while node <= last and node < n:
+            end = min((node // BLOCK + 1) * BLOCK, n)
+            if node % BLOCK == 0 and last >= end - 1 and free[node // BLOCK] == end - node:
+                node = end  # a whole block, all of it free
+                continue
+            if owner[node] != FREE or down[node]:
+                return node
+            node += 1
+        if node <= last:
+            return node
+    return -1
+
+
+@kernel
+def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
+    """Give every node of the intervals to ``tag`` if all are up and free.
+
+    Gives the first that is not, and then nothing is changed; -1 when all are.
+    """
+    obstacle = first_obstacle(owner, down, free, intervals)
+    if obstacle >= 0:
+        return obstacle
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
         while node <= last:
@@ -68,6 +93,7 @@ def take(owner: Any, free: Any, intervals: Any, tag: int) -> None:
             owner[node:end] = tag
             free[b] -= end - node
             node = end
+    return -1
 
 
 @kernel
@@ -94,25 +120,6 @@ def n_set(mask: Any, first: int, end: int) -> int:
     for node in range(first, end):
         n += mask[node]
     return n
-
-
-@kernel
-def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
-    """The first node of the intervals that is down, not free or not there; -1 when all are."""
-    n = owner.shape[0]
-    for i in range(intervals.shape[0]):
-        node, last = intervals[i, 0], intervals[i, 1]
-        while node <= last and node < n:
-            end = min((node // BLOCK + 1) * BLOCK, n)
-            if node % BLOCK == 0 and last >= end - 1 and free[node // BLOCK] == end - node:
-                node = end  # a whole block, all of it free
-                continue
-            if owner[node] != FREE or down[node]:
-                return node
-            node += 1
-        if node <= last:
-            return node
-    return -1
 
 
 @kernel
@@ -173,10 +180,15 @@ class NodePool:
         """The first of these nodes that is not up and free; -1 if all are."""
         return int(first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
-    def take(self, nodes: NodeSet, tag: int) -> None:
-        """Give free nodes to a tag."""
-        take(self.owner, self._free, nodes.intervals, tag)
-        self.n_free -= nodes.size
+    def take(self, nodes: NodeSet, tag: int) -> int:
+        """Give nodes to a tag, if all are up and free: else nothing is changed.
+
+        Gives the first that is not; -1 if all are.
+        """
+        obstacle: int = take(self.owner, self.down, self._free, nodes.intervals, tag)
+        if obstacle < 0:
+            self.n_free -= nodes.size
+        return obstacle
 
     def release(self, nodes: NodeSet) -> None:
         """Take nodes back from their tag; those that are down do not become free."""

@@ -90,7 +90,8 @@ class Claims:
 
     def take(self, nodes: NodeSet, tag: int) -> None:
         """Give free nodes to a tag."""
-        self._pool.take(nodes, tag)
+        obstacle = self._pool.take(nodes, tag)
+        assert obstacle < 0, f"node {obstacle} is not up and free"
 
     def release(self, nodes: NodeSet) -> None:
         """Take nodes back from their tag."""

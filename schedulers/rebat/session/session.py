@@ -130,12 +130,14 @@ class Session:
             self._begin(events[0])
             events = events[1:]
         self._intake.take(events)
-        self._transactions.complete_moves()
-        if not self._jobs.stopping:
+        jobs = self._jobs
+        if jobs.moving:
+            self._transactions.complete_moves()
+        if not jobs.stopping:
             self._may_plan_while_killing = board.options.plan_while_killing
         self._react()
         self._plan()
-        if self._transactions.waits.second_pass():
+        if jobs.waiting and self._transactions.waits.second_pass():
             self._plan()
         self._finish()
         decisions, board.out = tuple(board.out), []
@@ -157,8 +159,9 @@ class Session:
         news, board.news = board.news, News()
         news.hit = self._intake.hit()
         called_off: dict[str, Scheduled | None] = {}
-        news.woken = transactions.agenda.woken()
-        board.changes.woken += news.woken
+        if transactions.agenda.wakes:
+            news.woken = transactions.agenda.woken()
+            board.changes.woken += news.woken
         if news.hit:
             news.free = self._claims.free
             n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
@@ -172,8 +175,9 @@ class Session:
             transactions.propose(proposal)
         for running in news.hit:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
-        transactions.send_kills()
-        if transactions.carry_out_due():
+        if board.kills:
+            transactions.send_kills()
+        if (self._jobs.scheduled or self._jobs.waiting) and transactions.carry_out_due():
             # Nothing is planned until those are gone: others would take the nodes they leave.
             self._may_plan_while_killing = False
 
@@ -195,7 +199,8 @@ class Session:
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
         board.planning = False
-        self._transactions.send_kills()
+        if board.kills:
+            self._transactions.send_kills()
 
     def _tell_nodes(self, changes: Changes) -> None:
         """Say which nodes are in another state than the policy was told last.

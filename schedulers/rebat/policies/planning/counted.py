@@ -19,10 +19,16 @@ from rebat.kernels import counts, deep
 from rebat.policies.planning.queue import SortedQueue
 
 Steps = npt.NDArray[np.int64]
+Change = tuple[int, int, int]
+"""So many more free nodes (the last) from a date to another."""
 
 
 DEEP = 64
 """Attempts to be placed, or moved, from which it pays to spread the plan over blocks."""
+
+
+MOST_LATER = 1024
+"""Changes of the base that may wait until it is wanted."""
 
 
 class Profile:
@@ -50,12 +56,41 @@ class Profile:
 
     def change(self, start_us: int, end_us: int, delta: int) -> None:
         """Add ``delta`` free nodes over an interval."""
-        self.room_for(1)
+        if self.n + 4 > len(self.t):
+            self.room_for(1)
         self.n = counts.change(self.t, self.f, self.n, start_us, end_us, delta)
+
+    def change_all(self, changes: Sequence[Change]) -> None:
+        """Several changes, one after the other."""
+        self.room_for(len(changes))
+        table = np.array(changes, dtype=np.int64)
+        self.n = counts.change_all(self.t, self.f, self.n, table)
 
     def forget(self, now_us: int) -> None:
         """Drop the past."""
         self.n = counts.forget(self.t, self.f, self.n, now_us)
+
+
+class Base:
+    """What is free but for running attempts and dead nodes: a profile, worked out when wanted."""
+
+    def __init__(self, n_free: int) -> None:
+        self._profile = Profile(n_free)
+        self._later: list[Change] = []
+
+    def change(self, now_us: int, end_us: int, delta: int) -> None:
+        """Add ``delta`` free nodes from now on until a date."""
+        self._later.append((now_us, end_us, delta))
+        if len(self._later) == MOST_LATER:
+            self.profile(now_us)
+
+    def profile(self, now_us: int) -> Profile:
+        """What is free from now on."""
+        if self._later:
+            self._profile.change_all(self._later)
+            self._later.clear()
+        self._profile.forget(now_us)
+        return self._profile
 
 
 class CountedPlan:
@@ -69,7 +104,7 @@ class CountedPlan:
 
     def __init__(self, n_nodes: int) -> None:
         self._now_us = 0
-        self._base = Profile(n_nodes)
+        self._base = Base(n_nodes)
         self._plan = Profile(n_nodes)
         self._holds: dict[str, tuple[int, int]] = {}
         self._heap: list[tuple[int, str]] = []
@@ -82,7 +117,6 @@ class CountedPlan:
         """Move to a date."""
         if now_us > self._now_us:
             self._now_us = now_us
-            self._base.forget(now_us)
             self._plan.forget(now_us)
         while self._heap and self._heap[0][0] <= now_us:
             end, attempt_id = heapq.heappop(self._heap)
@@ -95,13 +129,15 @@ class CountedPlan:
         A reservation whose date has come without its being started cannot stand then, and all are
         placed anew: merely moved, it could lose its turn to one behind it.
         """
-        overdue = [one for one in self._overdue if one in self._holds]
-        self._overdue.clear()
+        overdue: list[str] = []
+        if self._overdue:
+            overdue = [one for one in self._overdue if one in self._holds]
+            self._overdue.clear()
         for attempt_id in overdue:
             self._hold(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
         late_us = self._now_us + (1 if overdue else 0)
         if counts.any_before(queue.start, last, late_us):
-            self._plan.copy_from(self._base)
+            self._plan.copy_from(self._base.profile(self._now_us))
             self._place(queue, 0, last)
         elif overdue:
             for attempt_id in overdue:
@@ -152,8 +188,8 @@ class CountedPlan:
         self._opened_us = FOREVER_US
 
     def _change(self, end_us: int, delta: int) -> None:
-        for profile in (self._base, self._plan):
-            profile.change(self._now_us, end_us, delta)
+        self._base.change(self._now_us, end_us, delta)
+        self._plan.change(self._now_us, end_us, delta)
 
     # ---- plans
 
@@ -172,7 +208,7 @@ class CountedPlan:
     def rebuild(self, queue: SortedQueue) -> None:
         """Clear all reservations and place the whole queue anew, in order."""
         self._settle(queue, 0)
-        self._plan.copy_from(self._base)
+        self._plan.copy_from(self._base.profile(self._now_us))
         self._place(queue, 0, len(queue))
         self._opened_us = self._now_us
 
@@ -194,7 +230,7 @@ class CountedPlan:
         """
         self._settle(queue, 0)
         plan = self._plan
-        plan.copy_from(self._base)
+        plan.copy_from(self._base.profile(self._now_us))
         plan.room_for(len(queue))
         plan.n = counts.backfill(
             plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, len(queue), depth,

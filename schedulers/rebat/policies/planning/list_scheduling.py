@@ -118,18 +118,15 @@ class ListScheduling:
         plan = self._opened(view)
         as_planned = self._book(plan, changes)
         plan.advance(view.now_us)
-        rejected = [
-            Reject(attempt.id, f"asks for {attempt.n_nodes} of {view.n_nodes} nodes")
-            for attempt in changes.arrived
-            if attempt.n_nodes > view.n_nodes
-        ]
         upkeep, first = self._take_in(plan, changes), len(self._queue)
-        upkeep = max(upkeep, self._enqueue(view, changes))
+        rejected: list[Proposal] = []
+        if changes.arrived or changes.resubmitted:
+            upkeep = max(upkeep, self._enqueue(view.n_nodes, changes, rejected))
         if self._depth == ALL:
             self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, first)
         else:
             plan.backfill(self._queue, self._depth, self._first)
-        return [*rejected, *self._start_due(plan, view.now_us)]
+        return rejected + self._start_due(plan, view.now_us)
 
     def _opened(self, view: View) -> AvailabilityPlan:
         """The plan, made when the machine is seen first."""
@@ -143,8 +140,9 @@ class ListScheduling:
         as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
+        begin = plan.started if as_planned else plan.held
         for running in changes.started:
-            (plan.started if as_planned else plan.held)(running, self._end_us(running))
+            begin(running, self._end_us(running))
         return as_planned
 
     def _end_us(self, running: Running) -> int:
@@ -153,32 +151,37 @@ class ListScheduling:
 
     def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
         """Tell the plan what happened to nodes; gives the upkeep that is due."""
-        kinds = set()
-        for running in (*changes.ended, *changes.stopped):
-            plan.ended(running)
-            kinds.add("end")
-        for running in (*changes.moved, *changes.held):
-            plan.held(running, self._end_us(running))
-            kinds.add("priority")
+        due, upkeep = Upkeep.APPEND, self._upkeep
+        for left in (changes.ended, changes.stopped):
+            for running in left:
+                plan.ended(running)
+                due = upkeep["end"]
+        for unplanned in (changes.moved, changes.held):
+            for running in unplanned:
+                plan.held(running, self._end_us(running))
+                due = max(due, upkeep["priority"])
         if changes.failures:
             plan.failed(changes.failed_nodes, changes.failed_under)
-            kinds.add("failure")
+            due = max(due, upkeep["failure"])
         if changes.repairs:
             plan.rejuvenated(changes.rejuvenated_nodes, changes.rejuvenated_under)
-            kinds.add("rejuvenation")
-        if any(attempt.priority > Priority.REGULAR for attempt in changes.resubmitted):
-            kinds.add("priority")  # one that comes back after a silent error just arrives
-        return max((self._upkeep[kind] for kind in kinds), default=Upkeep.APPEND)
+            due = max(due, upkeep["rejuvenation"])
+        for attempt in changes.resubmitted:
+            if attempt.priority > Priority.REGULAR:
+                due = max(due, upkeep["priority"])  # after a silent error it just arrives
+        return due
 
-    def _enqueue(self, view: View, changes: Changes) -> Upkeep:
-        """Queue what came; gives the upkeep that is due."""
-        upkeep = Upkeep.APPEND
+    def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
+        """Queue what came, and can run on so many nodes; gives the upkeep that is due."""
+        upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
-            if attempt.n_nodes <= view.n_nodes:
-                if self._queue.add(attempt) < len(self._queue) - 1:
-                    upkeep = Upkeep.REBUILD  # it stands before others that are planned already
-                else:
-                    upkeep = max(upkeep, self._upkeep["arrival"])
+            if attempt.n_nodes > n_nodes:
+                reason = f"asks for {attempt.n_nodes} of {n_nodes} nodes"
+                rejected.append(Reject(attempt.id, reason))
+            elif queue.add(attempt) < len(queue) - 1:
+                upkeep = Upkeep.REBUILD  # it stands before others that are planned already
+            else:
+                upkeep = max(upkeep, self._upkeep["arrival"])
         return upkeep
 
     def _maintain(self, plan: AvailabilityPlan, upkeep: Upkeep, first: int) -> None:
@@ -190,7 +193,7 @@ class ListScheduling:
         if first < len(self._queue) or upkeep == Upkeep.APPEND:
             plan.append(self._queue, first, len(self._queue))
 
-    def _start_due(self, plan: AvailabilityPlan, now_us: int) -> list[Start]:
+    def _start_due(self, plan: AvailabilityPlan, now_us: int) -> list[Proposal]:
         return [
             Start(attempt.id, plan.nodes_at(position))
             for position, attempt in self._queue.due(now_us)
