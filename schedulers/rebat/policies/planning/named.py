@@ -14,7 +14,7 @@ import numpy as np
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.kernels import named, named_lists, slices
+from rebat.kernels import counts, named, named_lists, slices
 from rebat.kernels.blocks import BLOCKS, RESERVED, empty_table, grown, nodes_of
 from rebat.policies.planning.queue import SortedQueue
 
@@ -155,11 +155,12 @@ class NamedPlan:
 
         A reservation whose date has come without its being started cannot stand then.
         """
-        overdue = [one for one in self._overdue if one in self._holds]
-        self._overdue.clear()
+        overdue: list[str] = []
+        if self._overdue:
+            overdue = [one for one in self._overdue if one in self._holds]
+            self._overdue.clear()
         late = self._now_us + (1 if overdue else 0)
-        n = int(self._table.n[RESERVED])
-        if (self._table.start[:n] < late).any():
+        if counts.any_before(self._table.start, self._table.n[RESERVED], late):
             named.clear(self._table)
         for attempt_id in overdue:
             nodes, _ = self._holds[attempt_id]
