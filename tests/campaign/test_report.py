@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,8 +16,10 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
 from rebat.metrics.intervals import Interval
+from rebat.reports.node_stealing import beside
 from rebat.reports.node_stealing.claims import judge, judged
 from rebat.reports.node_stealing.evidence import Evidence
+from rebat.reports.node_stealing.pictures import pictures
 from rebat.reports.node_stealing.published import idle_as_program, printed_for
 from rebat.reports.scenario import USUAL_CHECKPOINTS, Scenario
 from rebat.session.ledger import AttemptRecord, Ledger
@@ -78,6 +81,38 @@ def test_tables_and_figures_name_the_papers(report: Path) -> None:
     markdown = (report / "report" / "report.md").read_text()
     scenario = "MTBF 30 min, downtime 10 min, Young/Daly checkpoints, failures up to 10 d"
     assert f"| one, {scenario}, as the paper says | useful utilisation rises |" in markdown
+
+
+def test_every_figure_says_on_how_many_seeds_it_rests(report: Path) -> None:
+    evidence = Evidence(report / "results" / "results.parquet")
+    notes = [picture.note for picture in pictures(evidence)]
+    assert notes
+    assert all(re.search(r"\b2 seeds", note) for note in notes)
+
+
+def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
+    """June 2017 with 10 % of the time without an idle node: 6.67 % as it is printed."""
+    scenario = Scenario("authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS)
+    cells = {
+        ("baseline", "platform_idle_share"): {0: 0.9, 1: 0.9},
+        ("authors-h111", "useful_utilisation"): {0: 0.7, 1: 0.8},
+    }
+    evidence = SimpleNamespace(
+        policies=lambda workload, about: ["baseline", "h111"],
+        semantics=lambda workload, about: ["", "authors-"],
+        values=lambda workload, policy, about, metric: cells.get((policy, metric), {}),
+    )
+    ours = {one.metric: beside.ours(evidence, "june-2017", scenario, one) for one in beside.PRINTED}
+    idle = ours["platform_idle_share"]["as the paper says"]["baseline"]
+    assert idle.mean == pytest.approx(100 * (1 - 0.1 * 20 / 30))
+    useful = ours["useful_utilisation"]["as the program"]["h111"]
+    assert (useful.mean, useful.n) == (pytest.approx(75.0), 2)
+    assert [one.values["june-2017"]["h111"] for one in beside.PRINTED] == [80.69, 90.67, 63.4]
+    (picture,) = beside.beside_printed(evidence, "june-2017", scenario)
+    assert picture.note.endswith("95 % intervals as lines")
+    for said in ("printed", "as the program", "as the paper says", "steals in the window"):
+        assert f">{said}<" in picture.svg
+    assert not [*beside.beside_printed(evidence, "one's own", scenario)]
 
 
 def test_the_same_results_give_the_same_report(report: Path) -> None:

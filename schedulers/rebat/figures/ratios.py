@@ -49,7 +49,7 @@ def _drawn(found: Ratios, base: str) -> Any:
         axis.axvline(1.0, color="black", linewidth=0.8)
         for shade, (at, policy) in zip(colours(len(policies)), enumerate(policies), strict=True):
             if policy in ratios:
-                _point(axis, ratios[policy], at, shade)
+                point(axis, ratios[policy], at, shade)
         axis.set_title(title, fontsize=10)
         axis.set_xlabel(f"ratio to {label(base)}")
         axis.locator_params(axis="x", nbins=4)
@@ -60,7 +60,8 @@ def _drawn(found: Ratios, base: str) -> Any:
     return figure
 
 
-def _point(axis: Any, ratio: Interval, at: int, shade: Any) -> None:
+def point(axis: Any, ratio: Interval, at: float, shade: Any) -> None:
+    """A mean and the line of its interval, at a height."""
     low = ratio.mean if ratio.low is None else ratio.low
     high = ratio.mean if ratio.high is None else ratio.high
     axis.plot([low, high], [at, at], color=shade, linewidth=2)

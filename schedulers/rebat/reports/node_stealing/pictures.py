@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from rebat.figures import boxes
 from rebat.report.comparison import USES
+from rebat.reports.node_stealing.beside import beside_printed
 from rebat.reports.node_stealing.evidence import Evidence
-from rebat.reports.parts import Picture
+from rebat.reports.parts import Picture, seeds_text
 from rebat.reports.scenario import Scenario, exact
 
 _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
@@ -16,6 +17,7 @@ _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 def pictures(evidence: Evidence) -> Iterator[Picture]:
     """Figures 1, 3 to 13 and 19 to 21, as far as the campaign ran what they need."""
     for workload, scenario, family in evidence.main_scenarios():
+        yield from beside_printed(evidence, workload, scenario)
         policies = evidence.policies(workload, scenario)
         if "baseline" not in policies:
             continue
@@ -37,6 +39,15 @@ _COMPARISONS = (
     ("Figure 20", "victims: fewest nodes, latest release", ("h111", "h121")),
     ("Figure 21", "criteria: fewer nodes, later release, smaller flow", ("h111", "h112", "h113")),
 )
+
+
+def _over(evidence: Evidence, workload: str, policies: Sequence[str], *some: Scenario) -> str:
+    """On how many seeds of failures a figure rests."""
+    return seeds_text(
+        len(evidence.values(workload, policy, scenario, "useful_utilisation"))
+        for policy in policies
+        for scenario in some
+    )
 
 
 def _flow_panels(
@@ -66,13 +77,15 @@ def _flow_panels(
 def _against_failure_free(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
     panels = _flow_panels(evidence, workload, scenario, ["baseline"], scenario.failure_free)
     title = f"{workload}: Baseline with failures ({scenario.label})"
-    return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels))
+    note = _over(evidence, workload, ["baseline"], scenario)
+    return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels), note)
 
 
 def _absolute(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
     panels = _flow_panels(evidence, workload, scenario, ["baseline", "h111"])
     title = f"{workload}: Baseline and SFSJ ({scenario.label})"
-    return Picture("Figure 8", title, boxes.boxes(panels))
+    note = _over(evidence, workload, ["baseline", "h111"], scenario)
+    return Picture("Figure 8", title, boxes.boxes(panels), note)
 
 
 def _ratio_picture(
@@ -99,9 +112,9 @@ def _ratio_picture(
                 series[policy]["weighted"] = weighted
         panels.append((f"{label} / Baseline", series, dict[str, float]()))
     paper, title = names
-    return Picture(
-        paper, f"{workload}: {title} ({scenario.label})", boxes.boxes(panels, one_line=True)
-    )
+    caption = f"{workload}: {title} ({scenario.label})"
+    note = f"paired by seed, {_over(evidence, workload, policies, scenario)}"
+    return Picture(paper, caption, boxes.boxes(panels, one_line=True), note)
 
 
 def _decomposition(
@@ -117,7 +130,8 @@ def _decomposition(
         }
     svg = boxes.stacks(bars, "share of node time not useful")
     title = f"{workload}: where the platform's time goes ({scenario.label})"
-    return Picture("Figure 3", title, svg)
+    note = f"means over {_over(evidence, workload, policies, scenario)}"
+    return Picture("Figure 3", title, svg, note)
 
 
 def _over_mtbf(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Iterator[Picture]:
@@ -141,4 +155,5 @@ def _over_mtbf(evidence: Evidence, workload: str, family: Sequence[Scenario]) ->
             panels.append((label, named))
     if panels:
         title = f"{workload}: as failures grow rarer ({family[0].family_label})"
-        yield Picture("Figures 9, 10, 11", title, boxes.lines(panels))
+        note = f"means over {_over(evidence, workload, ['h111'], *family)}"
+        yield Picture("Figures 9, 10, 11", title, boxes.lines(panels), note)

@@ -48,7 +48,9 @@ def _beside(
     return heads, rows
 
 
-def seeds_note(evidence: Evidence, workload: str, scenario: Scenario) -> str:
+def seeds_note(
+    evidence: Evidence, workload: str, scenario: Scenario, shown: str = "in brackets"
+) -> str:
     """On how many seeds the numbers of a scenario rest, as a note."""
     names = [
         one + policy
@@ -58,7 +60,7 @@ def seeds_note(evidence: Evidence, workload: str, scenario: Scenario) -> str:
     count = seeds_text(
         len(evidence.values(workload, name, scenario, "useful_utilisation")) for name in names
     )
-    return f"means over {count}, 95 % intervals in brackets"
+    return f"means over {count}, 95 % intervals {shown}"
 
 
 def _utilisation(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
