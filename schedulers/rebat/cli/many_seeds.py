@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,13 +153,8 @@ def table_of(found: Sequence[Row], seeds: Seeds) -> str:
 
 def _cells(row: Row, kind: str) -> tuple[str, str]:
     from rebat.report.comparison import text_of
+    from rebat.reports.parts import marked, spread
 
-    value, ratio = row.value, row.ratio
-    ends = (
-        "" if value.low is None else f" [{text_of(kind, value.low)}, {text_of(kind, value.high)}]"
-    )
-    shown = text_of(kind, value.mean) + ends.replace("[", r"\[")
-    if ratio is None or ratio.low is None:
-        return shown, ""
-    same = "" if ratio.tells_from(1.0) else "= "
-    return shown, f"{same}{ratio.mean:.3f} \\[{ratio.low:.3f}, {ratio.high:.3f}]"
+    value = spread(row.value, partial(text_of, kind))
+    ratio = "" if row.ratio is None or row.ratio.low is None else marked(row.ratio)
+    return value.replace("[", r"\["), ratio.replace("[", r"\[")
