@@ -132,6 +132,16 @@ class NodeSet:
         for first, last in self.intervals.tolist():
             mask[first : last + 1] = value
 
+    def mask(self, n_nodes: int) -> npt.NDArray[np.bool_]:
+        """A new mask of so many nodes in which these are set.
+
+        >>> NodeSet.parse("1-2").mask(4).tolist()
+        [False, True, True, False]
+        """
+        found = np.zeros(n_nodes, dtype=np.bool_)
+        self.put(found, True)
+        return found
+
     @classmethod
     def parse(cls, text: str) -> NodeSet:
         """From Batsim's notation: ids and ranges, parted by spaces or commas."""

@@ -149,8 +149,6 @@ def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]
     partitions = partitions_on(text, machine.n_nodes, machine.cores_per_node)
     if not partitions:
         return [np.ones(machine.n_nodes, dtype=np.bool_)]
-    job, masks = view.job(job_id), []
-    for one in open_to(partitions, job.traits, job.n_nodes):
-        masks.append(np.zeros(machine.n_nodes, dtype=np.bool_))
-        one.nodes.put(masks[-1], True)
-    return masks
+    job = view.job(job_id)
+    places = open_to(partitions, job.traits, job.n_nodes)
+    return [one.nodes.mask(machine.n_nodes) for one in places]

@@ -13,7 +13,6 @@ from bisect import insort
 from collections.abc import Generator, Iterator
 
 import msgspec
-import numpy as np
 
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.errors import InputError
@@ -154,9 +153,7 @@ class Fifo:
         for place in places:
             within = free
             if place.nodes.size < view.n_nodes:
-                within = np.zeros_like(free)
-                place.nodes.put(within, True)
-                within &= free
+                within = free & place.nodes.mask(view.n_nodes)
             nodes = self._choose_in[place.backwards](within, request, view.machine)
             if nodes is not None:
                 return nodes.first(attempt.n_nodes)

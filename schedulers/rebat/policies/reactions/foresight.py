@@ -106,9 +106,7 @@ class Foresight(Periodic):
     def _target(self, view: View, one: Running, free: Mask, bad: Mask) -> NodeSet | None:
         """As many nodes that are safe; its own where the placement has it so."""
         attempt = one.attempt
-        own = np.zeros_like(free)
-        one.nodes.put(own, True)
-        safe = free | (own & ~(bad | view.machine.drained))
+        safe = free | (one.nodes.mask(view.n_nodes) & ~(bad | view.machine.drained))
         request = Request.now(attempt)
         for place in places_of(view, self._partitions, attempt.job_id):
             found = self._choose(safe & place, request, view.machine)

@@ -194,8 +194,7 @@ class Operations:
 
     def _target(self, view: View, one: Running, operation: Operation) -> Move | None:
         """The lowest cores of the nodes that were asked for; the job's own count as free."""
-        free = np.zeros(view.n_nodes, dtype=np.bool_)
-        self._cores(view, operation).put(free, True)
+        free = self._cores(view, operation).mask(view.n_nodes)
         vacant = view.machine.free
         one.nodes.put(vacant, True)
         free &= vacant & ~(view.machine.down | view.machine.drained)

@@ -45,9 +45,7 @@ class Priorities(Periodic):
         for i, better in enumerate(places[:-1]):
             room = int(np.count_nonzero(better.nodes.of_each(vacant)))
             small = [one for one in view.running.values() if one.attempt.n_nodes <= room]
-            free = np.zeros_like(vacant)
-            better.nodes.put(free, True)
-            free &= vacant
+            free = vacant & better.nodes.mask(view.n_nodes)
             for one in sorted(small, key=lambda one: (-one.attempt.n_nodes, one.nodes.lowest)):
                 if not self._may_rise(view, one, better, places[i:]):
                     continue

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
-import numpy as np
 
 from rebat.core.attempts import Cause, Priority, Running
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
@@ -91,9 +90,7 @@ class NodeStealing:
         for failed in news.hit:
             if failed.attempt.id in view.stopping:
                 continue  # another reaction found something for it
-            survivors = np.zeros(view.n_nodes, dtype=np.bool_)
-            failed.nodes.put(survivors, True)
-            survivors &= usable
+            survivors = failed.nodes.mask(view.n_nodes) & usable
             again = self._choose(free | survivors, self._request(view, failed), view.machine)
             if again is not None:
                 free |= survivors
