@@ -116,6 +116,8 @@ def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
     """
     c = record.checkpointing
     run = record.end_us - record.start_us
+    if c is None and record.useful_us == run and not record.lost_us:  # most are as simple
+        return {"useful": min(record.end_us, last) - max(record.start_us, first)}
     recovery_end = min(c.first_recovery_us, run) if c else 0
     done_end = min(recovery_end + record.useful_us, run)
     kept_end = done_end - min(record.lost_us, done_end - recovery_end)
