@@ -6,6 +6,7 @@ is tried once more, then handed to ``lost``, and the rest goes on.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -63,6 +64,7 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
     """A worker's life: tasks in, outcomes out, until nobody is there any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    gc.freeze()  # all that was imported stays: collections need not look at it
     with suppress(EOFError, OSError):
         while True:
             task = pipe.recv()

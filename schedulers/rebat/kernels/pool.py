@@ -136,16 +136,14 @@ def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> 
 
 @kernel
 def lowest_of(free: Any, count: int, out: Any) -> int:
-    """The ``count`` lowest nodes of a mask, as intervals in ``out``; how many, -1 if too few."""
-    found, k = 0, 0
-    for node in range(free.shape[0]):
-        if not free[node]:
-            continue
-        k = extend(out, k, node, node)
-        found += 1
-        if found == count:
-            return k
-    return -1
+    """The ``count`` lowest nodes of a mask that has as many, as intervals in ``out``; how many."""
+    node, found, k = 0, 0, 0
+    while found < count:
+        if free[node]:
+            k = extend(out, k, node, node)
+            found += 1
+        node += 1
+    return k
 
 
 class NodePool:

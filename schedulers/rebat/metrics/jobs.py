@@ -45,8 +45,7 @@ def job_rows(ledger: Ledger) -> list[JobRow]:
     """Rows in the order of submission."""
     rows: dict[int, JobRow] = {}
     sizes: dict[int, int] = {}
-    by_job = sorted(ledger.attempts, key=lambda r: (r.attempt.job_serial, r.attempt.number))
-    for record in by_job:
+    for record in ledger.attempts:  # of each job one after the other
         attempt = record.attempt
         row = rows.get(attempt.job_serial)
         if row is None:
@@ -58,7 +57,7 @@ def job_rows(ledger: Ledger) -> list[JobRow]:
             last = sizes.get(attempt.job_serial, attempt.n_nodes)
             row.resizes += last != attempt.n_nodes
             sizes[attempt.job_serial] = attempt.n_nodes
-    return list(rows.values())
+    return [rows[serial] for serial in sorted(rows)]
 
 
 def _add(row: JobRow, record: AttemptRecord) -> None:

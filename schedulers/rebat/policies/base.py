@@ -194,7 +194,6 @@ class View(Protocol):
 class News(msgspec.Struct):
     """What one message told: a policy reacts to it before anything is planned.
 
-    Where something was hit, ``free`` is the mask of the nodes free before anything was done.
     ``failed`` nodes, and the running attempts ``hit`` by that: they are stopped and queued again,
     unless a proposal says otherwise. ``called_off``: those of them whose stop was to come for
     another reason. ``held_hit``: jobs that wait and lost nodes held for them. ``woken``: the tags
@@ -202,7 +201,6 @@ class News(msgspec.Struct):
     what was not carried out, with its reason, or fell through.
     """
 
-    free: npt.NDArray[np.bool_] | None = None
     arrived: list[Attempt] = []
     started: list[Running] = []
     ended: list[Running] = []

@@ -163,7 +163,6 @@ class Session:
             news.woken = transactions.agenda.woken()
             board.changes.woken += news.woken
         if news.hit:
-            news.free = self._claims.free
             n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
             scheduled = [name for name in self._jobs.scheduled if name in hit]
             later = board.options.plan_while_killing

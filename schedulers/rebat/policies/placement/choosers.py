@@ -47,6 +47,8 @@ Chooser = Callable[[Mask, Request, Machine], NodeSet | None]
 
 def lowest(free: Mask, request: Request, machine: Machine) -> NodeSet | None:
     """The lowest-numbered ones."""
+    if np.count_nonzero(free) < request.n_nodes:
+        return None
     out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)
     k = lowest_of(free, request.n_nodes, out)
-    return NodeSet(out[:k].copy()) if k >= 0 else None
+    return NodeSet(out[:k].copy(), request.n_nodes)
