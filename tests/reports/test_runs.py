@@ -45,7 +45,7 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
     evidence, text = made(tmp_path, "runs")
     (setting,) = evidence.settings
     names = ["easy", "baseline", "h111", "h111:margin=5", "baseline:margin=5"]
-    assert evidence.policies[setting] == names
+    assert evidence.cases(setting) == names
     rows = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if " | " in line]
     assert [row for row in rows if row in names] == names
     flow = METRICS[1]

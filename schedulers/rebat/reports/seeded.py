@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from rebat.metrics.intervals import BySeed
 from rebat.reports.partitions.estimates import Estimate, estimate
 from rebat.reports.results import read_results
-from rebat.reports.scenario import Scenario
+from rebat.reports.scenario import Scenario, scenario_of_row
 
 Case = TypeVar("Case")
 """What a report makes of the name of a policy."""
@@ -33,6 +33,11 @@ class Setting(NamedTuple):
     workload: str
     scenario: Scenario
 
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.workload}, {self.scenario.label}"
+
 
 class Seeded(Generic[Case]):
     """Metrics by setting, policy and seed.
@@ -48,15 +53,25 @@ class Seeded(Generic[Case]):
     ------
     InputError
         When it holds no simulations.
+
+    Attributes
+    ----------
+    settings : list of Setting
+        In the order of the file.
+    drawn : set of Setting
+        Those whose workload was made with several seeds.
     """
 
     def __init__(self, path: Path, case_of: Callable[[str], Case]) -> None:
         cells: dict[tuple[Setting, Case, str, str], dict[int, list[float]]] = {}
+        self.drawn: set[Setting] = set()
         for row in read_results(path, "simulation", _COLUMNS):
             grid, workload, policy, *about, metric, size_class, seed, value = row
             name, _, drawn = workload.partition("#")
             at = int(drawn) if drawn else ANY_SEED if seed is None else int(seed)
-            setting = Setting(grid, name, Scenario(*about))
+            setting = Setting(grid, name, scenario_of_row(about))
+            if drawn:
+                self.drawn.add(setting)
             cell = cells.setdefault((setting, case_of(policy), metric, size_class or ""), {})
             cell.setdefault(at, []).append(float(value))
         self._cells = {

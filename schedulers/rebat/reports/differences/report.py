@@ -14,8 +14,9 @@ from rebat.metrics.intervals import Interval, interval
 from rebat.reports.differences.pairs import counterpart, parsed
 from rebat.reports.node_stealing.evidence import PROGRAM
 from rebat.reports.parts import Picture, Report, Table, marked
-from rebat.reports.runs.evidence import Evidence, Setting
+from rebat.reports.runs.evidence import Evidence
 from rebat.reports.runs.report import METRICS, Metric, n_of
+from rebat.reports.seeded import Setting
 
 SHOWN = METRICS[:4]
 ENDS = {"": "from the paper", PROGRAM: "from the program"}
@@ -51,7 +52,7 @@ def report(
 
 def gain(evidence: Evidence, setting: Setting, policy: str, metric: Metric) -> dict[int, float]:
     """The ratio to its Baseline, by seed."""
-    base = counterpart(policy, evidence.policies[setting])
+    base = counterpart(policy, evidence.cases(setting))
     if base is None:
         return {}
     ours = evidence.values(setting, policy, metric.name, metric.of)
@@ -61,7 +62,7 @@ def gain(evidence: Evidence, setting: Setting, policy: str, metric: Metric) -> d
 
 def _stealing(evidence: Evidence, setting: Setting, end: str) -> list[str]:
     """The stealing policies of an end, itself first."""
-    found = [name for name in evidence.policies[setting] if parsed(name).end == end]
+    found = [name for name in evidence.cases(setting) if parsed(name).end == end]
     return [name for name in found if parsed(name).name != "baseline"]
 
 

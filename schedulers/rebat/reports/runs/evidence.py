@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
-from rebat.metrics.intervals import BySeed, Interval, interval, paired_ratio
-from rebat.reports.results import read_results
-from rebat.reports.scenario import Scenario, scenario_of_row
-
-_COLUMNS = ("grid", "workload", "policy", *Scenario._fields, "metric", "size_class", "seed",
-            "value")  # fmt: skip
+from rebat.metrics.intervals import Interval, interval, paired_ratio
+from rebat.reports.seeded import Seeded, Setting
 
 
-class Setting(NamedTuple):
-    """What policies that are compared have in common."""
-
-    grid: str
-    workload: str
-    scenario: Scenario
-
-    @property
-    def label(self) -> str:
-        """For people."""
-        return f"{self.workload}, {self.scenario.label}"
-
-
-class Evidence:
-    """Metrics by setting, policy and seed.
+class Evidence(Seeded[str]):
+    """Metrics by setting, policy and seed; the draws of a workload are seeds as well.
 
     Parameters
     ----------
@@ -41,24 +23,7 @@ class Evidence:
     """
 
     def __init__(self, path: Path) -> None:
-        self._cells: dict[tuple[Setting, str, str, str], dict[int, float]] = {}
-        policies: dict[Setting, dict[str, None]] = {}
-        for row in read_results(path, "simulation", _COLUMNS):
-            grid, workload, policy, *about, metric, size_class, seed, value = row
-            setting = Setting(grid, workload, scenario_of_row(about))
-            policies.setdefault(setting, {})[policy] = None
-            cell = self._cells.setdefault((setting, policy, metric, size_class or ""), {})
-            cell[-1 if seed is None else int(seed)] = float(value)
-        self.policies = {setting: list(names) for setting, names in policies.items()}
-
-    @property
-    def settings(self) -> list[Setting]:
-        """In the order of the file."""
-        return list(self.policies)
-
-    def values(self, setting: Setting, policy: str, metric: str, of: str = "") -> BySeed:
-        """A value per seed."""
-        return self._cells.get((setting, policy, metric, of), {})
+        super().__init__(path, str)
 
     def spread(self, setting: Setting, policy: str, metric: str, of: str = "") -> Interval | None:
         """The mean over the seeds with its interval."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratios_svg
 from rebat.reports.parts import Picture, Report, Table, marked, seeds_text, spread
-from rebat.reports.runs.evidence import Evidence, Setting
+from rebat.reports.runs.evidence import Evidence
+from rebat.reports.seeded import Setting
 
 
 class Metric(NamedTuple):
@@ -57,7 +58,8 @@ def report(
         title="Policies side by side",
         lead=(
             "Means over seeds with 95 % bootstrap intervals; ratios are to the first policy of the "
-            "file, paired by seed, and marked = where 1 is within the interval."
+            "file, paired by seed, and marked = where 1 is within the interval. Of a workload that "
+            "was drawn several times a value is the mean of a draw over the seeds of the failures."
         ),
         judgements=[],
         tables=[*_overview(evidence), *_settings(evidence), *tables],
@@ -69,21 +71,22 @@ def report(
 
 
 def n_of(evidence: Evidence, setting: Setting) -> str:
-    """How many seeds there are, for a note."""
-    policies = evidence.policies[setting]
-    return seeds_text(len(evidence.values(setting, name, UTILISATION.name)) for name in policies)
+    """How many seeds there are, or draws of the workload, for a note."""
+    policies = evidence.cases(setting)
+    text = seeds_text(len(evidence.values(setting, name, UTILISATION.name)) for name in policies)
+    return text.replace("seeds", "draws") if setting in evidence.drawn else text
 
 
 def _overview(evidence: Evidence) -> Iterator[Table]:
     """Ratios over all settings, a table a metric: where there are several."""
-    settings = [one for one in evidence.settings if len(evidence.policies[one]) > 1]
+    settings = [one for one in evidence.settings if len(evidence.cases(one)) > 1]
     if len(settings) < 2:
         return
-    names = list(dict.fromkeys(p for one in settings for p in evidence.policies[one][1:]))
+    names = list(dict.fromkeys(p for one in settings for p in evidence.cases(one)[1:]))
     for metric in DRAWN:
         rows = []
         for one in settings:
-            base = evidence.policies[one][0]
+            base = evidence.cases(one)[0]
             cells = [
                 marked(evidence.ratio(one, name, base, metric.name, metric.of)) for name in names
             ]
@@ -94,10 +97,10 @@ def _overview(evidence: Evidence) -> Iterator[Table]:
 
 def _settings(evidence: Evidence) -> Iterator[Table]:
     for setting in evidence.settings:
-        base = evidence.policies[setting][0]
+        base = evidence.cases(setting)[0]
         shown = [metric for metric in METRICS if _any(evidence, setting, metric)]
         rows = []
-        for policy in evidence.policies[setting]:
+        for policy in evidence.cases(setting):
             row = [policy]
             for metric in shown:
                 value = evidence.spread(setting, policy, metric.name, metric.of)
@@ -118,13 +121,13 @@ def _any(evidence: Evidence, setting: Setting, metric: Metric) -> bool:
     """Whether some policy has a value that is not 0."""
     return any(
         any(evidence.values(setting, policy, metric.name, metric.of).values())
-        for policy in evidence.policies[setting]
+        for policy in evidence.cases(setting)
     )
 
 
 def _pictures(evidence: Evidence) -> Iterator[Picture]:
     for setting in evidence.settings:
-        base, *others = evidence.policies[setting]
+        base, *others = evidence.cases(setting)
         found = {
             metric.heading: {
                 policy: ratio
