@@ -97,8 +97,11 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 
 
 @kernel
-def release(owner: Any, down: Any, free: Any, intervals: Any) -> int:
-    """Take every node of the intervals from its tag; gives how many of them are up."""
+def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
+    """Take every node of the intervals from its tag; gives how many of them are up.
+
+    ``some_down`` says whether any node of the machine is down.
+    """
     freed = 0
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
@@ -106,7 +109,7 @@ def release(owner: Any, down: Any, free: Any, intervals: Any) -> int:
             b = node // BLOCK
             end = min(last + 1, (b + 1) * BLOCK)
             owner[node:end] = FREE
-            up = end - node - n_set(down, node, end)
+            up = end - node - (n_set(down, node, end) if some_down else 0)
             free[b] += up
             freed += up
             node = end
@@ -190,7 +193,8 @@ class NodePool:
 
     def release(self, nodes: NodeSet) -> None:
         """Take nodes back from their tag; those that are down do not become free."""
-        self.n_free += int(release(self.owner, self.down, self._free, nodes.intervals))
+        some_down = self.n_down > 0
+        self.n_free += release(self.owner, self.down, self._free, nodes.intervals, some_down)
 
     def fail(self, nodes: NodeSet) -> list[int]:
         """Nodes go down; gives the tags that hold some of them, ascending, each once."""
