@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from rebat.campaign.opening import open_campaign
@@ -16,7 +17,9 @@ from rebat.reports.differences.pairs import counterpart, parsed
 from rebat.reports.differences.report import gain
 from rebat.reports.parts import marked
 from rebat.reports.runs.evidence import Evidence
-from rebat.reports.runs.report import METRICS
+from rebat.reports.runs.report import METRICS, n_of, told_apart
+from rebat.reports.scenario import USUAL_CHECKPOINTS, Scenario
+from rebat.reports.seeded import Setting
 from tests.campaign.builders import campaign_file, run_here
 
 GRID = """
@@ -29,6 +32,22 @@ mtbf = "30min"
 downtime = "10min"
 seeds = [0, 1, 2]
 [grid.checkpoint]
+"""
+
+DRAWN = """
+[workloads.drawn]
+generator = "torus-load:load=70,nodes=16,days=3"
+seeds = [3, 4]
+[[grid]]
+name = "draws"
+workloads = ["drawn"]
+policies = ["baseline", "h111"]
+[grid.failures]
+mtbf = "10h"
+downtime = "1h"
+seeds = [0, 1]
+[grid.checkpoint]
+cost = "1min"
 """
 
 
@@ -56,6 +75,36 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
     for words in ("mean wait", "mean bounded slowdown", "useful utilisation"):
         assert words in text
     assert "Node stealing" not in text
+
+
+def test_settings_are_told_apart_by_what_differs() -> None:
+    hour, day = (
+        Scenario("authors", 3600.0, downtime_s, checkpoint=USUAL_CHECKPOINTS)
+        for downtime_s in (3600.0, 86400.0)
+    )
+    usual = "MTBF 1 h, Young/Daly checkpoints"
+    some = [Setting("one", "june", hour), Setting("one", "june", day)]
+    assert told_apart(some) == (f"june, {usual}", ["downtime 1 h", "downtime 1 d"])
+    same = [Setting("one", "june", hour), Setting("two", "june", hour)]
+    assert told_apart(same) == (f"june, {hour.label}", ["one", "two"])
+    months = [Setting("one", "june", hour), Setting("two", "march", hour)]
+    assert told_apart(months) == (hour.label, ["june", "march"])
+
+
+def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
+    """Two draws with two seeds of failures each: a draw's value is the mean over its seeds."""
+    file = campaign_file(tmp_path, DRAWN)
+    file.write_text('report = "runs"\n' + file.read_text())
+    run_here(file, tmp_path / "results")
+    evidence = Evidence(tmp_path / "results/results.parquet")
+    (setting,) = evidence.settings
+    assert n_of(evidence, setting) == "2 draws"
+    table = pd.read_parquet(tmp_path / "results/results.parquet")
+    table = table[(table.metric == "flow_mean_s") & (table.size_class == "all")]
+    table = table[table.policy == "h111"]
+    means = table.groupby("workload").value.mean()
+    found = evidence.values(setting, "h111", "flow_mean_s", "all")
+    assert found == {3: means["drawn#3"], 4: means["drawn#4"]}
 
 
 def test_the_gain_is_over_baseline_with_the_same_axes(tmp_path: Path) -> None:

@@ -40,8 +40,12 @@ def keep(results: Path, kept: Kept, target: Path) -> None:
 
     packed = base64.b64encode(zlib.compress(msgspec.json.encode(kept), 9))
     table = pq.read_table(results).replace_schema_metadata({_KEY: packed})
+    names = set(table.column_names) - {"value"}
     with atomic_path(target) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(
+            table, temporary, compression="zstd", compression_level=19,
+            use_dictionary=sorted(names), use_byte_stream_split=["value"],
+        )  # fmt: skip
 
 
 def read_kept(table: Path) -> Kept:

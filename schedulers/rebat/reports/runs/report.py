@@ -83,16 +83,33 @@ def _overview(evidence: Evidence) -> Iterator[Table]:
     if len(settings) < 2:
         return
     names = list(dict.fromkeys(p for one in settings for p in evidence.cases(one)[1:]))
+    shared, labels = told_apart(settings)
     for metric in DRAWN:
         rows = []
-        for one in settings:
+        for one, label in zip(settings, labels, strict=True):
             base = evidence.cases(one)[0]
             cells = [
                 marked(evidence.ratio(one, name, base, metric.name, metric.of)) for name in names
             ]
-            rows.append([one.label, n_of(evidence, one), *cells])
+            rows.append([label, n_of(evidence, one), *cells])
         title = f"{metric.heading}: ratios to the first policy"
-        yield Table("", title, ["workload and failures", "seeds", *names], rows)
+        yield Table("", title, ["runs", "seeds", *names], rows, shared)
+
+
+def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
+    """What all settings share, and what each has of its own, for people.
+
+    The grid is named where nothing else tells two of them apart.
+    """
+    parts = [[one.workload, *one.scenario.label.split(", ")] for one in settings]
+    shared = [part for part in parts[0] if all(part in others for others in parts)]
+    own = [", ".join(p for p in some if p not in shared) for some in parts]
+    if len(set(own)) < len(own):
+        own = [
+            ", ".join(filter(None, (text, one.grid)))
+            for text, one in zip(own, settings, strict=True)
+        ]
+    return ", ".join(shared), own
 
 
 def _settings(evidence: Evidence) -> Iterator[Table]:
