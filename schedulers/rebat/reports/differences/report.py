@@ -36,10 +36,10 @@ def report(
     return Report(
         title="What drives the gain of node stealing",
         lead=(
-            "The ratio of SFSJ (H111) to Baseline with the same axes, as the paper of Du, Marchal, "
-            "Pallez and Robert (CCPE 2024) says and as its program does, and with each difference "
-            "between them alone. Ratios and effects are paired by seed; = marks what the seeds do "
-            "not tell from no gain (1) or no effect (0)."
+            "The ratio of node stealing to Baseline with the same axes, as the paper of Du, "
+            "Marchal, Pallez and Robert (CCPE 2024) says and as its program does, and with each "
+            "difference between them alone. Ratios and effects are paired by seed; = marks what "
+            "the seeds do not tell from no gain (1) or no effect (0)."
         ),
         judgements=[],
         tables=[*_tables(evidence), *tables],
