@@ -38,6 +38,7 @@ from rebat.kernels.resilient_state import (
     new_profile,
     new_queue,
     next_fit,
+    next_waiting,
     note,
     push,
     rebuild,
@@ -91,13 +92,13 @@ def first_window(profile: Profile, size: int, length: int, limit: int) -> int:
 
 
 @step
-def first_in_the_way(batch: Batch, plan: Round, job: int) -> int:
+def first_in_the_way(batch: Batch, plan: Round, head: int, job: int) -> int:
     """The first job ahead whose reservation may begin before the window of `job` ends.
 
     It is `job` itself if there is none.
     """
     end = plan.bounds[job] + batch.times[job]
-    for ahead in range(job):
+    for ahead in range(head, job):
         if plan.bounds[ahead] < end:
             size, length = batch.sizes[ahead], batch.times[ahead]
             plan.bounds[ahead] = first_window(plan.profile, size, length, end)
@@ -117,7 +118,7 @@ def settle(batch: Batch, plan: Round, job: int) -> None:
 
 
 @step
-def ask(batch: Batch, plan: Round, job: int, now: int) -> None:
+def ask(batch: Batch, plan: Round, head: int, job: int, now: int) -> None:
     """Settle a job if it starts now, and what must be known to decide that."""
     depth = 0
     plan.asked[0], plan.limits[0] = job, now + 1
@@ -128,7 +129,7 @@ def ask(batch: Batch, plan: Round, job: int, now: int) -> None:
         if plan.bounds[job] >= limit:
             depth -= 1
             continue
-        ahead = first_in_the_way(batch, plan, job)
+        ahead = first_in_the_way(batch, plan, head, job)
         if ahead < job:
             depth += 1
             plan.asked[depth], plan.limits[depth] = ahead, plan.bounds[job] + length
@@ -176,19 +177,21 @@ def play(batch: Batch, plan: Round, running: Agenda, left: Ints) -> int:
     """One scenario, from an empty machine; returns the makespan."""
     p, n, free = batch.sizes, batch.sizes.size, plan.profile.free
     fill_queue(plan.waiting, p)
-    now = 0
+    now, head = 0, 0
     cancel(batch, plan, running, 0, now)
     while True:
-        job = next_fit(plan.waiting, 0, free[0])
+        head = next_waiting(plan.waiting, head)
+        job = next_fit(plan.waiting, head, free[0])
         while job < n:
             if plan.bounds[job] <= now:
-                ask(batch, plan, job, now)
+                ask(batch, plan, head, job, now)
             job = next_fit(plan.waiting, job + 1, free[0])
         begin_due(batch, plan.reserved, running, now)
         if running.n[0] == 0:
             return now
         now, _, first_failed = complete(plan.waiting, running, p, left)
         if first_failed < n:
+            head = min(head, first_failed)
             cancel(batch, plan, running, first_failed, now)
         else:
             forget_past(plan.profile, now)
