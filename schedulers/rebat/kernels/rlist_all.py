@@ -92,6 +92,13 @@ def first_window(profile: Profile, size: int, length: int, limit: int) -> int:
 
 
 @step
+def refine(batch: Batch, plan: Round, job: int, limit: int) -> bool:
+    """Raise the bound of a job; whether its reservation may still begin before `limit`."""
+    plan.bounds[job] = first_window(plan.profile, batch.sizes[job], batch.times[job], limit)
+    return bool(plan.bounds[job] < limit)
+
+
+@step
 def first_in_the_way(batch: Batch, plan: Round, head: int, job: int) -> int:
     """The first job ahead whose reservation may begin before the window of `job` ends.
 
@@ -99,11 +106,8 @@ def first_in_the_way(batch: Batch, plan: Round, head: int, job: int) -> int:
     """
     end = plan.bounds[job] + batch.times[job]
     for ahead in range(head, job):
-        if plan.bounds[ahead] < end:
-            size, length = batch.sizes[ahead], batch.times[ahead]
-            plan.bounds[ahead] = first_window(plan.profile, size, length, end)
-            if plan.bounds[ahead] < end:
-                return ahead
+        if plan.bounds[ahead] < end and refine(batch, plan, ahead, end):
+            return ahead
     return job
 
 
@@ -122,20 +126,20 @@ def ask(batch: Batch, plan: Round, head: int, job: int, now: int) -> None:
     """Settle a job if it starts now, and what must be known to decide that."""
     depth = 0
     plan.asked[0], plan.limits[0] = job, now + 1
+    may_begin = refine(batch, plan, job, now + 1)
     while depth >= 0:
-        job, limit = plan.asked[depth], plan.limits[depth]
-        size, length = batch.sizes[job], batch.times[job]
-        plan.bounds[job] = first_window(plan.profile, size, length, limit)
-        if plan.bounds[job] >= limit:
-            depth -= 1
-            continue
-        ahead = first_in_the_way(batch, plan, head, job)
+        job = plan.asked[depth]
+        ahead = first_in_the_way(batch, plan, head, job) if may_begin else job
         if ahead < job:
             depth += 1
-            plan.asked[depth], plan.limits[depth] = ahead, plan.bounds[job] + length
-        else:
+            plan.asked[depth] = ahead
+            plan.limits[depth] = plan.bounds[job] + batch.times[job]
+            continue
+        if may_begin:
             settle(batch, plan, job)
-            depth -= 1
+        depth -= 1
+        if depth >= 0:  # the profile has changed since
+            may_begin = refine(batch, plan, plan.asked[depth], plan.limits[depth])
 
 
 @step
