@@ -3,8 +3,7 @@
     python benchmarks/bench_resilient.py [jobs ...]
 
 The job sets are the paper's synthetic ones (P = 10,000, average failure probability 0.3), with
-100, 1,000 and 10,000 jobs unless told otherwise. R-LIST-Q with 10,000 jobs takes a minute or
-more and is left out unless 10,000 is asked for.
+100, 1,000 and 10,000 jobs unless told otherwise.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ def scenarios_per_second(
     n_procs = silent_errors.SYNTHETIC_PROCS
     times, sizes = silent_errors.synthetic_jobs(1, 0, n_jobs)
     rate = silent_errors.error_rate(times, sizes, MEAN_PROBABILITY)
-    slow = name == "R-LIST-Q" and reservations == "paper" and n_jobs >= 10_000
-    count = 1 if slow else SCENARIOS.get(n_jobs, max(1, 200_000 // n_jobs))
+    count = SCENARIOS.get(n_jobs, max(1, 200_000 // n_jobs))
     failures = silent_errors.draw_failures(times, sizes, rate, range(count), seed=1)
     rank = ranks(rule, times, sizes, n_procs=n_procs)
 
@@ -53,7 +51,7 @@ def scenarios_per_second(
         return time.perf_counter() - start
 
     play(min(n_jobs, 10))
-    return count / min(play(n_jobs) for _ in range(1 if slow else repetitions))
+    return count / min(play(n_jobs) for _ in range(repetitions))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -62,8 +60,6 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{'jobs':>6} {'heuristic':<12} {'reservations':<12} {'LPT':>12} {'LA':>12}")
     for n_jobs in chosen or SCENARIOS:
         for name, reservations in CASES:
-            if (name, reservations, n_jobs) == ("R-LIST-Q", "paper", 10_000) and not chosen:
-                continue
             lpt, la = (
                 scenarios_per_second(name, reservations, rule, n_jobs) for rule in ("LPT", "LA")
             )

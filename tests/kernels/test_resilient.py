@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
-from rebat.kernels import resilient, rlist
+from rebat.kernels import resilient, rlist, rlist_all
 from rebat.kernels.resilient_state import Batch
 from rebat.policies.priority_rules import ranks
 from tests.oracles.resilient import check_schedule, makespan, optimum, r_list, r_shelf
@@ -102,6 +102,41 @@ def test_the_general_kernel_agrees_with_the_special_ones(case):
     assert general(1, easy_head=True) == special("R-LIST-1", "easy_head")
     assert general(len(t)) == special("R-LIST-Q")
     assert general(len(t), easy_head=True) == special("R-LIST-Q", "easy_head")
+
+
+def played(kernel, times, sizes, failures, n_procs):
+    """The makespan and all starts of one scenario, jobs in queue order."""
+    ends = np.cumsum(failures + 1)
+    starts, length = np.empty(ends[-1], np.int64), np.zeros(1, np.int64)
+    kernel(Batch(times, sizes, failures[None], n_procs, length, starts, ends - failures - 1))
+    return [*length.tolist(), *starts.tolist()]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    most_time=st.sampled_from([3, 30, 3000]),
+    widest=st.sampled_from([4, 16, 64]),
+    rule=st.sampled_from(["LPT", "LA", "SPT", "RANDOM"]),
+    success=st.sampled_from([0.5, 0.9]),
+)
+def test_reservations_known_out_of_turn_are_those_of_a_full_round(
+    seed, most_time, widest, rule, success
+):
+    """In deep queues R-LIST-Q works out a few reservations; the general kernel makes them all."""
+    n, n_procs, rng = 120, 64, np.random.default_rng(seed)
+    times, sizes = rng.integers(1, most_time + 1, n), rng.integers(1, widest + 1, n)
+    order = np.argsort(ranks(rule, times, sizes, n_procs=n_procs))
+    times, sizes, failures = times[order], sizes[order], rng.geometric(success, (2, n)) - 1
+
+    def full_rounds(batch):
+        rlist.reserving(batch, n, False)
+
+    full = [played(full_rounds, times, sizes, row, n_procs) for row in failures]
+    few = [played(rlist_all.conservative, times, sizes, row, n_procs) for row in failures]
+    assert few == full
+    found = resilient.makespans("R-LIST-Q", times, sizes, np.arange(n), failures, n_procs=n_procs)
+    assert found.tolist() == [row[0] for row in full]
 
 
 def test_recorded_makespans():

@@ -1,8 +1,8 @@
 """Makespans of R-LIST and R-SHELF under given failure scenarios (Benoit et al., RR-9296).
 
 The paper's five heuristics by its own names, R-LIST with any other reservation depth, and three
-readings of how reservations live. The kernels are in `rlist` and `rshelf`; here their input is
-checked, put into queue order and shared among threads.
+readings of how reservations live. The kernels are in `rlist`, `rlist_all` and `rshelf`; here their
+input is checked, put into queue order and shared among threads.
 
 References
 ----------
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.kernels import rlist, rshelf
+from rebat.kernels import rlist, rlist_all, rshelf
 from rebat.kernels.resilient_state import Batch, Ints
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
@@ -225,7 +225,7 @@ def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
     if reservations == "stale":
         return lambda batch: rlist.stale(batch, depth)
     if depth == n:
-        return rlist.conservative
+        return rlist_all.conservative
     if depth == 1:
         return lambda batch: rlist.easy(batch, easy_head)
     return lambda batch: rlist.reserving(batch, depth, easy_head)

@@ -6,8 +6,7 @@ Each structure is a few flat arrays made once per batch and reset for each scena
 - The *queue* holds, per place, the size of the job that waits there, or `ABSENT`; each block of
   `BLOCK` places has its smallest size beside it, so that looking for the next job that fits skips
   whole blocks.
-- The *running attempts* are kept by decreasing end: the next completion is the last element, and
-  the ends read backwards are the profile that EASY needs.
+- An *agenda* holds jobs by decreasing date, the next one last: *running attempts* by their ends.
 - The *profile* is the number of free processors over time as steps ``(times[i], free[i])``, each
   valid until the next one and the last one until `NEVER`. Every start is the date of a step,
   because processors only become free when an attempt ends.
@@ -83,10 +82,10 @@ class Queue(NamedTuple):
     block_min: Ints
 
 
-class Running(NamedTuple):
-    """Running attempts by decreasing end; `n` has one element, the number of attempts."""
+class Agenda(NamedTuple):
+    """Jobs by decreasing date; `n` has one element, their number."""
 
-    ends: Ints
+    dates: Ints
     jobs: Ints
     n: Ints
 
@@ -182,22 +181,22 @@ def note(batch: Batch, job: int, start: int) -> None:
 
 
 @inlined
-def new_running(n: int) -> Running:
-    """Nothing runs yet."""
-    return Running(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
+def new_agenda(n: int) -> Agenda:
+    """An empty agenda with room for n jobs."""
+    return Agenda(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
 
 
 @inlined
-def push(running: Running, job: int, end: int) -> None:
-    """An attempt starts and will end at `end`."""
-    place = running.n[0]
-    running.n[0] = place + 1
-    while place > 0 and running.ends[place - 1] < end:
-        running.ends[place] = running.ends[place - 1]
-        running.jobs[place] = running.jobs[place - 1]
+def push(agenda: Agenda, job: int, date: int) -> None:
+    """A job into an agenda."""
+    place = agenda.n[0]
+    agenda.n[0] = place + 1
+    while place > 0 and agenda.dates[place - 1] < date:
+        agenda.dates[place] = agenda.dates[place - 1]
+        agenda.jobs[place] = agenda.jobs[place - 1]
         place -= 1
-    running.ends[place] = end
-    running.jobs[place] = job
+    agenda.dates[place] = date
+    agenda.jobs[place] = job
 
 
 @inlined
@@ -208,7 +207,7 @@ def new_profile(n: int) -> Profile:
 
 
 @inlined
-def rebuild(profile: Profile, running: Running, sizes: Ints, now: int, n_procs: int) -> None:
+def rebuild(profile: Profile, running: Agenda, sizes: Ints, now: int, n_procs: int) -> None:
     """The profile from `now` on with the running attempts only; none of them ends by `now`."""
     count = running.n[0]
     free = n_procs
@@ -218,9 +217,9 @@ def rebuild(profile: Profile, running: Running, sizes: Ints, now: int, n_procs: 
     profile.times[0] = now
     profile.free[0] = free
     for i in range(count - 1, -1, -1):
-        if running.ends[i] > profile.times[step]:
+        if running.dates[i] > profile.times[step]:
             step += 1
-            profile.times[step] = running.ends[i]
+            profile.times[step] = running.dates[i]
         free += sizes[running.jobs[i]]
         profile.free[step] = free
     profile.times[step + 1] = NEVER

@@ -7,6 +7,8 @@ one of them.
 Jobs are released at 0, an error is seen when its attempt ends, and the failed job then takes its
 place in the queue again. *All* attempts that end at one date complete before the round of
 reservations and backfilling of that date: the outcome depends on nothing but the queue order.
+
+R-LIST-Q, where all waiting jobs have reservations, is in `rebat.kernels.rlist_all`.
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ import numpy as np
 from rebat.kernels.jit import kernel
 from rebat.kernels.resilient_state import (
     NEVER,
+    Agenda,
     Batch,
     Ints,
     Queue,
-    Running,
     carve,
     fill_queue,
     fits_now,
     forget_past,
     inlined,
     insert,
+    new_agenda,
     new_profile,
     new_queue,
-    new_running,
     next_fit,
     next_waiting,
     note,
@@ -40,7 +42,7 @@ from rebat.kernels.resilient_state import (
 
 
 @inlined
-def begin(batch: Batch, queue: Queue, running: Running, job: int, start: int) -> None:
+def begin(batch: Batch, queue: Queue, running: Agenda, job: int, start: int) -> None:
     """A waiting job starts an attempt at `start`: now, or in the future and for certain."""
     remove(queue, job)
     push(running, job, start + batch.times[job])
@@ -48,16 +50,16 @@ def begin(batch: Batch, queue: Queue, running: Running, job: int, start: int) ->
 
 
 @inlined
-def complete(queue: Queue, running: Running, p: Ints, left: Ints) -> tuple[int, int, int]:
+def complete(queue: Queue, running: Agenda, p: Ints, left: Ints) -> tuple[int, int, int]:
     """All attempts of the next date of completion end; the failed ones go back to the queue.
 
     Returns the date, the number of processors freed, and the first place whose job failed (n if
     none did).
     """
     place = running.n[0] - 1
-    now = running.ends[place]
+    now = running.dates[place]
     freed, first_failed = 0, p.size
-    while place >= 0 and running.ends[place] == now:
+    while place >= 0 and running.dates[place] == now:
         job = running.jobs[place]
         freed += p[job]
         if left[job] > 0:
@@ -73,7 +75,7 @@ def complete(queue: Queue, running: Running, p: Ints, left: Ints) -> tuple[int, 
 def greedy(batch: Batch) -> None:
     """R-LIST-0, GREEDY: no reservation, every job that fits starts."""
     p, n = batch.sizes, batch.sizes.size
-    queue, running, left = new_queue(n), new_running(n), np.empty(n, np.int64)
+    queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
     for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
         left[:] = batch.failures[scenario]
@@ -92,7 +94,7 @@ def greedy(batch: Batch) -> None:
 
 
 @inlined
-def shadow(running: Running, p: Ints, free: int, size: int) -> tuple[int, int]:
+def shadow(running: Agenda, p: Ints, free: int, size: int) -> tuple[int, int]:
     """When `size` processors will be free, and how many more are free then.
 
     Without other reservations the number of free processors only grows, so that these two numbers
@@ -100,9 +102,9 @@ def shadow(running: Running, p: Ints, free: int, size: int) -> tuple[int, int]:
     """
     place = running.n[0]
     date = -1
-    while place > 0 and (free < size or running.ends[place - 1] == date):
+    while place > 0 and (free < size or running.dates[place - 1] == date):
         place -= 1
-        date = running.ends[place]
+        date = running.dates[place]
         free += p[running.jobs[place]]
     return date, free - size
 
@@ -116,7 +118,7 @@ def easy(batch: Batch, easy_head: bool) -> None:
     job that cannot start takes it.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
-    queue, running, left = new_queue(n), new_running(n), np.empty(n, np.int64)
+    queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
     for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
         left[:] = batch.failures[scenario]
@@ -152,7 +154,7 @@ def easy(batch: Batch, easy_head: bool) -> None:
 def reserving(batch: Batch, depth: int, easy_head: bool) -> None:
     """R-LIST with any m: a fresh round of m reservations, then backfilling, at every completion."""
     t, p, n = batch.times, batch.sizes, batch.times.size
-    queue, running, profile = new_queue(n), new_running(n), new_profile(n)
+    queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
     left = np.empty(n, np.int64)
     for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
@@ -181,62 +183,6 @@ def reserving(batch: Batch, depth: int, easy_head: bool) -> None:
 
 
 @kernel
-def conservative(batch: Batch) -> None:
-    """R-LIST-Q: all waiting jobs have reservations, made anew at every completion.
-
-    Two observations save most of the work, and change no start:
-
-    - A fresh round gives every job ahead of all failed ones the reservation that it had: times are
-      exact, so the jobs ahead of it and the running ones take what they were planned to take, and
-      what has started from behind it was planned around its reservation.
-    - A reservation behind the last job that may still start *now* has no effect before the next
-      round. So reservations are made in queue order, but no further than needed: places before
-      `planned` have them, and a job behind that could not start now even if those between were
-      not there will not start now.
-    """
-    t, p, n = batch.times, batch.sizes, batch.times.size
-    queue, running, profile = new_queue(n), new_running(n), new_profile(n)
-    left, plan = np.empty(n, np.int64), np.empty(n, np.int64)
-    for scenario in range(len(batch.failures)):
-        fill_queue(queue, p)
-        left[:] = batch.failures[scenario]
-        now, planned = 0, 0
-        rebuild(profile, running, p, now, batch.n_procs)
-        while True:
-            job = next_waiting(queue, 0)
-            while job < planned:
-                if plan[job] == now:
-                    begin(batch, queue, running, job, now)
-                job = next_waiting(queue, job + 1)
-            candidate = next_fit(queue, planned, profile.free[0])
-            while candidate < n:
-                if not fits_now(profile, p[candidate], t[candidate]):
-                    candidate = next_fit(queue, candidate + 1, profile.free[0])
-                    continue
-                job = next_waiting(queue, planned)
-                plan[job] = reserve(profile, p[job], t[job])
-                planned = job + 1
-                if plan[job] == now:
-                    begin(batch, queue, running, job, now)
-                    candidate = next_fit(queue, max(candidate, planned), profile.free[0])
-                elif job == candidate:
-                    candidate = next_fit(queue, planned, profile.free[0])
-            if running.n[0] == 0:
-                break
-            now, _, first_failed = complete(queue, running, p, left)
-            if first_failed < planned:
-                planned = first_failed
-                rebuild(profile, running, p, now, batch.n_procs)
-                job = next_waiting(queue, 0)
-                while job < planned:
-                    carve(profile, plan[job], p[job], t[job])
-                    job = next_waiting(queue, job + 1)
-            else:
-                forget_past(profile, now)
-        batch.makespans[scenario] = now
-
-
-@kernel
 def stale(batch: Batch, depth: int) -> None:
     """R-LIST when a reservation once given is never cancelled; not Algorithm 1.
 
@@ -245,7 +191,7 @@ def stale(batch: Batch, depth: int) -> None:
     As times are exact, a reservation that stays is an attempt that has begun in the future.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
-    queue, running, profile = new_queue(n), new_running(n), new_profile(n)
+    queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
     left = np.empty(n, np.int64)
     for scenario in range(len(batch.failures)):
         fill_queue(queue, p)
