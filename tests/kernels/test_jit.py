@@ -18,7 +18,7 @@ f[0] = 8
 size, duration, start = (np.full(4, value, np.int64) for value in (3, 10, counts.NEVER))
 print(deep.place(t, f, 1, size, duration, start, 0, 4), start.tolist())
 """
-TELLS = 'print(sorted({"scipy", "numba.np.linalg"} & set(sys.modules)))\n'
+TELLS = 'print(sorted({"scipy.linalg", "numba.np.linalg"} & set(sys.modules)))\n'
 COMPILES = """
 import numba
 
