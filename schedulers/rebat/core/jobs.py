@@ -233,11 +233,12 @@ def batsim_number(us: int) -> int | float:
     return us / 1_000_000 if part else whole
 
 
-def job_fields(job: Job, prefix: str = "") -> dict[str, Any]:
-    """The job's Batsim JSON, its extra fields last."""
-    fields: dict[str, Any] = {"id": prefix + job.id, "subtime": batsim_number(job.submit_us)}
+def job_fields(job: Job, job_id: str = "") -> dict[str, Any]:
+    """The job's Batsim JSON, its extra fields last; on demand with another id."""
+    fields: dict[str, Any] = {"id": job_id or job.id, "subtime": batsim_number(job.submit_us)}
     if job.walltime_us is not None:
         fields["walltime"] = batsim_number(job.walltime_us)
     fields["res"] = job.n_nodes
     fields["profile"] = job.profile
-    return fields | job.extra
+    fields |= job.extra
+    return fields

@@ -109,10 +109,10 @@ class Decisions(EngineState):
         if decision.job_id in self._jobs:
             raise self._abort(Rule.DUPLICATE, f"job {decision.job_id}")
         try:
-            job = registered_job(decision.job_id, 0, decision.job)
+            job = registered_job(decision.job_id, len(self._by_tag), decision.job)
             if job.profile not in self.profiles.get(job.workload, {}):
                 raise self._abort(Rule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
-            self._add_job(job)
+            self._add_job(job, self._runnable(job.workload, job.profile))
         except InputError as error:
             raise self._abort(Rule.BAD_JOB, str(error)) from None
         job.submitted = True

@@ -35,7 +35,7 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import Workload, job_fields, with_parts
+from rebat.core.jobs import Workload, with_parts
 from rebat.core.units import to_s
 from rebat.engine.aborts import Rule
 from rebat.engine.decisions import Decisions
@@ -109,16 +109,20 @@ class Engine(Decisions):
     # ---- set-up
 
     def _add_static_jobs(self, workload: Workload) -> None:
+        profiles: dict[str, dict[str, dict[str, Any]]] = {}
         for job in workload.jobs:
-            try:
-                self._add_job(
-                    EngineJob(
-                        f"w0!{job.id}", 0, job.n_nodes, job.submit_us, job.walltime_us,
-                        job.profile, "w0", job_fields(job, "w0!"),
-                    )
-                )  # fmt: skip
-            except InputError as error:
-                raise error.at(f"job {job.id}") from None
+            if job.profile not in profiles:
+                try:
+                    profiles[job.profile] = self._runnable("w0", job.profile)
+                except InputError as error:
+                    raise error.at(f"job {job.id}") from None
+            self._add_job(
+                EngineJob(
+                    f"w0!{job.id}", len(self._by_tag), job.n_nodes, job.submit_us,
+                    job.walltime_us, job.profile, "w0", job,
+                ),
+                profiles[job.profile],
+            )  # fmt: skip
 
     @staticmethod
     def _by_date(items: Iterable[Any], date: str) -> Iterator[list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import InputError
-from rebat.core.jobs import duration_us
+from rebat.core.jobs import Job, duration_us
 from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_us
 
@@ -19,11 +19,16 @@ KILLED = "COMPLETED_KILLED"
 REJECTED = "REJECTED"
 
 
+NO_LEGS: Iterator[int] = iter(())
+
+
 class EngineJob(msgspec.Struct, gc=False):
     """One Batsim job, static or registered; times in microseconds.
 
-    ``profiles`` are its own and those that it is composed of, also when Batsim has forgotten them;
-    ``legs`` the delays that are still ahead of a running job, one after the other.
+    There may be millions, so that what is over is let go. ``asked`` is what its submission tells,
+    the JSON of a registered job; None: it was told. ``profiles`` are its own and those that it is
+    composed of, also when Batsim has forgotten them; jobs may share them. ``legs`` are the delays
+    that are still ahead of a running job, one after the other.
     """
 
     id: str
@@ -33,7 +38,7 @@ class EngineJob(msgspec.Struct, gc=False):
     walltime_us: int | None
     profile: str
     workload: str
-    fields: dict[str, Any]
+    asked: Job | dict[str, Any] | None
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
     submitted: bool = False
@@ -43,7 +48,7 @@ class EngineJob(msgspec.Struct, gc=False):
     nodes: NodeSet | None = None
     end_sent: bool = False
     metadata: str = ""
-    legs: Iterator[int] = iter(())
+    legs: Iterator[int] = NO_LEGS
 
     @property
     def running(self) -> bool:
