@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
@@ -43,22 +45,23 @@ JOB_COLUMNS = tuple(name for name in JobRow.__struct_fields__ if name not in SIZ
 
 def job_rows(ledger: Ledger) -> list[JobRow]:
     """Rows in the order of submission."""
-    rows: dict[int, JobRow] = {}
-    sizes: dict[int, int] = {}
-    by_job = sorted(ledger.attempts, key=lambda r: (r.attempt.job_serial, r.attempt.number))
-    for record in by_job:
+    serial = attrgetter("attempt.job_serial")  # the attempts of a job are in their order
+    return [_row(records) for _, records in groupby(sorted(ledger.attempts, key=serial), serial)]
+
+
+def _row(records: Iterable[AttemptRecord]) -> JobRow:
+    row, size = None, 0
+    for record in records:
         attempt = record.attempt
-        row = rows.get(attempt.job_serial)
         if row is None:
             name = attempt.job_id.partition("!")[2]
             row = JobRow(name, attempt.n_nodes, to_s(attempt.submit_us), waiting_time=0.0)
-            rows[attempt.job_serial] = row
         _add(row, record)
         if record.start_us >= 0:
-            last = sizes.get(attempt.job_serial, attempt.n_nodes)
-            row.resizes += last != attempt.n_nodes
-            sizes[attempt.job_serial] = attempt.n_nodes
-    return list(rows.values())
+            row.resizes += size not in (0, attempt.n_nodes)
+            size = attempt.n_nodes
+    assert row is not None
+    return row
 
 
 def _add(row: JobRow, record: AttemptRecord) -> None:
@@ -78,7 +81,9 @@ def _add(row: JobRow, record: AttemptRecord) -> None:
     row.failures += record.cause == Cause.NODE_FAILURE
     row.stolen += record.cause == Cause.STOLEN
     row.node_seconds += to_s((record.end_us - record.start_us) * record.attempt.n_nodes)
-    row.wasted_node_seconds += to_s(lost_us(record) * record.attempt.n_nodes)
+    wasted = lost_us(record)
+    if wasted:
+        row.wasted_node_seconds += to_s(wasted * record.attempt.n_nodes)
 
 
 _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}

@@ -158,14 +158,15 @@ def summarise(
 ) -> tuple[RunSummary, list[JobRow]]:
     """The summary of a run and the rows of its jobs."""
     layout = layout or Layout()
-    rows = job_rows(ledger)
     makespan = max((r.end_us for r in ledger.attempts), default=0)
     submissions = [r.attempt.submit_us for r in ledger.attempts]
     span = max(submissions) - min(submissions) if submissions else 0
     month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
-    selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
     platform = platform_time(ledger, n_nodes, window, measures.walltime_kills)
+    blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
+    rows = job_rows(ledger)
+    selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
     def within(dates: list[int]) -> int:
         return sum(window[0] <= date < window[1] for date in dates)
@@ -189,7 +190,7 @@ def summarise(
         steals=within(ledger.steals),
         victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
-        fragmentation=fragmentation(ledger, n_nodes, window, layout.allotted),
+        fragmentation=blocked,
         resizes=resizes(ledger, rows, window),
         migrations=migrations(ledger, window),
         drains=drains(ledger, window, layout.cores_per_node),

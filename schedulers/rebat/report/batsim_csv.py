@@ -21,7 +21,7 @@ JOB_COLUMNS = (
 
 
 def jobs_csv(jobs: Iterable[EngineJob]) -> Iterator[str]:
-    """Line by line one row per Batsim job (each resubmission is one), in the order of their ends."""
+    """The lines: a row per Batsim job (each resubmission is one), in the order of their ends."""
     yield JOB_COLUMNS
     yield from map(_row, jobs)
 
