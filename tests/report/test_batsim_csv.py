@@ -45,7 +45,7 @@ def engine_job(row: dict[str, str]) -> EngineJob:
     ran = row["starting_time"] != ""
     walltime = float(row["requested_time"])
     return EngineJob(
-        f"{row['workload_name']}!{row['job_id']}", 0, int(row["requested_number_of_resources"]),
+        f"{row['workload_name']}!{row['job_id']}", int(row["requested_number_of_resources"]),
         to_us(float(row["submission_time"])), None if walltime == -1 else to_us(walltime),
         row["profile"], row["workload_name"], {}, state=row["final_state"],
         start_us=to_us(float(row["starting_time"])) if ran else -1,

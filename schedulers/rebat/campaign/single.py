@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from rebat.core.units import to_s
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
-from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRow
+from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRows
 from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.base import Policy
@@ -50,7 +50,7 @@ class RunResult(msgspec.Struct):
 
     policy: str
     summary: RunSummary
-    rows: list[JobRow]
+    rows: JobRows
     ledger: Ledger
     jobs: list[EngineJob]
 
@@ -126,7 +126,7 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
         folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
     )
     write_lines(folder / "rebat_jobs.csv", rows_csv(result.rows))
-    if result.summary.resizes.molded or any(row.resizes for row in result.rows):
+    if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
     write_text(folder / "node_events.csv", node_events_csv(result.ledger))
     summary = {
@@ -139,18 +139,17 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
     write_text(folder / "summary.json", text + "\n")
 
 
-def rows_csv(rows: Iterable[JobRow], columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
+def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
     """rebat_jobs.csv, or other columns, line by line: a row per original job, times in seconds."""
     yield ",".join(columns)
-    of = attrgetter(*columns)
-    for row in rows:
-        yield ",".join([_cell(value) for value in of(row)])
+    for row in rows.table[list(columns)]:
+        yield ",".join([_cell(value) for value in row.item()])
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return "" if isnan(value) else f"{value:.6f}"
+    return str(value)
 
 
 def node_events_csv(ledger: Ledger) -> str:

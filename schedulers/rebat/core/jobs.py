@@ -12,7 +12,7 @@ from rebat.core.errors import InputError, short
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 
 
-class Job(msgspec.Struct, frozen=True):
+class Job(msgspec.Struct, frozen=True, gc=False):
     """What the user submitted: one job of a workload.
 
     Attributes

@@ -23,7 +23,7 @@ from rebat.core.jobs import leg_durations_us
 from rebat.core.units import to_s
 from rebat.engine.aborts import Rule
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
-from rebat.engine.state import EngineState
+from rebat.engine.state import HELD, EngineState
 
 
 class Decisions(EngineState):
@@ -58,7 +58,7 @@ class Decisions(EngineState):
             raise self._abort(rule, f"job {job.id}, node {obstacle}")
         if (job.workload, job.profile) in self._composed_late:
             raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
-        self._pool.take(nodes, job.tag)
+        self._pool.take(nodes, HELD)
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
         job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
@@ -109,7 +109,7 @@ class Decisions(EngineState):
         if decision.job_id in self._jobs:
             raise self._abort(Rule.DUPLICATE, f"job {decision.job_id}")
         try:
-            job = registered_job(decision.job_id, len(self._by_tag), decision.job)
+            job = registered_job(decision.job_id, decision.job)
             if job.profile not in self.profiles.get(job.workload, {}):
                 raise self._abort(Rule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
             self._add_job(job, self._runnable(job.workload, job.profile))

@@ -95,7 +95,9 @@ class Engine(Decisions):
         self.profiles["w0"] = _used_profiles(workload)
         self._notices: list[type[Event]] = []
         self._add_static_jobs(workload)
-        self._statics = self._by_date(sorted(self._by_tag, key=static_job_order), "submit_us")
+        self._statics = self._by_date(
+            sorted(self._jobs.values(), key=static_job_order), "submit_us"
+        )
         self._statics_left = bool(workload.jobs)
         self._await_submissions()
         ordered = in_order(events) if isinstance(events, Sequence) else events
@@ -118,8 +120,8 @@ class Engine(Decisions):
                     raise error.at(f"job {job.id}") from None
             self._add_job(
                 EngineJob(
-                    f"w0!{job.id}", len(self._by_tag), job.n_nodes, job.submit_us,
-                    job.walltime_us, job.profile, "w0", job,
+                    f"w0!{job.id}", job.n_nodes, job.submit_us, job.walltime_us, job.profile,
+                    "w0", job,
                 ),
                 profiles[job.profile],
             )  # fmt: skip
@@ -166,7 +168,7 @@ class Engine(Decisions):
             self._exchange(scheduler, self._take_outbox())
             rounds += 1
             if on_progress and rounds % 256 == 0:
-                on_progress(self.now_us, len(self.ended), len(self._by_tag))
+                on_progress(self.now_us, len(self.ended), len(self._jobs))
         self._exchange(scheduler, (SimulationEnded(at_us=self.now_us),))
 
     def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:

@@ -32,7 +32,6 @@ class EngineJob(msgspec.Struct, gc=False):
     """
 
     id: str
-    tag: int
     n_nodes: int
     submit_us: int
     walltime_us: int | None
@@ -61,7 +60,7 @@ def static_job_order(job: EngineJob) -> tuple[int, str]:
     return job.submit_us, job.id
 
 
-def registered_job(job_id: str, tag: int, fields: dict[str, Any]) -> EngineJob:
+def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
     """A job from a REGISTER_JOB's JSON; raises InputError where Batsim would abort."""
     if any(mark in job_id for mark in "(),|}"):
         raise InputError("a job id must not hold any of ( ) , | }", f"job {job_id!r}")
@@ -80,7 +79,7 @@ def registered_job(job_id: str, tag: int, fields: dict[str, Any]) -> EngineJob:
     if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
-        job_id, tag, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
+        job_id, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
         profile, workload, {**fields, "id": job_id},
     )  # fmt: skip
 

@@ -14,6 +14,9 @@ from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EngineJob
 from rebat.engine.options import EngineOptions
 from rebat.kernels.pool import NodePool
 
+HELD = 0
+"""Marks nodes that a job holds: whose they are is the scheduler's business."""
+
 Happening = Callable[[Any], None]
 """What happens at a date, to what it is given."""
 
@@ -30,7 +33,6 @@ class EngineState:
         self._uses: dict[tuple[str, str], int] = {}
         self._pool = NodePool(n_nodes)
         self._jobs: dict[str, EngineJob] = {}
-        self._by_tag: list[EngineJob] = []
         self._heap: list[tuple[int, int, Happening, Any]] = []
         self._sequence = 0
         self._outbox: list[Event] = []
@@ -59,7 +61,6 @@ class EngineState:
         job.profiles = profiles
         job.return_code = int(profiles[job.profile].get("ret", 0))
         self._jobs[job.id] = job
-        self._by_tag.append(job)
         self._unfinished += 1
         use = (job.workload, job.profile)
         self._uses[use] = self._uses.get(use, 0) + 1

@@ -115,6 +115,7 @@ class Intake:
             imaged=stopping.remaining.imaged if stopping else False,
         )  # fmt: skip
         self._board.ledger.add(record, stopping.remaining if stopping else None)
+        running.nodes.pack()
 
     def _retry(self, running: Running) -> None:
         """Put a job back into the queue, whole, after an error was detected when it ended.
