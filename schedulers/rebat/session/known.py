@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -88,13 +88,15 @@ class KnownJobs:
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
         return attempt
 
-    def forget(self, job_id: str) -> None:
-        """A job is gone: there may be millions of them."""
-        del self.submissions[job_id]
-        attempt_id, number = job_id, 0
-        while self.work.pop(attempt_id, None):
-            number += 1
-            attempt_id = f"{job_id}#{number}"
+    def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
+        """A job is gone, of which there may be millions; not so if a peer has an attempt go on."""
+        attempts = [job_id]
+        while (following := f"{job_id}#{len(attempts)}") in self.work:
+            attempts.append(following)
+        if not any(map(alive, attempts)):
+            del self.submissions[job_id]
+            for attempt_id in attempts:
+                del self.work[attempt_id]
 
     # ---- what can be done with it
 

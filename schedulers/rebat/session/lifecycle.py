@@ -130,6 +130,10 @@ class Lifecycle:
         if state is State.ENDED:
             self.gone.append(job_id)
 
+    def alive(self, attempt_id: str) -> bool:
+        """Whether an attempt waits or runs."""
+        return attempt_id in self.queue or attempt_id in self.running
+
     def knows(self, job_id: str) -> bool:
         """Whether there is, or was, such a job."""
         return job_id in self._state

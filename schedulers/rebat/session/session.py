@@ -221,7 +221,7 @@ class Session:
         self._transactions.ask_to_be_called()
         if jobs.gone and not jobs.stopping:  # the kill of what has ended may be under way
             for job_id in jobs.gone:
-                self._registry.forget(job_id)
+                self._registry.forget(job_id, jobs.alive)
             jobs.gone.clear()
         if board.registering and board.statics_over and jobs.idle:
             board.registering = False
