@@ -175,7 +175,7 @@ def play(case: Case, folder: Path) -> None:
             return reply
 
         run_remote(engine, ask)
-    assert jobs_csv(engine.ended) == jobs_csv(result.jobs)
+    assert [*jobs_csv(engine.ended)] == [*jobs_csv(result.jobs)]
     again = replay(
         folder / "talk.jsonl", lambda _: session_for(case.policy, case.told, strict=True)
     )

@@ -14,7 +14,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_folder, atomic_path, write_text
+from rebat.core.files import atomic_folder, atomic_path, write_lines, write_text
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="needs /dev/full")
@@ -29,6 +29,20 @@ def umask() -> Iterator[None]:
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_lines_are_there_all_or_not_at_all(tmp_path: Path) -> None:
+    def lines(n: int) -> Iterator[str]:
+        yield from ("é", "", "b")
+        yield str(1 // n)
+
+    file = tmp_path / "file"
+    write_lines(file, lines(1))
+    assert file.read_bytes() == "é\n\nb\n1\n".encode()
+    with pytest.raises(ZeroDivisionError):
+        write_lines(file, lines(0))
+    assert file.read_bytes() == "é\n\nb\n1\n".encode()
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_pipe_is_written_through_and_stays(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from rebat.metrics.jobs import JobRows
 from rebat.metrics.service import service_of
 from tests.scenarios import machine, run
 
@@ -15,4 +17,4 @@ def test_of_three_jobs_one_after_the_other() -> None:
     assert (found.wait_mean_s, found.wait_max_s) == (15, 25)
     assert found.slowdown_mean == pytest.approx((1 + 25 / 5 + 65 / 40) / 3)
     assert found.bounded_slowdown_mean == pytest.approx((1 + 25 / 10 + 65 / 40) / 3)
-    assert service_of([]) is None
+    assert service_of(JobRows(np.empty(0))) is None

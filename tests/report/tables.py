@@ -21,7 +21,8 @@ TOY_EVENTS = ROOT / "failure_events/toy.events"
 @cache
 def toy_csv() -> str:
     """The jobs.csv of SFSJ on the toy example: a failure, a victim, two resubmissions."""
-    return jobs_csv(run("sfsj", read_workload(TOY), read_events(TOY_EVENTS)).jobs)
+    jobs = run("sfsj", read_workload(TOY), read_events(TOY_EVENTS)).jobs
+    return "".join(f"{line}\n" for line in jobs_csv(jobs))
 
 
 def edited(text: str, job: str, **cells: str) -> str:

@@ -229,7 +229,7 @@ def test_golden_runs_of_batsim_and_batsched(shared: Path, workload: str, variant
 @given(workload=workloads(), events=failures(), policy=st.sampled_from(["baseline", "sfsj"]))
 def test_what_our_schedulers_do_is_clean(tmp_path_factory, workload, events, policy: str) -> None:
     events = in_order(events)
-    text = jobs_csv(run(policy, workload, events).jobs)
+    text = "".join(f"{line}\n" for line in jobs_csv(run(policy, workload, events).jobs))
     assert kinds(tmp_path_factory.mktemp("t"), text, Reference(10, events, workload)) == set()
 
 

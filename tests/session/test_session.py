@@ -345,3 +345,14 @@ def test_a_move_whose_target_fails_after_the_kill_was_sent_goes_back_to_the_queu
         (to_us(5), "w0!1", "cannot complete its move: node 3 is not up and free")
     ]
     assert session.view.n_free == 3
+
+
+def test_what_is_over_is_let_go_and_cannot_come_again() -> None:
+    session = begun(preset("greedy").make())
+    say(session, 0, submitted("1"))
+    assert session.view.job("w0!1").n_nodes == 2
+    say(session, 5, completed("1", 5, "0-1"))
+    with pytest.raises(KeyError):
+        session.view.job("w0!1")
+    with pytest.raises(InputError, match="submitted twice"):
+        say(session, 6, submitted("1", at=6))

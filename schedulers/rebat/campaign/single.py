@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import rebat
-from rebat.core.files import write_text
+from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
@@ -19,7 +20,7 @@ from rebat.core.units import to_s
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
-from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRow
+from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRows
 from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.base import Policy
@@ -49,7 +50,7 @@ class RunResult(msgspec.Struct):
 
     policy: str
     summary: RunSummary
-    rows: list[JobRow]
+    rows: JobRows
     ledger: Ledger
     jobs: list[EngineJob]
 
@@ -94,8 +95,10 @@ def simulate(
     layout = Layout(cores_per_node=cores_per_node)
     if isinstance(preset, Preset):
         layout = layout_of(preset, workload, engine.n_nodes, cores_per_node)
-    summary, rows = summarise(session.ledger, engine.n_nodes, measures or Measures(), layout)
-    return RunResult(preset.name, summary, rows, session.ledger, engine.ended)
+    n_nodes, ledger, ended = engine.n_nodes, session.ledger, engine.ended
+    del engine, session  # the room is needed for what is made of the records
+    summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
+    return RunResult(preset.name, summary, rows, ledger, ended)
 
 
 def layout_of(preset: Preset, workload: Workload, n_nodes: int, cores_per_node: int) -> Layout:
@@ -118,13 +121,13 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, cores_per_node: 
 def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> None:
     """Write a run's files; each is there whole or not at all."""
     n_nodes = result.summary.n_nodes
-    write_text(folder / "jobs.csv", jobs_csv(result.jobs))
+    write_lines(folder / "jobs.csv", jobs_csv(result.jobs))
     write_text(
         folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
     )
-    write_text(folder / "rebat_jobs.csv", rows_csv(result.rows))
-    if result.summary.resizes.molded or any(row.resizes for row in result.rows):
-        write_text(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
+    write_lines(folder / "rebat_jobs.csv", rows_csv(result.rows))
+    if result.summary.resizes.molded or result.rows.column("resizes").any():
+        write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
     write_text(folder / "node_events.csv", node_events_csv(result.ledger))
     summary = {
         "policy": result.policy,
@@ -136,19 +139,17 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
     write_text(folder / "summary.json", text + "\n")
 
 
-def rows_csv(rows: Sequence[JobRow], columns: Sequence[str] = JOB_COLUMNS) -> str:
-    """rebat_jobs.csv, or other columns: a row per original job, times in seconds."""
-    lines = [",".join(columns)]
-    for row in rows:
-        values = (getattr(row, name) for name in columns)
-        lines.append(",".join(_cell(value) for value in values))
-    return "\n".join(lines) + "\n"
+def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
+    """rebat_jobs.csv, or other columns, line by line: a row per original job, times in seconds."""
+    yield ",".join(columns)
+    for row in rows.table[list(columns)]:
+        yield ",".join([_cell(value) for value in row.item()])
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return "" if isnan(value) else f"{value:.6f}"
+    return str(value)
 
 
 def node_events_csv(ledger: Ledger) -> str:
@@ -162,10 +163,7 @@ def node_events_csv(ledger: Ledger) -> str:
 def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) -> list[Path]:
     """PREFIX_jobs.csv and PREFIX_schedule.csv, as Batsim names and fills them."""
     node_events = [(event.at_us, event.available, event.nodes) for event in events]
-    files = {
-        Path(f"{prefix}_jobs.csv"): jobs_csv(engine.ended),
-        Path(f"{prefix}_schedule.csv"): schedule_csv(engine.ended, engine.n_nodes, node_events),
-    }
-    for path, text in files.items():
-        write_text(path, text)
-    return list(files)
+    jobs, schedule = Path(f"{prefix}_jobs.csv"), Path(f"{prefix}_schedule.csv")
+    write_lines(jobs, jobs_csv(engine.ended))
+    write_text(schedule, schedule_csv(engine.ended, engine.n_nodes, node_events))
+    return [jobs, schedule]

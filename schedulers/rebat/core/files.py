@@ -10,7 +10,7 @@ import stat
 import tempfile
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -95,10 +95,20 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file line by line: there may be more of it than one wants to hold."""
+    with (
+        atomic_path(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(f"{line}\n" for line in lines)
+
+
 def file_hash(path: Path) -> str:
     """The sha256 of a file's content; InputError when it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror}", str(path)) from None
 

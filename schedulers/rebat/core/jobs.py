@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from rebat.core.errors import InputError, short
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 
 
-class Job(msgspec.Struct, frozen=True):
+class Job(msgspec.Struct, frozen=True, gc=False):
     """What the user submitted: one job of a workload.
 
     Attributes
@@ -83,23 +84,24 @@ def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) 
         For a profile that needs Batsim's network model (communications, parallel tasks, I/O), or
         that never ends: see `check_profiles`.
     """
-
-    def alone_us(name: str, profile: dict[str, Any]) -> int:
-        try:
-            length_us = _length_us(profile, speed_flops)
-        except InputError as error:
-            raise error.at(f"profile {name!r}") from None
-        if length_us is not None:
-            return length_us
-        raise InputError(
-            f"profile {name!r} of type {profile.get('type')!r} needs a network model: "
-            "run it with Batsim",
-            expected="delay, composed of delays, or parallel_homogeneous without communication",
-        )
-
     if name in profiles and profiles[name].get("type") != "composed":
-        return alone_us(name, profiles[name])
+        return _alone_us(name, profiles[name], speed_flops)
+    alone_us = partial(_alone_us, speed_flops=speed_flops)
     return _extents(profiles, (name,), alone_us)[name].us
+
+
+def _alone_us(name: str, profile: dict[str, Any], speed_flops: float | None) -> int:
+    try:
+        length_us = _length_us(profile, speed_flops)
+    except InputError as error:
+        raise error.at(f"profile {name!r}") from None
+    if length_us is not None:
+        return length_us
+    raise InputError(
+        f"profile {name!r} of type {profile.get('type')!r} needs a network model: "
+        "run it with Batsim",
+        expected="delay, composed of delays, or parallel_homogeneous without communication",
+    )
 
 
 def check_profiles(profiles: Profiles) -> None:
@@ -233,11 +235,12 @@ def batsim_number(us: int) -> int | float:
     return us / 1_000_000 if part else whole
 
 
-def job_fields(job: Job, prefix: str = "") -> dict[str, Any]:
-    """The job's Batsim JSON, its extra fields last."""
-    fields: dict[str, Any] = {"id": prefix + job.id, "subtime": batsim_number(job.submit_us)}
+def job_fields(job: Job, job_id: str = "") -> dict[str, Any]:
+    """The job's Batsim JSON, its extra fields last; on demand with another id."""
+    fields: dict[str, Any] = {"id": job_id or job.id, "subtime": batsim_number(job.submit_us)}
     if job.walltime_us is not None:
         fields["walltime"] = batsim_number(job.walltime_us)
     fields["res"] = job.n_nodes
     fields["profile"] = job.profile
-    return fields | job.extra
+    fields |= job.extra
+    return fields

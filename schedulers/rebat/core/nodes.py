@@ -42,17 +42,30 @@ class NodeSet:
     NodeSet('0-5')
     """
 
-    __slots__ = ("intervals", "size")
+    __slots__ = ("_held", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
         """Take intervals that are canonical already; ``from_intervals`` makes others so.
 
         ``size`` is the number of nodes, where it is known.
         """
-        self.intervals = intervals
+        self._held: Intervals | bytes = intervals
         if size is None:
             size = int((intervals[:, 1] - intervals[:, 0]).sum()) + len(intervals)
         self.size = size
+
+    @property
+    def intervals(self) -> Intervals:
+        """Inclusive first and last node of each interval, ascending, not touching."""
+        held = self._held
+        if not isinstance(held, bytes):
+            return held
+        return np.frombuffer(held, np.int32).reshape(-1, 2).astype(np.int64)
+
+    def pack(self) -> None:
+        """Take less room: nobody will ask for the nodes soon."""
+        if self.size and self.intervals[-1, 1] < 2**31:
+            self._held = self.intervals.astype(np.int32).tobytes()
 
     @classmethod
     def from_intervals(cls, pairs: Iterable[tuple[int, int]]) -> NodeSet:

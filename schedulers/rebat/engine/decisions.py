@@ -19,11 +19,11 @@ from rebat.core.decisions import (
 )
 from rebat.core.errors import InputError
 from rebat.core.events import JobCompleted, JobsKilled
-from rebat.core.jobs import leg_durations_us
+from rebat.core.jobs import duration_us, leg_durations_us
 from rebat.core.units import to_s
 from rebat.engine.aborts import Rule
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
-from rebat.engine.state import EngineState
+from rebat.engine.state import HELD, EngineState
 
 
 class Decisions(EngineState):
@@ -50,7 +50,7 @@ class Decisions(EngineState):
             raise self._abort(
                 Rule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
             )
-        obstacle = self._pool.take(nodes, job.tag)
+        obstacle = self._pool.take(nodes, HELD)
         if obstacle >= self.n_nodes:
             raise self._abort(Rule.OUTSIDE, f"job {job.id}, node {obstacle}")
         if obstacle >= 0:
@@ -67,7 +67,7 @@ class Decisions(EngineState):
     def _legs(self, job: EngineJob) -> Iterator[int]:
         if job.profiles[job.profile].get("type") == "composed":
             return leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
-        return iter((job.length_us,))
+        return iter((duration_us(job.profiles, job.profile, self.options.speed_flops),))
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._waiting_job(decision.job_id)
@@ -120,10 +120,10 @@ class Decisions(EngineState):
         if decision.job_id in self._jobs:
             raise self._abort(Rule.DUPLICATE, f"job {decision.job_id}")
         try:
-            job = registered_job(decision.job_id, 0, decision.job)
+            job = registered_job(decision.job_id, decision.job)
             if job.profile not in self.profiles.get(job.workload, {}):
                 raise self._abort(Rule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
-            self._add_job(job)
+            self._add_job(job, self._runnable(job.workload, job.profile))
         except InputError as error:
             raise self._abort(Rule.BAD_JOB, str(error)) from None
         job.submitted = True

@@ -34,7 +34,7 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import Workload, job_fields, with_parts
+from rebat.core.jobs import Workload, with_parts
 from rebat.core.units import to_s
 from rebat.engine.aborts import Rule
 from rebat.engine.decisions import Decisions
@@ -94,7 +94,9 @@ class Engine(Decisions):
         self.profiles["w0"] = _used_profiles(workload)
         self._notices: list[type[Event]] = []
         self._add_static_jobs(workload)
-        self._statics = self._by_date(sorted(self._by_tag, key=static_job_order), "submit_us")
+        self._statics = self._by_date(
+            sorted(self._jobs.values(), key=static_job_order), "submit_us"
+        )
         self._statics_left = bool(workload.jobs)
         self._await_submissions()
         ordered = in_order(events) if isinstance(events, Sequence) else events
@@ -108,16 +110,20 @@ class Engine(Decisions):
     # ---- set-up
 
     def _add_static_jobs(self, workload: Workload) -> None:
+        profiles: dict[str, dict[str, dict[str, Any]]] = {}
         for job in workload.jobs:
-            try:
-                self._add_job(
-                    EngineJob(
-                        f"w0!{job.id}", 0, job.n_nodes, job.submit_us, job.walltime_us,
-                        job.profile, "w0", job_fields(job, "w0!"),
-                    )
-                )  # fmt: skip
-            except InputError as error:
-                raise error.at(f"job {job.id}") from None
+            if job.profile not in profiles:
+                try:
+                    profiles[job.profile] = self._runnable("w0", job.profile)
+                except InputError as error:
+                    raise error.at(f"job {job.id}") from None
+            self._add_job(
+                EngineJob(
+                    f"w0!{job.id}", job.n_nodes, job.submit_us, job.walltime_us, job.profile,
+                    "w0", job,
+                ),
+                profiles[job.profile],
+            )  # fmt: skip
 
     @staticmethod
     def _by_date(items: Iterable[Any], date: str) -> Iterator[list[Any]]:
@@ -163,7 +169,7 @@ class Engine(Decisions):
             self._exchange(scheduler, events)
             rounds += 1
             if on_progress and rounds % 256 == 0:
-                on_progress(self.now_us, len(self.ended), len(self._by_tag))
+                on_progress(self.now_us, len(self.ended), len(self._jobs))
         self._exchange(scheduler, (SimulationEnded(at_us=self.now_us),))
 
     def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import InputError
-from rebat.core.jobs import duration_us
+from rebat.core.jobs import Job, duration_us
 from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_us
 
@@ -19,23 +19,25 @@ KILLED = "COMPLETED_KILLED"
 REJECTED = "REJECTED"
 
 
+NO_LEGS: Iterator[int] = iter(())
+
+
 class EngineJob(msgspec.Struct, gc=False):
     """One Batsim job, static or registered; times in microseconds.
 
-    ``profiles`` are its own and those that it is composed of, also when Batsim has forgotten them;
-    ``length_us`` is how long they run, ``legs`` the delays that are still ahead of a running job,
-    one after the other.
+    There may be millions, so that what is over is let go. ``asked`` is what its submission tells,
+    the JSON of a registered job; None: it was told. ``profiles`` are its own and those that it is
+    composed of, also when Batsim has forgotten them; jobs may share them. ``legs`` are the delays
+    that are still ahead of a running job, one after the other.
     """
 
     id: str
-    tag: int
     n_nodes: int
     submit_us: int
     walltime_us: int | None
     profile: str
     workload: str
-    fields: dict[str, Any]
-    length_us: int = 0
+    asked: Job | dict[str, Any] | None
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
     submitted: bool = False
@@ -44,7 +46,7 @@ class EngineJob(msgspec.Struct, gc=False):
     state: str = ""
     nodes: NodeSet | None = None
     metadata: str = ""
-    legs: Iterator[int] = iter(())
+    legs: Iterator[int] = NO_LEGS
 
     @property
     def running(self) -> bool:
@@ -57,7 +59,7 @@ def static_job_order(job: EngineJob) -> tuple[int, str]:
     return job.submit_us, job.id
 
 
-def registered_job(job_id: str, tag: int, fields: dict[str, Any]) -> EngineJob:
+def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
     """A job from a REGISTER_JOB's JSON; raises InputError where Batsim would abort."""
     if any(mark in job_id for mark in "(),|}"):
         raise InputError("a job id must not hold any of ( ) , | }", f"job {job_id!r}")
@@ -76,7 +78,7 @@ def registered_job(job_id: str, tag: int, fields: dict[str, Any]) -> EngineJob:
     if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
-        job_id, tag, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
+        job_id, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
         profile, workload, {**fields, "id": job_id},
     )  # fmt: skip
 

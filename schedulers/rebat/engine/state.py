@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
-from rebat.core.jobs import duration_us, with_parts
+from rebat.core.jobs import Job, duration_us, job_fields, with_parts
 from rebat.core.units import to_s
 from rebat.engine.aborts import Abort, Rule
-from rebat.engine.jobs import FAILED, SUCCESS, WALLTIME, EngineJob
+from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EngineJob
 from rebat.engine.options import EngineOptions
 from rebat.kernels.pool import NodePool
+
+HELD = 0
+"""Marks nodes that a job holds: whose they are is the scheduler's business."""
 
 Happening = Callable[[Any], None]
 """What happens at a date, to what it is given."""
@@ -30,7 +33,6 @@ class EngineState:
         self._uses: dict[tuple[str, str], int] = {}
         self._pool = NodePool(n_nodes)
         self._jobs: dict[str, EngineJob] = {}
-        self._by_tag: list[EngineJob] = []
         self._heap: list[tuple[int, int, Happening, Any]] = []
         self._sequence = 0
         self._outbox: list[Event] = []
@@ -49,14 +51,16 @@ class EngineState:
 
     # ---- jobs
 
-    def _add_job(self, job: EngineJob) -> None:
-        job.tag = len(self._by_tag)
-        job.profiles = with_parts(self.profiles[job.workload], job.profile)
-        # which needs no network, or there is none
-        job.length_us = duration_us(job.profiles, job.profile, self.options.speed_flops)
-        job.return_code = int(job.profiles[job.profile].get("ret", 0))
+    def _runnable(self, workload: str, profile: str) -> dict[str, dict[str, Any]]:
+        """A profile and its parts; InputError for what needs a network."""
+        profiles = with_parts(self.profiles[workload], profile)
+        duration_us(profiles, profile, self.options.speed_flops)
+        return profiles
+
+    def _add_job(self, job: EngineJob, profiles: dict[str, dict[str, Any]]) -> None:
+        job.profiles = profiles
+        job.return_code = int(profiles[job.profile].get("ret", 0))
         self._jobs[job.id] = job
-        self._by_tag.append(job)
         self._unfinished += 1
         use = (job.workload, job.profile)
         self._uses[use] = self._uses.get(use, 0) + 1
@@ -65,8 +69,11 @@ class EngineState:
         job.submitted = True
         forward = self.options.forward_profiles
         profile = self.profiles[job.workload][job.profile] if forward else None
+        asked, job.asked = job.asked, None
+        assert asked is not None
+        fields = job_fields(asked, job.id) if isinstance(asked, Job) else asked
         self._outbox.append(
-            JobSubmitted(at_us=self.now_us, job_id=job.id, job=job.fields, profile=profile)
+            JobSubmitted(at_us=self.now_us, job_id=job.id, job=fields, profile=profile)
         )
 
     def _begin_leg(self, job: EngineJob) -> bool:
@@ -110,6 +117,7 @@ class EngineState:
 
     def _finish(self, job: EngineJob) -> None:
         self.ended.append(job)
+        job.legs = NO_LEGS
         self._unfinished -= 1
         use = (job.workload, job.profile)
         self._uses[use] -= 1

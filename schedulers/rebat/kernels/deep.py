@@ -116,13 +116,23 @@ def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: i
         raise_bounds(steps, start, min(end, NEVER), longest, near)
 
 
+@step
+def bounds(values: Any) -> tuple[int, int]:
+    """The least and the largest value."""
+    least = most = values[0]
+    for value in values:
+        least, most = min(least, value), max(most, value)
+    return least, most
+
+
 @kernel
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
     """As `counts.compress`, for queues so deep that this pays; no job may be due now."""
-    longest = duration[:queued].max()
-    steps = spread(t, f, n, n + 2 * queued + 8, size[:queued].min(), size[:queued].max())
+    _, longest = bounds(duration[:queued])
+    least, most = bounds(size[:queued])
+    steps = spread(t, f, n, n + 2 * queued + 8, least, most)
     moved = move_all(steps, size, duration, start, queued, opened, longest)
     return gather(steps, t, f), moved
 
@@ -151,8 +161,8 @@ def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
     """As `counts.place`, for so many jobs that this pays."""
-    waiting = size[first:last]
-    steps = spread(t, f, n, n + 2 * (last - first) + 8, waiting.min(), waiting.max())
+    least, most = bounds(size[first:last])
+    steps = spread(t, f, n, n + 2 * (last - first) + 8, least, most)
     place_all(steps, size, duration, start, first, last)
     return gather(steps, t, f)
 

@@ -7,12 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's own cache, which first imports all that it could compile, and scipy with it.
+
+    That takes longer than the simulation of a month. What is in the cache is compiled: it brings
+    the modules that it calls, and needs nothing else but numba's run time. Whatever is compiled
+    after all has numba import the rest by itself.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is compiled for a signature; None: nothing yet."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = numba.njit(nogil=True, **options)(function)
+    if not numba.config.DISABLE_JIT:
+        compiled._cache = KernelCache(function)  # type: ignore[attr-defined]
+    return compiled
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function to machine code (plain Python under ``NUMBA_DISABLE_JIT=1``)."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
-    return compiled
+    return _compiled(function)
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -21,16 +44,12 @@ def step(function: Callable[..., Any]) -> Callable[..., Any]:
     Otherwise numba counts references to every array at every call (``_nrt`` is its run time, which
     does that), and that takes longer than the steps themselves.
     """
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False)(
-        function
-    )
-    return compiled
+    return _compiled(function, forceinline=True, _nrt=False)
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile what repeats steps, likewise without counting references; it makes no array."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, _nrt=False)(function)
-    return compiled
+    return _compiled(function, _nrt=False)
 
 
 def is_compiled() -> bool:

@@ -60,7 +60,10 @@ def widths(least: int, most: int) -> Any:
     count = 1
     while least << count <= most:
         count += 1
-    return least << np.arange(count)
+    found = np.empty(count, np.int64)
+    for i in range(count):
+        found[i] = least << i
+    return found
 
 
 @kernel

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
+import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.metrics.jobs import JobRow, finished
+from rebat.metrics.jobs import JobRows
 
 SIZE_CLASSES: tuple[tuple[int, int], ...] = (
     (1, 2**7), (2**7, 2**9), (2**9, 2**11), (2**11, 2**13), (2**13, 2**15), (2**15, 2**16),
@@ -50,21 +49,22 @@ class Selection(msgspec.Struct, frozen=True):
 EVERY_JOB = Selection(0.0, 1.0)
 
 
-def select(rows: Sequence[JobRow], selection: Selection) -> list[JobRow]:
+def select(rows: JobRows, selection: Selection) -> JobRows:
     """The finished jobs that a selection keeps."""
-    ordered = sorted(rows, key=lambda row: row.submission_time)
-    if not ordered:
-        return []
+    submitted = rows.column("submission_time")
+    order = np.argsort(submitted, kind="stable")
+    if not len(order):
+        return rows
     if selection.by == "count":
-        kept = ordered[round(selection.first * len(ordered)) : round(selection.last * len(ordered))]
+        kept = order[round(selection.first * len(order)) : round(selection.last * len(order))]
     elif selection.by == "time":
-        start = ordered[0].submission_time
-        span = ordered[-1].submission_time - start
+        dates = submitted[order]
+        start, span = dates[0], dates[-1] - dates[0]
         low, high = start + selection.first * span, start + selection.last * span
-        kept = [row for row in ordered if low <= row.submission_time <= high]
+        kept = order[(low <= dates) & (dates <= high)]
     else:
         raise InputError(f"jobs selected by {selection.by!r}", expected="count or time")
-    return finished(kept)
+    return rows[kept[rows.has_finished[kept]]]
 
 
 def class_name(low: int, high: int) -> str:
@@ -72,22 +72,22 @@ def class_name(low: int, high: int) -> str:
     return f"[{low}, {high})"
 
 
-def flow_of(rows: Sequence[JobRow]) -> Flow | None:
+def flow_of(rows: JobRows) -> Flow | None:
     """Flow of these finished jobs; None when there are none."""
     if not rows:
         return None
-    flows = [row.flow or 0.0 for row in rows]
-    nodes = sum(row.size for row in rows)
-    weighted = sum(row.size * (row.flow or 0.0) for row in rows) / nodes
-    return Flow(len(rows), max(flows), sum(flows) / len(flows), weighted)
+    flow, size = rows.column("flow"), rows.column("size")
+    mean_s = sum(flow.tolist()) / len(rows)
+    weighted_s = sum((size * flow).tolist()) / int(size.sum())
+    return Flow(len(rows), float(flow.max()), mean_s, weighted_s)
 
 
-def flows_by_class(rows: Sequence[JobRow], n_nodes: int) -> dict[str, Flow | None]:
+def flows_by_class(rows: JobRows, n_nodes: int) -> dict[str, Flow | None]:
     """Flow per size class of the machine, and of all jobs ('all')."""
     classes = size_classes(n_nodes)
     table = {}
     for low, high in classes:
         top = high if (low, high) != classes[-1] else n_nodes + 1
-        members = [row for row in rows if low <= row.size < top]
-        table[class_name(low, high)] = flow_of(members)
+        sizes = rows.column("size")
+        table[class_name(low, high)] = flow_of(rows[(low <= sizes) & (sizes < top)])
     return table | {"all": flow_of(rows)}

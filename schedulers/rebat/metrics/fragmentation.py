@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.units import US_PER_S
-from rebat.metrics.platform import Window, free_steps
+from rebat.metrics.platform import Window, column, free_steps
 from rebat.models.units import Allotment
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -76,14 +76,13 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
 
     The first to come is, until it starts; the next one from then on, if it still waits.
     """
-    rows = [
-        (-r.attempt.priority, r.attempt.queued_us, r.attempt.serial, r.start_us, r.attempt.n_nodes)
-        for r in ledger.attempts
-        if r.start_us > r.attempt.queued_us
-    ]
-    table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 5)
-    for group in np.split(table, np.flatnonzero(np.diff(table[:, 0])) + 1):
-        _, queued, _, start, asked = group.T
+    waited = [r for r in ledger.attempts if r.start_us > r.attempt.queued_us]
+    names = ("attempt.priority", "attempt.queued_us", "attempt.serial", "start_us")
+    priority, queued_at, serial, started = (column(waited, name) for name in names)
+    order = np.lexsort((serial, queued_at, -priority))
+    table = np.stack([queued_at, started, column(waited, "attempt.n_nodes")])[:, order]
+    for group in np.split(table, np.flatnonzero(np.diff(priority[order])) + 1, axis=1):
+        queued, start, asked = group
         before = np.maximum.accumulate(np.append(np.zeros(1, dtype=np.int64), start[:-1]))
         since = np.maximum(queued, before[: len(start)])
         leads = since < start

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from math import isnan
+from operator import attrgetter
+from typing import Any, overload
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.units import to_s
@@ -41,23 +47,73 @@ SIZE_COLUMNS = ("job_id", "size", "node_seconds", "resizes")
 JOB_COLUMNS = tuple(name for name in JobRow.__struct_fields__ if name not in SIZE_COLUMNS[2:])
 
 
-def job_rows(ledger: Ledger) -> list[JobRow]:
+_DTYPES = {"int": "i8", "float": "f8", "float | None": "f8", "str": "O"}
+_TABLE = np.dtype([(name, _DTYPES[kind]) for name, kind in JobRow.__annotations__.items()])
+
+
+class JobRows(Sequence[JobRow]):
+    """The rows of a run, held as a table: there may be millions.
+
+    A row is made when it is asked for. In a column of the table a number that there is not is NaN.
+    """
+
+    def __init__(self, table: npt.NDArray[Any]) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[JobRow]:
+        return (_from_table(values) for values in self.table)
+
+    @overload
+    def __getitem__(self, which: int) -> JobRow: ...
+    @overload
+    def __getitem__(self, which: slice | npt.NDArray[Any]) -> JobRows: ...
+    def __getitem__(self, which: int | slice | npt.NDArray[Any]) -> JobRow | JobRows:
+        """A row, or the rows of a slice, under a mask, or at some positions."""
+        found = self.table[which]
+        return _from_table(found) if isinstance(found, np.void) else JobRows(found)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """What stands in a column."""
+        column: npt.NDArray[Any] = self.table[name]
+        return column
+
+    @property
+    def has_finished(self) -> npt.NDArray[np.bool_]:
+        """Which of the jobs ran to an end."""
+        mask: npt.NDArray[np.bool_] = ~np.isnan(self.column("flow"))
+        return mask
+
+
+def _from_table(values: np.void) -> JobRow:
+    found: Any = [None if isinstance(v, float) and isnan(v) else v for v in values.item()]
+    return JobRow(*found)
+
+
+def job_rows(ledger: Ledger) -> JobRows:
     """Rows in the order of submission."""
-    rows: dict[int, JobRow] = {}
-    sizes: dict[int, int] = {}
-    for record in ledger.attempts:  # of each job one after the other
+    serial = attrgetter("attempt.job_serial")  # the attempts of a job are in their order
+    by_job = sorted(ledger.attempts, key=serial)
+    count = sum(1 for _ in groupby(by_job, serial))
+    rows = (msgspec.structs.astuple(_row(records)) for _, records in groupby(by_job, serial))
+    return JobRows(np.fromiter(rows, dtype=_TABLE, count=count))
+
+
+def _row(records: Iterable[AttemptRecord]) -> JobRow:
+    row, size = None, 0
+    for record in records:
         attempt = record.attempt
-        row = rows.get(attempt.job_serial)
         if row is None:
             name = attempt.job_id.partition("!")[2]
             row = JobRow(name, attempt.n_nodes, to_s(attempt.submit_us), waiting_time=0.0)
-            rows[attempt.job_serial] = row
         _add(row, record)
         if record.start_us >= 0:
-            last = sizes.get(attempt.job_serial, attempt.n_nodes)
-            row.resizes += last != attempt.n_nodes
-            sizes[attempt.job_serial] = attempt.n_nodes
-    return [rows[serial] for serial in sorted(rows)]
+            row.resizes += size not in (0, attempt.n_nodes)
+            size = attempt.n_nodes
+    assert row is not None
+    return row
 
 
 def _add(row: JobRow, record: AttemptRecord) -> None:
@@ -77,7 +133,9 @@ def _add(row: JobRow, record: AttemptRecord) -> None:
     row.failures += record.cause == Cause.NODE_FAILURE
     row.stolen += record.cause == Cause.STOLEN
     row.node_seconds += to_s((record.end_us - record.start_us) * record.attempt.n_nodes)
-    row.wasted_node_seconds += to_s(lost_us(record) * record.attempt.n_nodes)
+    wasted = lost_us(record)
+    if wasted:
+        row.wasted_node_seconds += to_s(wasted * record.attempt.n_nodes)
 
 
 _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
@@ -90,8 +148,3 @@ def lost_us(record: AttemptRecord) -> int:
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
     kept = record.useful_us - record.lost_us
     return max(0, record.end_us - record.start_us - recovery - kept)
-
-
-def finished(rows: Iterable[JobRow]) -> list[JobRow]:
-    """Rows of the jobs that ran to an end."""
-    return [row for row in rows if row.flow is not None]

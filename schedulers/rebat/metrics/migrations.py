@@ -6,10 +6,9 @@ After Rodríguez-Pascual et al., "Job migration in HPC clusters by means of chec
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 
 import msgspec
-import numpy as np
 
 from rebat.core.units import US_PER_S, to_s
 from rebat.metrics.platform import Window
@@ -46,15 +45,16 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
     first, last = window
     by: Counter[str] = Counter()
     cost_us, moved_us = 0, 0
-    kept_us: dict[str, int] = defaultdict(int)
-    for record in sorted(ledger.attempts, key=lambda r: (r.attempt.job_serial, r.attempt.number)):
+    kept_us = dict.fromkeys((r.attempt.job_id for r in ledger.attempts if r.imaged), 0)
+    for record in ledger.attempts:  # those of a job in their order
         attempt, cores = record.attempt, record.attempt.n_nodes
         if record.start_us < 0:
             continue
         if record.checkpointing and record.checkpointing.image_us:
             paid = min(record.start_us + record.checkpointing.first_recovery_us, record.end_us)
             cost_us += max(0, min(paid, last) - max(record.start_us, first)) * cores
-        kept_us[attempt.job_id] += (record.useful_us - record.lost_us) * cores
+        if attempt.job_id in kept_us:
+            kept_us[attempt.job_id] += (record.useful_us - record.lost_us) * cores
         if record.imaged and first <= record.end_us < last:
             by[record.why or str(record.cause)] += 1
             moved_us += kept_us[attempt.job_id]
@@ -70,12 +70,10 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
         and window[0] <= one.since_us < window[1]
         and one.until_us != one.since_us  # it was refused
     ]
-    ran = [record for record in ledger.attempts if record.nodes is not None]
-    spans = np.array([(r.start_us, r.end_us) for r in ran], dtype=np.int64).reshape(-1, 2)
     waits_s: list[float] = []
     for one in asked:
-        during = (spans[:, 0] <= one.since_us) & (one.since_us < spans[:, 1])
-        waits_s += _waits_s([ran[i] for i in np.flatnonzero(during)], one, cores)
+        ran = [r for r in ledger.attempts if r.start_us <= one.since_us < r.end_us]
+        waits_s += _waits_s(ran, one, cores)
     return Drains(
         nodes=sum(one.nodes.size for one in asked) // cores,
         emptied=len(waits_s),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -182,15 +183,19 @@ def down_intervals(
 def free_steps(ledger: Ledger, n_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Dates, ascending and distinct, and the number of nodes up and free from each on."""
     ran = [record for record in ledger.attempts if record.start_us >= 0]
-    dates = [0, *(r.start_us for r in ran), *(r.end_us for r in ran)]
-    deltas = [n_nodes, *(-r.attempt.n_nodes for r in ran), *(r.attempt.n_nodes for r in ran)]
-    for at, up, nodes in ledger.node_events:
-        dates.append(at)
-        deltas.append(nodes.size if up else -nodes.size)
-    steps, where = np.unique(np.array(dates, dtype=np.int64), return_inverse=True)
+    size, events = column(ran, "attempt.n_nodes"), ledger.node_events
+    told = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
+    at, by = np.array([(0, n_nodes), *told], dtype=np.int64).T
+    dates = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
+    steps, where = np.unique(dates, return_inverse=True)
     change = np.zeros(len(steps), dtype=np.int64)
-    np.add.at(change, where, np.array(deltas, dtype=np.int64))
+    np.add.at(change, where, np.concatenate([-size, size, by]))
     return steps, np.cumsum(change)
+
+
+def column(records: Sequence[AttemptRecord], name: str) -> npt.NDArray[np.int64]:
+    """A number of each record, by the dotted name of its field."""
+    return np.fromiter(map(attrgetter(name), records), dtype=np.int64, count=len(records))
 
 
 def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:

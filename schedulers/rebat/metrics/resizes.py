@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 
 from rebat.core.attempts import Cause
-from rebat.metrics.jobs import JobRow
+from rebat.metrics.jobs import JobRows
 from rebat.metrics.platform import Window
 from rebat.session.ledger import Ledger
 
@@ -44,7 +45,7 @@ _WORDS = {
 """The words that policies give with a stop, and what they are counted as."""
 
 
-def resizes(ledger: Ledger, rows: list[JobRow], window: Window) -> Resizes:
+def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
     """Count within a window, by the dates of the stops; waits are of all jobs."""
     counts = dict.fromkeys((*_WORDS.values(), "molded", "requeued"), 0)
     for record in ledger.attempts:
@@ -61,6 +62,7 @@ def resizes(ledger: Ledger, rows: list[JobRow], window: Window) -> Resizes:
         for record in ledger.attempts
         if record.cause == Cause.NODE_FAILURE and window[0] <= record.end_us < window[1]
     }
-    waits = [row.waiting_time for row in rows if row.waiting_time is not None]
-    mean_wait_s = sum(waits) / len(waits) if waits else 0.0
+    waits = rows.column("waiting_time")
+    waits = waits[~np.isnan(waits)]
+    mean_wait_s = sum(waits.tolist()) / len(waits) if len(waits) else 0.0
     return Resizes(**counts, jobs_hit=len(hit), mean_wait_s=mean_wait_s)

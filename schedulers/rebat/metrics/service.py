@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 
-from rebat.metrics.jobs import JobRow
+from rebat.metrics.jobs import JobRows
 
 SHORT_S = 10.0
 """Jobs that hold nodes for less count as if they held them so long (bounded slowdown, Feitelson and
@@ -28,12 +26,11 @@ class Service(msgspec.Struct, frozen=True):
     bounded_slowdown_mean: float
 
 
-def service_of(rows: Sequence[JobRow]) -> Service | None:
+def service_of(rows: JobRows) -> Service | None:
     """Of these finished jobs; None when there are none."""
     if not rows:
         return None
-    waits = np.array([row.waiting_time or 0.0 for row in rows])
-    flows = np.array([row.flow or 0.0 for row in rows])
+    waits, flows = rows.column("waiting_time"), rows.column("flow")
     held = np.maximum(flows - waits, 1e-6)
     bounded = np.maximum(1.0, flows / np.maximum(held, SHORT_S))
     return Service(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
@@ -23,7 +24,7 @@ from rebat.metrics.cores import (
 )
 from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flow_of, flows_by_class, select
 from rebat.metrics.fragmentation import Fragmentation, fragmentation
-from rebat.metrics.jobs import JobRow, job_rows
+from rebat.metrics.jobs import JobRows, job_rows
 from rebat.metrics.migrations import Drains, Migrations, drains, migrations
 from rebat.metrics.platform import (
     DAY_US,
@@ -155,17 +156,18 @@ def parse_selection(text: str) -> Selection | None:
 
 def summarise(
     ledger: Ledger, n_nodes: int, measures: Measures, layout: Layout | None = None
-) -> tuple[RunSummary, list[JobRow]]:
+) -> tuple[RunSummary, JobRows]:
     """The summary of a run and the rows of its jobs."""
     layout = layout or Layout()
-    rows = job_rows(ledger)
     makespan = max((r.end_us for r in ledger.attempts), default=0)
     submissions = [r.attempt.submit_us for r in ledger.attempts]
     span = max(submissions) - min(submissions) if submissions else 0
     month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
-    selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
     platform = platform_time(ledger, n_nodes, window, measures.walltime_kills)
+    blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
+    rows = job_rows(ledger)
+    selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
     def within(dates: list[int]) -> int:
         return sum(window[0] <= date < window[1] for date in dates)
@@ -174,10 +176,10 @@ def summarise(
     summary = RunSummary(
         n_nodes=n_nodes,
         jobs=len(rows),
-        finished=sum(row.flow is not None for row in rows),
+        finished=int(rows.has_finished.sum()),
         rejected=sum(r.cause == Cause.REJECTED for r in ledger.attempts),
-        succeeded=sum(row.final_state == "COMPLETED_SUCCESSFULLY" for row in rows),
-        attempts=sum(row.attempts for row in rows),
+        succeeded=int((rows.column("final_state") == "COMPLETED_SUCCESSFULLY").sum()),
+        attempts=int(rows.column("attempts").sum()),
         makespan_s=makespan / 1e6,
         window_s=(window[0] / 1e6, window[1] / 1e6),
         selected_jobs=len(selected),
@@ -189,7 +191,7 @@ def summarise(
         steals=within(ledger.steals),
         victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
-        fragmentation=fragmentation(ledger, n_nodes, window, layout.allotted),
+        fragmentation=blocked,
         resizes=resizes(ledger, rows, window),
         migrations=migrations(ledger, window),
         drains=drains(ledger, window, layout.cores_per_node),
@@ -218,21 +220,21 @@ def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> d
     return found
 
 
-def _turnaround(ledger: Ledger, rows: Sequence[JobRow], layout: Layout) -> dict[str, Flow | None]:
+def _turnaround(ledger: Ledger, rows: JobRows, layout: Layout) -> dict[str, Flow | None]:
     """Flow of the jobs of each partition."""
     if not layout.partitions:
         return {}
     ended = {r.attempt.job_id: r.nodes for r in ledger.attempts if r.nodes is not None}
-    groups: dict[str, list[JobRow]] = {name: [] for name in layout.partitions}
-    for row in rows:
-        job_id = f"w0!{row.job_id}"
+    groups: dict[str, list[int]] = {name: [] for name in layout.partitions}
+    for place, name_of_job in enumerate(rows.column("job_id")):
+        job_id = f"w0!{name_of_job}"
         name = layout.asked.get(job_id)
         for other, nodes in layout.partitions.items():
             if name is None and job_id in ended and nodes.meets(ended[job_id]):
                 name = other
         if name is not None:
-            groups[name].append(row)
-    return {name: flow_of(some) for name, some in groups.items()}
+            groups[name].append(place)
+    return {name: flow_of(rows[np.array(some, dtype=int)]) for name, some in groups.items()}
 
 
 def as_json(summary: RunSummary) -> dict[str, Any]:

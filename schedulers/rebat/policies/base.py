@@ -161,7 +161,7 @@ class View(Protocol):
         """The nodes one by one."""
 
     def job(self, job_id: str) -> Submission:
-        """What the user said of a job."""
+        """What the user said of a job that is alive, or whose end is news; KeyError: of others."""
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
         """How an attempt checkpoints; None if it does not."""

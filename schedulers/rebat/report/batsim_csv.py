@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
@@ -20,9 +20,10 @@ JOB_COLUMNS = (
 )
 
 
-def jobs_csv(jobs: Sequence[EngineJob]) -> str:
-    """One row per Batsim job (each resubmission is one), in the order of their ends."""
-    return "\n".join([JOB_COLUMNS, *(_row(job) for job in jobs)]) + "\n"
+def jobs_csv(jobs: Iterable[EngineJob]) -> Iterator[str]:
+    """The lines: a row per Batsim job (each resubmission is one), in the order of their ends."""
+    yield JOB_COLUMNS
+    yield from map(_row, jobs)
 
 
 def _row(job: EngineJob) -> str:
@@ -43,9 +44,13 @@ def _row(job: EngineJob) -> str:
     )
 
 
-@lru_cache(maxsize=65536)
+_SPECIAL = re.compile(r'[",\r\n]')
+
+
 def csv_field(text: str) -> str:
     """A text as a field of a CSV file, in quotes only where it has to be."""
+    if not _SPECIAL.search(text):
+        return text
     line = io.StringIO()
     csv.writer(line, lineterminator="\r\n").writerow((text, ""))
     return line.getvalue().removesuffix(",\r\n")

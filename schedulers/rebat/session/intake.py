@@ -69,6 +69,8 @@ class Intake:
     def _on_submit(self, event: JobSubmitted) -> None:
         if event.job_id in self._registry.registered:
             return  # the acknowledgement of our own registration
+        if self._jobs.knows(event.job_id):
+            raise InputError("is submitted twice", f"job {event.job_id}")
         attempt = self._registry.original(event, self._claims.n_nodes)
         self._jobs.enqueue(attempt)
         self._board.changes.arrived.append(attempt)
@@ -113,6 +115,7 @@ class Intake:
             imaged=stopping.remaining.imaged if stopping else False,
         )  # fmt: skip
         self._board.ledger.add(record, stopping.remaining if stopping else None)
+        running.nodes.pack()
 
     def _retry(self, running: Running) -> None:
         """Put a job back into the queue, whole, after an error was detected when it ended.

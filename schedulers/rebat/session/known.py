@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -43,7 +43,7 @@ class Work(msgspec.Struct, gc=False):
 
 
 class KnownJobs:
-    """Profiles, submissions and the work of every attempt."""
+    """Profiles, and of each job that is alive its submission and the work of all its attempts."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -59,8 +59,6 @@ class KnownJobs:
 
     def original(self, event: JobSubmitted, machine_nodes: int) -> Attempt:
         """The first attempt of a job; InputError for what is no job."""
-        if event.job_id in self.work:
-            raise InputError("is submitted twice", f"job {event.job_id}")
         workload = event.job_id.partition("!")[0]
         profile = str(event.job.get("profile"))
         if event.profile is not None:
@@ -89,6 +87,16 @@ class KnownJobs:
             period_s, checkpointing = _as_forwarded(checkpointing, content, attempt.n_nodes)
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
         return attempt
+
+    def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
+        """A job is gone, of which there may be millions; not so if a peer has an attempt go on."""
+        attempts = [job_id]
+        while (following := f"{job_id}#{len(attempts)}") in self.work:
+            attempts.append(following)
+        if not any(map(alive, attempts)):
+            del self.submissions[job_id]
+            for attempt_id in attempts:
+                del self.work[attempt_id]
 
     # ---- what can be done with it
 

@@ -102,6 +102,8 @@ class Lifecycle:
         Stops under way, and stops to come, by the attempt's id.
     waiting, moving : dict
         Stopped jobs by the job's id.
+    gone : list of str
+        Jobs that ended for good, for others to forget.
     """
 
     def __init__(self) -> None:
@@ -111,6 +113,7 @@ class Lifecycle:
         self.scheduled: dict[str, Scheduled] = {}
         self.waiting: dict[str, Waiting] = {}
         self.moving: dict[str, Stopping] = {}
+        self.gone: list[str] = []
         self._state: dict[str, State] = {}
 
     @property
@@ -124,6 +127,16 @@ class Lifecycle:
         if before is not None and state not in NEXT[before]:
             raise InputError(f"is {before} and cannot become {state}", f"job {job_id}")
         self._state[job_id] = state
+        if state is State.ENDED:
+            self.gone.append(job_id)
+
+    def alive(self, attempt_id: str) -> bool:
+        """Whether an attempt waits or runs."""
+        return attempt_id in self.queue or attempt_id in self.running
+
+    def knows(self, job_id: str) -> bool:
+        """Whether there is, or was, such a job."""
+        return job_id in self._state
 
     def enqueue(self, attempt: Attempt) -> None:
         """A job's first attempt arrives, or a further one is queued."""

@@ -221,8 +221,12 @@ class Session:
                 changes.failed_under.append(holder)
 
     def _finish(self) -> None:
-        board = self._board
+        board, jobs = self._board, self._jobs
         self._transactions.ask_to_be_called()
-        if board.registering and board.statics_over and self._jobs.idle:
+        if jobs.gone and not jobs.stopping:  # the kill of what has ended may be under way
+            for job_id in jobs.gone:
+                self._registry.forget(job_id, jobs.alive)
+            jobs.gone.clear()
+        if board.registering and board.statics_over and jobs.idle:
             board.registering = False
             board.out.append(FinishRegistration(at_us=board.now_us))

@@ -111,7 +111,7 @@ class SessionView:
         return self._board.statics_over
 
     def job(self, job_id: str) -> Submission:
-        """What the user said of a job."""
+        """What the user said of a job; KeyError once it ended, and the policy was told so."""
         return self._registry.submissions[job_id]
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:

@@ -1,0 +1,17 @@
+"""Node sets that are packed are the same sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebat.core.nodes import NodeSet
+
+
+@pytest.mark.parametrize("text", ["", "0", "0-3 5 7-9", "4294967296-4294967299"])
+def test_a_packed_set_is_the_same(text: str) -> None:
+    plain, packed = NodeSet.parse(text), NodeSet.parse(text)
+    packed.pack()
+    packed.pack()
+    assert packed == plain
+    assert (str(packed), packed.size, list(packed)) == (str(plain), plain.size, list(plain))
+    assert packed.intervals.dtype == plain.intervals.dtype
