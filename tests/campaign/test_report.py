@@ -15,15 +15,21 @@ from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
-from rebat.metrics.intervals import Interval
+from rebat.metrics.intervals import Interval, interval
+from rebat.reports.differences.report import gain
 from rebat.reports.node_stealing import beside
-from rebat.reports.node_stealing.claims import judge, judged
+from rebat.reports.node_stealing.claims import MONTHS, SYNTHETIC, explained, judge, judged
 from rebat.reports.node_stealing.evidence import Evidence
 from rebat.reports.node_stealing.pictures import pictures
 from rebat.reports.node_stealing.published import idle_as_program, printed_for
+from rebat.reports.parts import spread
+from rebat.reports.runs.evidence import Evidence as Runs
+from rebat.reports.runs.report import Metric
 from rebat.reports.scenario import USUAL_CHECKPOINTS, Scenario
 from rebat.session.ledger import AttemptRecord, Ledger
 from tests.campaign.builders import campaign_file, run_here
+
+FINDINGS = Path(__file__).parents[2] / "docs/findings"
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +149,36 @@ def test_a_claim_holds_when_its_whole_interval_keeps_the_rule() -> None:
     wrong = judged("a month", "rises", "above 1.1", found, (1.1, 2.0), "as printed")
     assert not wrong.holds and wrong.why == ""
     assert wrong.ours == "0.9000 [0.8000, 1.0500]"
+
+
+def test_where_a_generated_month_lies_elsewhere_the_report_says_why() -> None:
+    (claim,) = (claim for claim in MONTHS if claim.metric == "flow_mean_s")
+    found = Interval(1.5, 1.4, 1.6, 5)
+    one = judged("june", claim.text, claim.rule, found, (claim.low, claim.high), claim.paper)
+    assert not one.holds
+    assert "Mira's November 2018" in explained(one, claim, "june-2017").why
+    assert explained(one, claim, "my-own-month").why == ""
+
+
+def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> None:
+    """The numbers in the sentences on claims that do not hold, worked out again."""
+    drawn = Runs(FINDINGS / "synthetic/results.parquet")
+    program, paper = sorted(drawn.settings, key=lambda setting: setting.grid, reverse=True)
+    largest = {"": "", "largest": "[64, 128)", "smallest": "[1, 2)"}
+    for claim in SYNTHETIC:
+        for setting in (paper, program):
+            base, ours = drawn.cases(setting)
+            ratio = drawn.ratio(setting, ours, base, claim.metric, largest[claim.of])
+            assert spread(ratio, "{:.3f}".format) in claim.elsewhere
+    months = Runs(FINDINGS / "differences/results.parquet")
+    ends = {setting.grid: setting for setting in months.settings}
+    quoted = [claim for claim in MONTHS if claim.elsewhere]
+    assert [claim.metric for claim in quoted] == ["flow_weighted_mean_s", "flow_mean_s"]
+    for claim in quoted:
+        for grid, ours in (("from the paper", "h111"), ("from the program", "authors-h111")):
+            metric = Metric("", claim.metric, claim.of, str)
+            values = gain(months, ends[grid], ours, metric)
+            assert spread(interval(list(values.values())), "{:.3f}".format) in claim.elsewhere
 
 
 def test_no_results_are_told(tmp_path: Path) -> None:
