@@ -13,5 +13,7 @@ def test_a_packed_set_is_the_same(text: str) -> None:
     packed.pack()
     packed.pack()
     assert packed == plain
+    if plain.size and plain.lowest < 2**31:
+        assert not hasattr(packed._held, "shape") and len(packed._held) == 8 * len(plain.intervals)
     assert (str(packed), packed.size, list(packed)) == (str(plain), plain.size, list(plain))
     assert packed.intervals.dtype == plain.intervals.dtype

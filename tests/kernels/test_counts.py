@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.planning.counted import CountedPlan
+from rebat.policies.planning.counted import MOST_LATER, Base, CountedPlan, Profile
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
 from tests.oracles.counts import Plan
@@ -160,3 +161,18 @@ def test_a_plan_holds_more_attempts_than_its_first_arrays(size: int) -> None:
     plan.append(queue, 0, 700)
     at_once = 8 // size
     assert queue.start[:700].tolist() == [10 * (serial // at_once) for serial in range(700)]
+
+
+def test_changes_that_were_put_off_are_all_in_the_base() -> None:
+    """More of them than may wait, and a date after each: as if they had been made at once."""
+    base, plain = Base(1000), Profile(1000)
+    rng = np.random.default_rng(1)
+    for now in range(0, 3 * MOST_LATER):
+        end, delta = now + int(rng.integers(1, 500)), int(rng.integers(-3, 4))
+        base.change(now, end, delta)
+        plain.change(now, end, delta)
+        if now % 700 == 0:
+            plain.forget(now)
+            found = base.profile(now)
+            assert found.t[: found.n].tolist() == plain.t[: plain.n].tolist()
+            assert found.f[: found.n].tolist() == plain.f[: plain.n].tolist()

@@ -1,11 +1,14 @@
-"""Kernels that are in the cache are loaded without all that numba could compile."""
+"""Kernels in the cache are loaded without all that numba could compile, or compiled anew."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+from pathlib import Path
 
+import numba
 import pytest
 
 LOADS = """
@@ -30,8 +33,9 @@ print(largest(np.ones((2, 2))))
 """
 
 
-def told(code: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+def told(code: str, *arguments: str) -> list[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
@@ -42,3 +46,44 @@ def test_what_is_cached_is_loaded_without_scipy_and_the_rest_compiled_as_ever() 
     assert plan == "2 [0, 0, 10, 10]"
     assert modules == "[]"
     assert other == "2.0"
+
+
+KERNEL = """
+from rebat.kernels.jit import kernel
+
+@kernel
+def double(n):
+    return n + n
+"""
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_a_cache_of_another_version_is_written_anew(tmp_path: Path) -> None:
+    """It names a class that there is no more, where numba would stop with a traceback."""
+    (tmp_path / "mine.py").write_text(KERNEL)
+    asks = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import mine; print(mine.double(4))"
+    assert told(asks) == ["8"]
+    (index,) = (tmp_path / "__pycache__").glob("mine.double-*.nbi")
+    gone = pickle.dumps(Path).replace(b"Path", b"Hath")
+    index.write_bytes(pickle.dumps(numba.__version__) + gone)
+    with pytest.raises(AttributeError):
+        pickle.loads(gone)
+    assert told(asks) == ["8"]
+    assert gone not in index.read_bytes()
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_what_is_cached_goes_by_the_sources_of_all_kernels(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(KERNEL)
+    asks = f"""
+import sys
+from rebat.kernels import jit
+sys.path.insert(0, {str(tmp_path)!r})
+jit.sources_stamp = lambda: sys.argv[1]
+import mine
+mine.double(4)
+print(sum(mine.double.stats.cache_hits.values()), sum(mine.double.stats.cache_misses.values()))
+"""
+    assert told(asks, "old") == ["0 1"]
+    assert told(asks, "old") == ["1 0"]
+    assert told(asks, "new") == ["0 1"]

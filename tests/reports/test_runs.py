@@ -89,6 +89,11 @@ def test_settings_are_told_apart_by_what_differs() -> None:
     assert told_apart(same) == (f"june, {hour.label}", ["one", "two"])
     months = [Setting("one", "june", hour), Setting("two", "march", hour)]
     assert told_apart(months) == (hour.label, ["june", "march"])
+    some = [Setting("one", "june", hour), Setting("two", "june", hour._replace(select="0.1:0.9"))]
+    assert told_apart(some) == (f"june, {hour.label}", ["one", "jobs 0.1:0.9, two"])
+    costs = [hour._replace(checkpoint=f"Young/Daly (cost {cost}, ceil)") for cost in ("1 s", "9 s")]
+    _, labels = told_apart([Setting("one", "june", scenario) for scenario in costs])
+    assert labels == [f"checkpoints: Young/Daly (cost {cost}, ceil)" for cost in ("1 s", "9 s")]
 
 
 def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
@@ -105,6 +110,34 @@ def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
     means = table.groupby("workload").value.mean()
     found = evidence.values(setting, "h111", "flow_mean_s", "all")
     assert found == {3: means["drawn#3"], 4: means["drawn#4"]}
+
+
+def test_ratios_of_draws_are_of_the_runs_that_both_have(tmp_path: Path) -> None:
+    rows = [
+        *(("baseline", "w#1", seed, 10.0 + seed) for seed in (0, 1)), ("h111", "w#1", 1, 22.0),
+        *((policy, "w#2", 0, 5.0) for policy in ("baseline", "h111")),
+    ]  # fmt: skip
+    evidence = drawn(tmp_path, rows)
+    (setting,) = evidence.settings
+    assert evidence.ratio(setting, "h111", "baseline", "useful_utilisation").mean == 1.5
+    assert evidence.values(setting, "baseline", "useful_utilisation") == {1: 10.5, 2: 5.0}
+
+
+def test_one_draw_is_no_sample_of_draws(tmp_path: Path) -> None:
+    evidence = drawn(tmp_path, [("baseline", "w#7", seed, float(seed)) for seed in range(5)])
+    (setting,) = evidence.settings
+    assert evidence.values(setting, "baseline", "useful_utilisation") == dict(enumerate(range(5)))
+    assert n_of(evidence, setting) == "5 seeds"
+
+
+def drawn(folder: Path, rows: list[tuple[str, str, int, float]]) -> Evidence:
+    """Evidence of (policy, workload, seed, value)."""
+    table = pd.DataFrame(rows, columns=["policy", "workload", "seed", "value"])
+    table = table.assign(kind="simulation", grid="g", metric="useful_utilisation", size_class=None)
+    for name in Scenario._fields:
+        table[name] = None
+    table.to_parquet(folder / "results.parquet")
+    return Evidence(folder / "results.parquet")
 
 
 def test_the_gain_is_over_baseline_with_the_same_axes(tmp_path: Path) -> None:

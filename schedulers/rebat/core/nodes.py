@@ -104,7 +104,7 @@ class NodeSet:
         NodeSet('0-3 5 7')
         """
         if count == self.size:
-            return self
+            return NodeSet(self.intervals, count)
         found, intervals = 0, []
         for first, last in self.intervals.tolist():
             intervals.append((first, min(last, first + count - found - 1)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import ClassVar
 
 from rebat.core.decisions import (
@@ -19,7 +19,7 @@ from rebat.core.decisions import (
 )
 from rebat.core.errors import InputError
 from rebat.core.events import JobCompleted, JobsKilled
-from rebat.core.jobs import duration_us, leg_durations_us
+from rebat.core.jobs import leg_durations_us
 from rebat.core.units import to_s
 from rebat.engine.aborts import Rule
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
@@ -60,14 +60,9 @@ class Decisions(EngineState):
             raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
-        job.legs = self._legs(job)
+        job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
         if not self._begin_leg(job):  # a composed profile of no parts
             self._push(self.now_us, self._on_leg_end, job)
-
-    def _legs(self, job: EngineJob) -> Iterator[int]:
-        if job.profiles[job.profile].get("type") == "composed":
-            return leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
-        return iter((duration_us(job.profiles, job.profile, self.options.speed_flops),))
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._waiting_job(decision.job_id)

@@ -117,7 +117,7 @@ class EngineState:
 
     def _finish(self, job: EngineJob) -> None:
         self.ended.append(job)
-        job.legs = NO_LEGS
+        job.legs, job.asked = NO_LEGS, None
         self._unfinished -= 1
         use = (job.workload, job.profile)
         self._uses[use] -= 1

@@ -32,15 +32,16 @@ def draw_ratios(rows: Sequence[Row], path: Path) -> None:
                 found.setdefault(title, {})[row.policy] = row.ratio
     if found:
         first = next(row.policy for row in rows if row.ratio is None)
-        save(_drawn(found, first), path)
+        n = max(ratio.n for ratios in found.values() for ratio in ratios.values())
+        save(_drawn(found, first, f"{n} seeds"), path)
 
 
-def ratios_svg(found: Ratios, base: str) -> str:
-    """The same as an SVG text, for reports."""
-    return svg_of(_drawn(found, base))
+def ratios_svg(found: Ratios, base: str, over: str) -> str:
+    """The same as an SVG text, for reports; ``over`` says of what the means are."""
+    return svg_of(_drawn(found, base, over))
 
 
-def _drawn(found: Ratios, base: str) -> Any:
+def _drawn(found: Ratios, base: str, over: str) -> Any:
     shown = {title: ratios for title, ratios in found.items() if ratios}
     policies = list(dict.fromkeys(policy for ratios in shown.values() for policy in ratios))
     figure = new_figure(2.9 * len(shown) + 1.2, 1.7 + 0.32 * len(policies))
@@ -55,8 +56,7 @@ def _drawn(found: Ratios, base: str) -> Any:
         axis.locator_params(axis="x", nbins=4)
     axes[0].set_yticks(range(len(policies)), [label(name) for name in policies])
     axes[0].set_ylim(len(policies) - 0.5, -0.5)
-    n = max(ratio.n for ratios in shown.values() for ratio in ratios.values())
-    figure.suptitle(f"Means and 95 % intervals over {n} seeds", fontsize=10)
+    figure.suptitle(f"Means and 95 % intervals over {over}", fontsize=10)
     return figure
 
 

@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's own cache, which first imports all that it could compile, and scipy with it.
+    """numba's own cache, but for what it does before it loads, and for what it goes by.
 
-    That takes longer than the simulation of a month. What is in the cache is compiled: it brings
-    the modules that it calls, and needs nothing else but numba's run time. Whatever is compiled
-    after all has numba import the rest by itself.
+    It first imports all that it could compile, and scipy with it, which takes longer than the
+    simulation of a month. What is in the cache is compiled: it brings the modules that it calls,
+    and needs nothing else but numba's run time. Whatever is compiled after all has numba import the
+    rest by itself.
+
+    And it goes by a function's own file, where kernels compile functions of others into themselves.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        base = self._impl.filename_base
+        self._cache_file = IndexDataCacheFile(self._cache_path, base, sources_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is compiled for a signature; None: nothing yet."""
         rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+        try:
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
+        except (AttributeError, ImportError, EOFError, UnpicklingError):
+            self.flush()  # it is of another version, and names classes that there are no more
+            return None
+
+
+@cache
+def sources_stamp() -> str:
+    """The hash of the sources of all kernels."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

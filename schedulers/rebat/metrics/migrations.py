@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
+import numpy as np
 
 from rebat.core.units import US_PER_S, to_s
-from rebat.metrics.platform import Window
+from rebat.metrics.platform import Window, column
 from rebat.session.ledger import AttemptRecord, Drained, Ledger
 
 
@@ -71,9 +72,10 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
         and one.until_us != one.since_us  # it was refused
     ]
     waits_s: list[float] = []
+    start_us, end_us = (column(ledger.attempts, name) for name in ("start_us", "end_us"))
     for one in asked:
-        ran = [r for r in ledger.attempts if r.start_us <= one.since_us < r.end_us]
-        waits_s += _waits_s(ran, one, cores)
+        then = np.flatnonzero((start_us <= one.since_us) & (one.since_us < end_us))
+        waits_s += _waits_s([ledger.attempts[at] for at in then.tolist()], one, cores)
     return Drains(
         nodes=sum(one.nodes.size for one in asked) // cores,
         emptied=len(waits_s),

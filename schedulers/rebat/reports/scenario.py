@@ -65,7 +65,12 @@ class Scenario(NamedTuple):
         >>> Scenario("authors", 3600.0, 1800.0, 5e6).label
         'MTBF 1 h, downtime 30 min, checkpoints: none'
         """
-        return ", ".join([*self._failures(), *self._rest()])
+        return ", ".join(self.parts)
+
+    @property
+    def parts(self) -> list[str]:
+        """The texts of which the label is made."""
+        return [*self._failures(), *self._rest()]
 
     @property
     def family_label(self) -> str:

@@ -6,7 +6,7 @@ the failures); that of a workload with one seed are by the failures' seeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Generic, NamedTuple, TypeVar
@@ -18,6 +18,9 @@ from rebat.reports.scenario import Scenario, scenario_of_row
 
 Case = TypeVar("Case")
 """What a report makes of the name of a policy."""
+
+_Drawn = tuple[int, int]
+"""The seed of a workload, and that of the failures."""
 
 ANY_SEED = -1
 """The seed of what has none: it goes with every other."""
@@ -63,21 +66,17 @@ class Seeded(Generic[Case]):
     """
 
     def __init__(self, path: Path, case_of: Callable[[str], Case]) -> None:
-        cells: dict[tuple[Setting, Case, str, str], dict[int, list[float]]] = {}
-        self.drawn: set[Setting] = set()
+        self._cells: dict[tuple[Setting, Case, str, str], dict[_Drawn, float]] = {}
+        draws: dict[Setting, set[int]] = {}
         for row in read_results(path, "simulation", _COLUMNS):
             grid, workload, policy, *about, metric, size_class, seed, value = row
             name, _, drawn = workload.partition("#")
-            at = int(drawn) if drawn else ANY_SEED if seed is None else int(seed)
             setting = Setting(grid, name, scenario_of_row(about))
-            if drawn:
-                self.drawn.add(setting)
-            cell = cells.setdefault((setting, case_of(policy), metric, size_class or ""), {})
-            cell.setdefault(at, []).append(float(value))
-        self._cells = {
-            key: {seed: fmean(values) for seed, values in cell.items()}
-            for key, cell in cells.items()
-        }
+            at = (int(drawn or ANY_SEED), ANY_SEED if seed is None else int(seed))
+            draws.setdefault(setting, set()).add(at[0])
+            key = (setting, case_of(policy), metric, size_class or "")
+            self._cells.setdefault(key, {})[at] = float(value)
+        self.drawn = {setting for setting, some in draws.items() if len(some) > 1}
         self._cases: dict[Setting, list[Case]] = {}
         for setting, case in dict.fromkeys(key[:2] for key in self._cells):
             self._cases.setdefault(setting, []).append(case)
@@ -92,8 +91,26 @@ class Seeded(Generic[Case]):
         return next((one for one in self.settings if one.workload == workload), None)
 
     def values(self, setting: Setting, case: Case, metric: str, size_class: str = "") -> BySeed:
-        """A value per seed."""
-        return self._cells.get((setting, case, metric, size_class), {})
+        """A value per seed, or per draw of the workload: its mean over the seeds of failures."""
+        found = self._cells.get((setting, case, metric, size_class), {})
+        return self._by_seed(setting, found)
+
+    def paired(
+        self, setting: Setting, ours: Case, base: Case, metric: str, size_class: str = ""
+    ) -> tuple[BySeed, BySeed]:
+        """The same of two policies, from the runs alone that there are of both."""
+        found = [self._cells.get((setting, case, metric, size_class), {}) for case in (ours, base)]
+        both = found[0].keys() & found[1].keys()
+        mine, theirs = ({at: cell[at] for at in sorted(both)} for cell in found)
+        return self._by_seed(setting, mine), self._by_seed(setting, theirs)
+
+    def _by_seed(self, setting: Setting, cell: Mapping[_Drawn, float]) -> BySeed:
+        if setting not in self.drawn:
+            return {seed: value for (_, seed), value in cell.items()}
+        values: dict[int, list[float]] = {}
+        for (draw, _), value in cell.items():
+            values.setdefault(draw, []).append(value)
+        return {draw: fmean(some) for draw, some in values.items()}
 
 
 def parsed(policy: str) -> tuple[str, dict[str, str]]:

@@ -34,6 +34,8 @@ class Agenda:
 
     def woken(self) -> list[str]:
         """The tags that are due, by date; they are told once."""
+        if not self.wakes:
+            return []
         now_us = self._board.now_us
         due = sorted((w for w in self.wakes if w.at_us <= now_us), key=lambda wake: wake.at_us)
         self.wakes = [wake for wake in self.wakes if wake.at_us > now_us]

@@ -91,12 +91,17 @@ class KnownJobs:
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
         """A job is gone, of which there may be millions; not so if a peer has an attempt go on."""
         attempts = [job_id]
-        while (following := f"{job_id}#{len(attempts)}") in self.work:
+        while self._is_of(job_id, following := f"{job_id}#{len(attempts)}"):
             attempts.append(following)
         if not any(map(alive, attempts)):
             del self.submissions[job_id]
             for attempt_id in attempts:
                 del self.work[attempt_id]
+
+    def _is_of(self, job_id: str, attempt_id: str) -> bool:
+        """Whether an attempt is known as one of a job: users may name their jobs so, too."""
+        work = self.work.get(attempt_id)
+        return work is not None and work.attempt.job_id == job_id
 
     # ---- what can be done with it
 

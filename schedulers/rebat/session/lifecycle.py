@@ -102,8 +102,6 @@ class Lifecycle:
         Stops under way, and stops to come, by the attempt's id.
     waiting, moving : dict
         Stopped jobs by the job's id.
-    gone : list of str
-        Jobs that ended for good, for others to forget.
     """
 
     def __init__(self) -> None:
@@ -113,7 +111,7 @@ class Lifecycle:
         self.scheduled: dict[str, Scheduled] = {}
         self.waiting: dict[str, Waiting] = {}
         self.moving: dict[str, Stopping] = {}
-        self.gone: list[str] = []
+        self._gone: list[str] = []
         self._state: dict[str, State] = {}
 
     @property
@@ -128,7 +126,14 @@ class Lifecycle:
             raise InputError(f"is {before} and cannot become {state}", f"job {job_id}")
         self._state[job_id] = state
         if state is State.ENDED:
-            self.gone.append(job_id)
+            self._gone.append(job_id)
+
+    def take_gone(self) -> list[str]:
+        """The jobs that have ended for good since this was asked last, for others to forget."""
+        if not self._gone:
+            return self._gone
+        gone, self._gone = self._gone, []
+        return gone
 
     def alive(self, attempt_id: str) -> bool:
         """Whether an attempt waits or runs."""

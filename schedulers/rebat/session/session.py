@@ -130,14 +130,12 @@ class Session:
             self._begin(events[0])
             events = events[1:]
         self._intake.take(events)
-        jobs = self._jobs
-        if jobs.moving:
-            self._transactions.complete_moves()
-        if not jobs.stopping:
+        self._transactions.complete_moves()
+        if not self._jobs.stopping:
             self._may_plan_while_killing = board.options.plan_while_killing
         self._react()
         self._plan()
-        if jobs.waiting and self._transactions.waits.second_pass():
+        if self._transactions.waits.second_pass():
             self._plan()
         self._finish()
         decisions, board.out = tuple(board.out), []
@@ -159,9 +157,8 @@ class Session:
         news, board.news = board.news, News()
         news.hit = self._intake.hit()
         called_off: dict[str, Scheduled | None] = {}
-        if transactions.agenda.wakes:
-            news.woken = transactions.agenda.woken()
-            board.changes.woken += news.woken
+        news.woken = transactions.agenda.woken()
+        board.changes.woken += news.woken
         if news.hit:
             n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
             scheduled = [name for name in self._jobs.scheduled if name in hit]
@@ -174,9 +171,8 @@ class Session:
             transactions.propose(proposal)
         for running in news.hit:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
-        if board.kills:
-            transactions.send_kills()
-        if (self._jobs.scheduled or self._jobs.waiting) and transactions.carry_out_due():
+        transactions.send_kills()
+        if transactions.carry_out_due():
             # Nothing is planned until those are gone: others would take the nodes they leave.
             self._may_plan_while_killing = False
 
@@ -198,8 +194,7 @@ class Session:
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
         board.planning = False
-        if board.kills:
-            self._transactions.send_kills()
+        self._transactions.send_kills()
 
     def _tell_nodes(self, changes: Changes) -> None:
         """Say which nodes are in another state than the policy was told last.
@@ -223,10 +218,9 @@ class Session:
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
         self._transactions.ask_to_be_called()
-        if jobs.gone and not jobs.stopping:  # the kill of what has ended may be under way
-            for job_id in jobs.gone:
+        if not jobs.stopping:  # the kill of what has ended may be under way
+            for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)
-            jobs.gone.clear()
         if board.registering and board.statics_over and jobs.idle:
             board.registering = False
             board.out.append(FinishRegistration(at_us=board.now_us))

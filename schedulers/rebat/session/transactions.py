@@ -163,6 +163,8 @@ class Transactions:
     def send_kills(self) -> None:
         """One message for all that is to be killed now."""
         board = self._board
+        if not board.kills:
+            return
         for attempt_id in board.kills:
             if not isinstance(self._jobs.stopping[attempt_id].stop.then, End):
                 self._registry.need_registration(attempt_id)
@@ -187,6 +189,8 @@ class Transactions:
     def carry_out_due(self) -> bool:
         """Stop what is due, end waits that are over; whether something is being killed for that."""
         board, jobs = self._board, self._jobs
+        if not (jobs.scheduled or jobs.waiting):
+            return False
         for attempt_id, scheduled in list(jobs.scheduled.items()):
             running = jobs.running.get(attempt_id)
             if running is None or attempt_id in jobs.stopping:
@@ -196,10 +200,9 @@ class Transactions:
                 self._kill(scheduled.stop, scheduled.remaining, scheduled.claims)
                 self.waits.end_all(scheduled)
         self.waits.end_due()
-        if not board.kills:
-            return False
+        killed = bool(board.kills)
         self.send_kills()
-        return True
+        return killed
 
     def _release(self, proposal: Release) -> None:
         waiting = self._jobs.waiting.get(proposal.job_id)
@@ -238,7 +241,7 @@ class Transactions:
 
     def complete_moves(self) -> None:
         """Let stopped jobs go on where they are to go, once all that leaves has left."""
-        if self._jobs.stopping:
+        if self._jobs.stopping or not self._jobs.moving:
             return
         for stopping in list(self._jobs.moving.values()):
             move = stopping.stop.then

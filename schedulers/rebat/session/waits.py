@@ -113,7 +113,7 @@ class Waits:
 
     def second_pass(self) -> bool:
         """Do what was put off, unless kills are still to be acknowledged; whether there was any."""
-        if self._jobs.stopping:
+        if self._jobs.stopping or not self._jobs.waiting:
             return False
         found = [(job, one) for job, one in self._jobs.waiting.items() if one.over or one.shrinks]
         for job_id, waiting in found:

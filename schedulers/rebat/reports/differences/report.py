@@ -110,5 +110,6 @@ def _pictures(evidence: Evidence) -> Iterator[Picture]:
                     shown.setdefault(metric.heading, {})[label] = found
         if shown:
             title = f"{setting.label} ({setting.grid}): the gain under each difference"
-            svg = ratios_svg(shown, "Baseline with the same axes")
-            yield Picture("", title, svg, n_of(evidence, setting))
+            over = n_of(evidence, setting)
+            svg = ratios_svg(shown, "Baseline with the same axes", over)
+            yield Picture("", title, svg, over)

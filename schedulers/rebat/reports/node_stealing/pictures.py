@@ -15,7 +15,7 @@ _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 
 def pictures(evidence: Evidence) -> Iterator[Picture]:
-    """Figures 1, 3 to 13 and 19 to 21, as far as the campaign ran what they need."""
+    """The printed tables beside ours, Figures 1, 3 to 13 and 19 to 21, as far as there are runs."""
     for workload, scenario, family in evidence.main_scenarios():
         yield from beside_printed(evidence, workload, scenario)
         policies = evidence.policies(workload, scenario)

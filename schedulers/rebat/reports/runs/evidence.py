@@ -33,5 +33,4 @@ class Evidence(Seeded[str]):
         self, setting: Setting, policy: str, base: str, metric: str, of: str = ""
     ) -> Interval | None:
         """To another policy's values, paired by seed."""
-        ours = self.values(setting, policy, metric, of)
-        return paired_ratio(ours, self.values(setting, base, metric, of))
+        return paired_ratio(*self.paired(setting, policy, base, metric, of))

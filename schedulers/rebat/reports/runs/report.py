@@ -93,7 +93,7 @@ def _overview(evidence: Evidence) -> Iterator[Table]:
             ]
             rows.append([label, n_of(evidence, one), *cells])
         title = f"{metric.heading}: ratios to the first policy"
-        yield Table("", title, ["runs", "seeds", *names], rows, shared)
+        yield Table("", title, ["runs", "over", *names], rows, shared)
 
 
 def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
@@ -101,10 +101,10 @@ def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
 
     The grid is named where nothing else tells two of them apart.
     """
-    parts = [[one.workload, *one.scenario.label.split(", ")] for one in settings]
+    parts = [[one.workload, *one.scenario.parts] for one in settings]
     shared = [part for part in parts[0] if all(part in others for others in parts)]
     own = [", ".join(p for p in some if p not in shared) for some in parts]
-    if len(set(own)) < len(own):
+    if len(set(own)) < len(own) or not all(own):
         own = [
             ", ".join(filter(None, (text, one.grid)))
             for text, one in zip(own, settings, strict=True)
@@ -155,4 +155,5 @@ def _pictures(evidence: Evidence) -> Iterator[Picture]:
         }
         if any(found.values()):
             title = f"{setting.label}: ratios to {base}"
-            yield Picture("", title, ratios_svg(found, base), f"{n_of(evidence, setting)}")
+            over = n_of(evidence, setting)
+            yield Picture("", title, ratios_svg(found, base, over), over)

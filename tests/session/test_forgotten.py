@@ -1,0 +1,23 @@
+"""What a session and an engine let go of when a job is over."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebat.campaign.single import simulate
+from rebat.policies.presets import preset
+from tests.scenarios import fails, machine
+
+
+def test_a_job_may_be_named_as_a_resubmission_of_another() -> None:
+    workload = machine(2, (1, 10), (1, 10), (2, 10, 1))
+    one, other, last = workload.jobs
+    jobs = (one, msgspec.structs.replace(other, id="1#1"), last)
+    rows = simulate(msgspec.structs.replace(workload, jobs=jobs), preset("greedy")).rows
+    assert [(row.job_id, row.finish_time) for row in rows] == [("1", 10), ("1#1", 10), ("3", 20)]
+
+
+def test_all_attempts_of_a_job_are_let_go_with_it() -> None:
+    result = simulate(machine(2, (1, 10), (1, 50)), preset("greedy"), machine_events=fails(0, 3, 4))
+    assert [row.attempts for row in result.rows] == [2, 1]
+    assert all(job.asked is None for job in result.jobs)
