@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
+from copy import deepcopy
 
 import msgspec
 import numpy as np
@@ -160,7 +161,8 @@ class Restless(Policy):
         proposals = list(self._inner.plan(view, changes))
         plan = getattr(getattr(self._inner, "_planning", None), "_plan", None)
         if isinstance(plan, CountedPlan) and not view.stopping:
-            assert plan._base.f[0] == view.n_free  # the plan knows what is free
+            base = deepcopy(plan._base).profile(view.now_us)  # what it has put off, it has put off
+            assert base.f[0] == view.n_free  # the plan knows what is free
         return proposals
 
     def _something(self, view: View):

@@ -20,7 +20,7 @@ from rebat.reports.migration.evidence import Case, Evidence, case_of, named
 from rebat.reports.migration.published import WAITING_FACTOR
 from rebat.reports.partitions.estimates import Estimate
 from rebat.reports.scenario import Scenario
-from rebat.reports.seeded import Setting
+from rebat.reports.seeded import ANY_SEED, Setting
 from rebat.workloads.generate import generator
 from tests.campaign.builders import campaign_of
 
@@ -198,13 +198,14 @@ class _Told(Evidence):
     def __init__(
         self, numbers: dict[tuple[str, str, str], dict[str, list[float]]], scenario: Scenario
     ) -> None:
-        self._cells, self._cases = {}, {}
+        self._cells, self._cases, self.drawn = {}, {}, set()
         for (grid, workload, policy), metrics in numbers.items():
             setting, case = Setting(grid, workload, scenario), case_of(policy)
             self._cases.setdefault(setting, []).append(case)
             for metric, values in metrics.items():
                 size_class = "all" if metric.startswith("flow_") else ""
-                self._cells[setting, case, metric, size_class] = dict(enumerate(values))
+                cell = {(ANY_SEED, seed): value for seed, value in enumerate(values)}
+                self._cells[setting, case, metric, size_class] = cell
         self.settings = list(self._cases)
 
 

@@ -19,7 +19,7 @@ from rebat.core.errors import InputError
 from rebat.reports.replacement import choices, claims, stealing
 from rebat.reports.replacement.evidence import Case, Evidence, case_of
 from rebat.reports.replacement.medians import middle, written
-from rebat.reports.seeded import Setting, combined, minus, relative
+from rebat.reports.seeded import ANY_SEED, Setting, combined, minus, relative
 from tests.campaign.builders import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[2]
@@ -209,12 +209,12 @@ class _Told(Evidence):
         setting = Setting("g", "mixed", Scenario("renewal"))
         calm = setting._replace(scenario=setting.scenario.failure_free)
         self.settings, self._cases = [setting], {setting: [case_of(name) for name in rises]}
-        self._cells = {}
+        self._cells, self.drawn = {}, set()
         for name, values in rises.items():
             case = case_of(name)
-            seeds = range(len(values))
+            seeds = [(ANY_SEED, seed) for seed in range(len(values))]
             self._cells[calm, case, "makespan_s", ""] = dict.fromkeys(seeds, 100.0)
-            made = {seed: 100 * (1 + values[seed]) for seed in seeds}
+            made = {seed: 100 * (1 + values[seed[1]]) for seed in seeds}
             self._cells[setting, case, "makespan_s", ""] = made
             for source in SOURCES:
                 number = requeued if source == "requeued" else 1.0

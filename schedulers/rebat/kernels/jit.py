@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import numba
@@ -36,7 +35,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         try:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
-        except (AttributeError, ImportError, EOFError, UnpicklingError):
+        except (AttributeError, ImportError, EOFError):
             self.flush()  # it is of another version, and names classes that there are no more
             return None
 
