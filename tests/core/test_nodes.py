@@ -14,6 +14,7 @@ def test_a_packed_set_is_the_same(text: str) -> None:
     packed.pack()
     assert packed == plain
     if plain.size and plain.lowest < 2**31:
-        assert not hasattr(packed._held, "shape") and len(packed._held) == 8 * len(plain.intervals)
+        assert len(packed._packed) == 8 * len(plain.intervals)
+        assert packed.intervals is not packed.intervals  # they are held no more
     assert (str(packed), packed.size, list(packed)) == (str(plain), plain.size, list(plain))
     assert packed.intervals.dtype == plain.intervals.dtype

@@ -42,30 +42,30 @@ class NodeSet:
     NodeSet('0-5')
     """
 
-    __slots__ = ("_held", "size")
+    __slots__ = ("_packed", "intervals", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
         """Take intervals that are canonical already; ``from_intervals`` makes others so.
 
         ``size`` is the number of nodes, where it is known.
         """
-        self._held: Intervals | bytes = intervals
+        self.intervals = intervals
+        self._packed = b""
         if size is None:
             size = int((intervals[:, 1] - intervals[:, 0]).sum()) + len(intervals)
         self.size = size
 
-    @property
-    def intervals(self) -> Intervals:
-        """Inclusive first and last node of each interval, ascending, not touching."""
-        held = self._held
-        if not isinstance(held, bytes):
-            return held
-        return np.frombuffer(held, np.int32).reshape(-1, 2).astype(np.int64)
-
     def pack(self) -> None:
         """Take less room: nobody will ask for the nodes soon."""
-        if self.size and self.intervals[-1, 1] < 2**31:
-            self._held = self.intervals.astype(np.int32).tobytes()
+        if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
+            self._packed = self.intervals.astype(np.int32).tobytes()
+            del self.intervals
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked for what is not there alone: it costs nothing where nothing is packed.
+        if name != "intervals":
+            raise AttributeError(name)
+        return np.frombuffer(self._packed, np.int32).reshape(-1, 2).astype(np.int64)
 
     @classmethod
     def from_intervals(cls, pairs: Iterable[tuple[int, int]]) -> NodeSet:
