@@ -72,9 +72,12 @@ def run_campaign(
             tally = Tally(total, others, len(tasks), _workers(workers), on_progress)
             if tasks:
                 _warm_up(todo)
-                for outcome in chosen(tasks, perform, lost, tally.workers, address):
-                    store.log_time(outcome.key, outcome.seconds)
-                    tally.count(outcome)
+                try:
+                    for outcome in chosen(tasks, perform, lost, tally.workers, address):
+                        store.log_time(outcome.key, outcome.seconds)
+                        tally.count(outcome)
+                finally:
+                    store.sweep()  # what a worker was writing that was ended
             write_tables(store, campaign)
             return store.status(campaign.units)
     except OSError as error:
