@@ -56,7 +56,7 @@ class Decisions(EngineState):
         if obstacle >= 0:
             rule = Rule.NODE_DOWN if self._pool.down[obstacle] else Rule.NODE_BUSY
             raise self._abort(rule, f"job {job.id}, node {obstacle}")
-        if self._composed_late and (job.workload, job.profile) in self._composed_late:
+        if (job.workload, job.profile) in self._composed_late:
             raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1

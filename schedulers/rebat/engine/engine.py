@@ -155,8 +155,7 @@ class Engine(Decisions):
         self._exchange(scheduler, (self._began(),))
         rounds = 0
         while True:
-            if self._notices:
-                self._outbox[:0] = self._take_notices()
+            self._outbox[:0] = self._take_notices()
             if not self._outbox:
                 if self._over():
                     break
@@ -208,7 +207,7 @@ class Engine(Decisions):
 
     def _stuck(self) -> bool:
         """Whether nothing will happen any more but failures, of which none is needed."""
-        if len(self._heap) > len(self._files):
+        if len(self._heap) > len(self._files):  # of which each lets one event wait at most
             return False
         if not self._heap:
             return True

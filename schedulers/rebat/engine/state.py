@@ -82,8 +82,8 @@ class EngineState:
         if leg_us is None:
             return False
         end_us = self.now_us + leg_us
-        if job.walltime_us is not None and end_us > job.start_us + job.walltime_us:
-            end_us = job.start_us + job.walltime_us
+        if job.walltime_us is not None:
+            end_us = min(end_us, job.start_us + job.walltime_us)
         self._push(end_us, self._on_leg_end, job)
         return True
 

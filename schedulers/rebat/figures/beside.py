@@ -46,7 +46,7 @@ def _panel(axis: Any, policies: Sequence[str], panel: Panel, shades: Mapping[str
         for place, (name, shade) in enumerate(shades.items()):
             found = panel.ours.get(name, {}).get(policy)
             if found is not None:
-                point(axis, found, at + APART * (place + 1 - (len(shades) + 1) / 2), shade)
+                point(axis, found, at + APART * (place - (len(shades) - 1) / 2), shade)
     axis.set_xlabel(panel.what, fontsize=9)
     axis.locator_params(axis="x", nbins=5)
     axis.grid(alpha=0.3)

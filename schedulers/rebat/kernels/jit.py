@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
@@ -47,8 +49,8 @@ def sources_stamp() -> str:
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = numba.njit(nogil=True, **options)(function)
+def _compiled(function: Function, **options: Any) -> Function:
+    compiled: Function = numba.njit(nogil=True, **options)(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)  # type: ignore[attr-defined]
     return compiled
@@ -59,8 +61,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function)
 
 
+def inlined(function: Function) -> Function:
+    """Compile a small step of a kernel into its callers.
+
+    Called as functions they would count references to every array, which costs more than they do.
+    """
+    return _compiled(function, forceinline=True)
+
+
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small step of a kernel into its callers; it makes no array.
+    """Compile a small step of a kernel that makes no array into its callers.
 
     Otherwise numba counts references to every array at every call (``_nrt`` is its run time, which
     does that), and that takes longer than the steps themselves.

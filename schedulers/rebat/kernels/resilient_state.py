@@ -14,12 +14,12 @@ Each structure is a few flat arrays made once per batch and reset for each scena
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from rebat.kernels.jit import inlined
 
 Ints = NDArray[np.int64]
 
@@ -34,17 +34,6 @@ NONE = 1 << 60
 
 BLOCK = 8
 """Places per block."""
-
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def inlined(function: Function) -> Function:
-    """Compile a small step of a kernel into its callers.
-
-    Called as functions they would count references to every array, which costs more than they do.
-    """
-    compiled: Function = numba.njit(cache=True, nogil=True, forceinline=True)(function)
-    return compiled
 
 
 class Batch(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebat.kernels.jit import kernel
+from rebat.kernels.jit import inlined, kernel
 from rebat.kernels.resilient_state import (
     NEVER,
     Agenda,
@@ -26,7 +26,6 @@ from rebat.kernels.resilient_state import (
     fill_queue,
     fits_now,
     forget_past,
-    inlined,
     insert,
     new_agenda,
     new_profile,

@@ -130,8 +130,6 @@ class Lifecycle:
 
     def take_gone(self) -> list[str]:
         """The jobs that have ended for good since this was asked last, for others to forget."""
-        if not self._gone:
-            return self._gone
         gone, self._gone = self._gone, []
         return gone
 

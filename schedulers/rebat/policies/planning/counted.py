@@ -26,7 +26,6 @@ Change = tuple[int, int, int]
 DEEP = 64
 """Attempts to be placed, or moved, from which it pays to spread the plan over blocks."""
 
-
 MOST_LATER = 1024
 """Changes of the base that may wait until it is wanted."""
 
@@ -56,8 +55,7 @@ class Profile:
 
     def change(self, start_us: int, end_us: int, delta: int) -> None:
         """Add ``delta`` free nodes over an interval."""
-        if self.n + 4 > len(self.t):
-            self.room_for(1)
+        self.room_for(1)
         self.n = counts.change(self.t, self.f, self.n, start_us, end_us, delta)
 
     def change_all(self, changes: Sequence[Change]) -> None:
@@ -129,10 +127,8 @@ class CountedPlan:
         A reservation whose date has come without its being started cannot stand then, and all are
         placed anew: merely moved, it could lose its turn to one behind it.
         """
-        overdue: list[str] = []
-        if self._overdue:
-            overdue = [one for one in self._overdue if one in self._holds]
-            self._overdue.clear()
+        overdue = [one for one in self._overdue if one in self._holds]
+        self._overdue.clear()
         for attempt_id in overdue:
             self._hold(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
         late_us = self._now_us + (1 if overdue else 0)

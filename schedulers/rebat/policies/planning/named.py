@@ -155,10 +155,8 @@ class NamedPlan:
 
         A reservation whose date has come without its being started cannot stand then.
         """
-        overdue: list[str] = []
-        if self._overdue:
-            overdue = [one for one in self._overdue if one in self._holds]
-            self._overdue.clear()
+        overdue = [one for one in self._overdue if one in self._holds]
+        self._overdue.clear()
         late = self._now_us + (1 if overdue else 0)
         if counts.any_before(self._table.start, self._table.n[RESERVED], late):
             named.clear(self._table)

@@ -71,11 +71,8 @@ class SortedQueue:
 
     def due(self, now_us: int) -> list[tuple[int, Attempt]]:
         """The attempts whose reserved start has come, with their positions; they stay for now."""
-        self._proposed = []
-        if self.attempts:
-            k = due(self.start, len(self.attempts), now_us, self._positions)
-            for at in self._positions[:k].tolist():
-                self._proposed.append((at, self.attempts[at]))
+        k = due(self.start, len(self.attempts), now_us, self._positions)
+        self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed
 
     def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:

@@ -55,8 +55,7 @@ def gain(evidence: Evidence, setting: Setting, policy: str, metric: Metric) -> d
     base = counterpart(policy, evidence.cases(setting))
     if base is None:
         return {}
-    ours = evidence.values(setting, policy, metric.name, metric.of)
-    theirs = evidence.values(setting, base, metric.name, metric.of)
+    ours, theirs = evidence.paired(setting, policy, base, metric.name, metric.of)
     return {seed: ours[seed] / theirs[seed] for seed in sorted(ours) if theirs.get(seed)}
 
 

@@ -23,17 +23,21 @@ class Printed(NamedTuple):
     values: Mapping[str, Mapping[str, float]]
 
 
+def _percent(tables: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    return {
+        name: {policy: 100 * share for policy, share in table.items()}
+        for name, table in tables.items()
+    }
+
+
 PRINTED = (
     Printed(
         "useful utilisation (%)", "useful_utilisation", lambda share: 100 * share,
-        {name: {policy: 100 * share for policy, share in table.items()}
-         for name, table in published.UTILISATION.items()},
+        _percent(published.UTILISATION),
     ),
     Printed(
         "time with an idle node, as printed (%)", "platform_idle_share",
-        lambda share: 100 * published.idle_as_program(share),
-        {name: {policy: 100 * share for policy, share in table.items()}
-         for name, table in published.IDLE_SHARE.items()},
+        lambda share: 100 * published.idle_as_program(share), _percent(published.IDLE_SHARE),
     ),
     Printed(
         "steals in the window", "steals", lambda count: count,

@@ -8,7 +8,8 @@ from rebat.figures import boxes
 from rebat.report.comparison import USES
 from rebat.reports.node_stealing.beside import beside_printed
 from rebat.reports.node_stealing.evidence import Evidence
-from rebat.reports.parts import Picture, seeds_text
+from rebat.reports.node_stealing.tables import seeds_of
+from rebat.reports.parts import Picture
 from rebat.reports.scenario import Scenario, exact
 
 _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
@@ -41,15 +42,6 @@ _COMPARISONS = (
 )
 
 
-def _over(evidence: Evidence, workload: str, policies: Sequence[str], *some: Scenario) -> str:
-    """On how many seeds of failures a figure rests."""
-    return seeds_text(
-        len(evidence.values(workload, policy, scenario, "useful_utilisation"))
-        for policy in policies
-        for scenario in some
-    )
-
-
 def _flow_panels(
     evidence: Evidence, workload: str, scenario: Scenario, policies: Sequence[str],
     free: Scenario | None = None,
@@ -77,14 +69,14 @@ def _flow_panels(
 def _against_failure_free(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
     panels = _flow_panels(evidence, workload, scenario, ["baseline"], scenario.failure_free)
     title = f"{workload}: Baseline with failures ({scenario.label})"
-    note = _over(evidence, workload, ["baseline"], scenario)
+    note = seeds_of(evidence, workload, ["baseline"], scenario)
     return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels), note)
 
 
 def _absolute(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
     panels = _flow_panels(evidence, workload, scenario, ["baseline", "h111"])
     title = f"{workload}: Baseline and SFSJ ({scenario.label})"
-    note = _over(evidence, workload, ["baseline", "h111"], scenario)
+    note = seeds_of(evidence, workload, ["baseline", "h111"], scenario)
     return Picture("Figure 8", title, boxes.boxes(panels), note)
 
 
@@ -113,7 +105,7 @@ def _ratio_picture(
         panels.append((f"{label} / Baseline", series, dict[str, float]()))
     paper, title = names
     caption = f"{workload}: {title} ({scenario.label})"
-    note = f"paired by seed, {_over(evidence, workload, policies, scenario)}"
+    note = f"paired by seed, {seeds_of(evidence, workload, policies, scenario)}"
     return Picture(paper, caption, boxes.boxes(panels, one_line=True), note)
 
 
@@ -130,7 +122,7 @@ def _decomposition(
         }
     svg = boxes.stacks(bars, "share of node time not useful")
     title = f"{workload}: where the platform's time goes ({scenario.label})"
-    note = f"means over {_over(evidence, workload, policies, scenario)}"
+    note = f"means over {seeds_of(evidence, workload, policies, scenario)}"
     return Picture("Figure 3", title, svg, note)
 
 
@@ -155,5 +147,5 @@ def _over_mtbf(evidence: Evidence, workload: str, family: Sequence[Scenario]) ->
             panels.append((label, named))
     if panels:
         title = f"{workload}: as failures grow rarer ({family[0].family_label})"
-        note = f"means over {_over(evidence, workload, ['h111'], *family)}"
+        note = f"means over {seeds_of(evidence, workload, ['h111'], *family)}"
         yield Picture("Figures 9, 10, 11", title, boxes.lines(panels), note)

@@ -6,7 +6,8 @@ paper says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from rebat.core.units import format_duration
 from rebat.metrics.intervals import Interval
@@ -48,6 +49,14 @@ def _beside(
     return heads, rows
 
 
+def seeds_of(evidence: Evidence, workload: str, policies: Iterable[str], *some: Scenario) -> str:
+    """On how many seeds the numbers of these policies rest."""
+    return seeds_text(
+        len(evidence.values(workload, policy, scenario, "useful_utilisation"))
+        for policy, scenario in product(policies, some)
+    )
+
+
 def seeds_note(
     evidence: Evidence, workload: str, scenario: Scenario, shown: str = "in brackets"
 ) -> str:
@@ -57,9 +66,7 @@ def seeds_note(
         for one in evidence.semantics(workload, scenario)
         for policy in evidence.policies(workload, scenario)
     ]
-    count = seeds_text(
-        len(evidence.values(workload, name, scenario, "useful_utilisation")) for name in names
-    )
+    count = seeds_of(evidence, workload, names, scenario)
     return f"means over {count}, 95 % intervals {shown}"
 
 
