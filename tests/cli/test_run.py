@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.single import RUN_FILES
 from rebat.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
@@ -31,8 +32,7 @@ def toy(tmp_path_factory) -> Path:
 
 def test_every_file_is_there(toy: Path) -> None:
     names = {str(p.relative_to(toy)) for p in toy.rglob("*") if p.is_file()}
-    per_policy = {"jobs.csv", "schedule.csv", "rebat_jobs.csv", "node_events.csv", "summary.json"}
-    expected = {f"{policy}/{name}" for policy in ("baseline", "sfsj") for name in per_policy}
+    expected = {f"{policy}/{name}" for policy in ("baseline", "sfsj") for name in RUN_FILES}
     assert names == expected | {"comparison.csv", "flows.png", "gantt.png", "SHA256SUMS"}
 
 
@@ -40,6 +40,15 @@ def test_job_rows_have_the_agreed_columns(toy: Path) -> None:
     lines = (toy / "sfsj/rebat_jobs.csv").read_text().splitlines()
     assert lines[0] == ROW
     assert lines[2] == "2,1,0.000000,0.000000,11.000000,5.000000,11.000000,2,0,1,1.000000,COMPLETED_SUCCESSFULLY"  # noqa: E501  # fmt: skip
+
+
+def test_attempts_say_why_they_ended_and_who_took_their_nodes(toy: Path) -> None:
+    attempts = list(csv.DictReader((toy / "sfsj/rebat_attempts.csv").open()))
+    batsims = list(csv.DictReader((toy / "sfsj/jobs.csv").open()))
+    assert [row["nodes"] for row in attempts] == [row["allocated_resources"] for row in batsims]
+    causes = [(row["job_id"], row["attempt"], row["cause"], row["why"]) for row in attempts]
+    assert causes[:2] == [("2", "0", "stolen", "for 3"), ("3", "0", "node failure", "")]
+    assert {cause for _, _, cause, _ in causes[2:]} == {"completed"}
 
 
 def test_batsims_columns_hold_a_row_per_attempt(toy: Path) -> None:

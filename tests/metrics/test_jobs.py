@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebat.campaign.single import rows_csv
 from rebat.metrics.flows import EVERY_JOB, Selection, select
+from rebat.report.run_csv import rows_csv
 from tests.scenarios import machine, run
 
 

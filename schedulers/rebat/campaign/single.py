@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from math import isnan
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,11 +15,10 @@ from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
-from rebat.core.units import to_s
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
-from rebat.metrics.jobs import JOB_COLUMNS, SIZE_COLUMNS, JobRows
+from rebat.metrics.jobs import SIZE_COLUMNS, JobRows
 from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.base import Policy
@@ -28,10 +26,14 @@ from rebat.policies.own import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
+from rebat.report.run_csv import attempts_csv, node_events_csv, rows_csv
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 
-RUN_FILES = ("jobs.csv", "schedule.csv", "rebat_jobs.csv", "node_events.csv", "summary.json")
+RUN_FILES = (
+    "jobs.csv", "schedule.csv", "rebat_jobs.csv", "rebat_attempts.csv", "node_events.csv",
+    "summary.json",
+)  # fmt: skip
 """What `write_run` writes."""
 
 
@@ -126,9 +128,10 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
         folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
     )
     write_lines(folder / "rebat_jobs.csv", rows_csv(result.rows))
+    write_lines(folder / "rebat_attempts.csv", attempts_csv(result.ledger))
     if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
-    write_text(folder / "node_events.csv", node_events_csv(result.ledger))
+    write_lines(folder / "node_events.csv", node_events_csv(result.ledger))
     summary = {
         "policy": result.policy,
         "rebat_version": rebat.__version__,
@@ -137,27 +140,6 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
     }
     text = msgspec.json.format(msgspec.json.encode(summary), indent=2).decode()
     write_text(folder / "summary.json", text + "\n")
-
-
-def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
-    """rebat_jobs.csv, or other columns, line by line: a row per original job, times in seconds."""
-    yield ",".join(columns)
-    for row in rows.table[list(columns)]:
-        yield ",".join([_cell(value) for value in row.item()])
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if isnan(value) else f"{value:.6f}"
-    return str(value)
-
-
-def node_events_csv(ledger: Ledger) -> str:
-    """node_events.csv: failures and rejuvenations as they were told."""
-    lines = ["time,event,nodes"]
-    for at, up, nodes in ledger.node_events:
-        lines.append(f"{to_s(at):.6f},{'rejuvenated' if up else 'failed'},{nodes}")
-    return "\n".join(lines) + "\n"
 
 
 def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) -> list[Path]:

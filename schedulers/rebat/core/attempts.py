@@ -43,6 +43,15 @@ INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PR
 """Causes after which a job goes on in a further attempt, from its last checkpoint."""
 
 
+def job_name(job_id: str) -> str:
+    """A job, or an attempt, as its workload calls it: without the workload's name.
+
+    >>> job_name("w0!12")
+    '12'
+    """
+    return job_id.partition("!")[2]
+
+
 class Attempt(msgspec.Struct, frozen=True, gc=False):
     """A request for nodes as the scheduler may know it: not how long the job will really run.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rebat.core.attempts import INTERRUPTED, Cause
+from rebat.core.attempts import INTERRUPTED, Cause, job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, save, time_unit
@@ -96,7 +96,7 @@ def _attempts(axis: Any, ledger: Ledger, scale: float) -> None:
                 edgecolor="white", hatch=_HATCH if interrupted else None, alpha=0.85,
             )  # fmt: skip
             axis.text(
-                start + length / 2, (first + last) / 2, record.attempt.id.partition("!")[2],
+                start + length / 2, (first + last) / 2, job_name(record.attempt.id),
                 ha="center", va="center", fontsize=8, clip_on=True, parse_math=False,
             )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from rebat.core.attempts import Cause
+from rebat.core.attempts import Cause, job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.canvas import COLOURS
 from rebat.metrics.platform import down_intervals
@@ -57,7 +57,7 @@ def _rectangles(record: AttemptRecord, n_nodes: int, first: int, last: int) -> l
     colour = COLOURS[attempt.job_serial % len(COLOURS)]
     edge, fate = _NAMED.get(record.cause, ("white", str(record.cause)))
     title = escape(
-        f"job {attempt.job_id.partition('!')[2]}, attempt {attempt.number}, "
+        f"job {job_name(attempt.job_id)}, attempt {attempt.number}, "
         f"{attempt.n_nodes} nodes, {to_s(record.start_us):.2f} to {to_s(record.end_us):.2f} s, "
         f"{fate}"
     )

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import INTERRUPTED, Cause
+from rebat.core.attempts import INTERRUPTED, Cause, job_name
 from rebat.core.units import to_s
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -106,7 +106,7 @@ def _row(records: Iterable[AttemptRecord]) -> JobRow:
     for record in records:
         attempt = record.attempt
         if row is None:
-            name = attempt.job_id.partition("!")[2]
+            name = job_name(attempt.job_id)
             row = JobRow(name, attempt.n_nodes, to_s(attempt.submit_us), waiting_time=0.0)
         _add(row, record)
         if record.start_us >= 0:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.attempts import Attempt
+from rebat.core.attempts import Attempt, job_name
 from rebat.policies.priority_rules import PRIORITY_RULES, priority_rule
 
 Key = tuple[Any, ...]
@@ -40,7 +40,7 @@ def program_id(attempt: Attempt) -> str:
     """
     if attempt.number == 0:
         return attempt.id
-    return f"resubmit!{attempt.job_id.partition('!')[2]}-{attempt.number}"
+    return f"resubmit!{job_name(attempt.job_id)}-{attempt.number}"
 
 
 def fcfs_by_id(attempt: Attempt) -> Key:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from rebat.core.attempts import job_name
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EngineJob
@@ -27,7 +28,7 @@ def jobs_csv(jobs: Iterable[EngineJob]) -> Iterator[str]:
 
 
 def _row(job: EngineJob) -> str:
-    name, workload, profile = map(csv_field, (job.id.partition("!")[2], job.workload, job.profile))
+    name, workload, profile = map(csv_field, (job_name(job.id), job.workload, job.profile))
     metadata = job.metadata.replace('"', '""')
     walltime = -1.0 if job.walltime_us is None else to_s(job.walltime_us)
     head = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rebat.core.attempts import Cause, Priority, Running
+from rebat.core.attempts import Cause, Priority, Running, job_name
 from rebat.core.cores import processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
@@ -187,7 +187,7 @@ class Operations:
         """The attempt of a job that runs on, by the job's id with or without its workload's."""
         for name, one in view.running.items():
             known = one.attempt.job_id
-            if job in (known, known.partition("!")[2]):
+            if job in (known, job_name(known)):
                 calm = name not in view.stopping and name not in view.scheduled
                 return one if calm else None
         return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from rebat.core.attempts import Cause, Priority, Running
+from rebat.core.attempts import Cause, Priority, Running, job_name
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
 from rebat.core.shapes import Shape
 from rebat.models.remaining import Remaining
@@ -125,7 +125,8 @@ class NodeStealing:
         spared.add(victim_id)
         if self._once is not None:
             self._once.add(victim_id)
-        yield Stop(victim_id, Cause.STOLEN, self._timing, Requeue(Priority.VICTIM))
+        why = f"for {job_name(failed.attempt.job_id)}"
+        yield Stop(victim_id, Cause.STOLEN, self._timing, Requeue(Priority.VICTIM), why)
         if left.wait_us > 0:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 

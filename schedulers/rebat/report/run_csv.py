@@ -1,0 +1,66 @@
+"""rebat's own files of a run, line by line; times in seconds, dates from the run's start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import Any
+
+from rebat.core.attempts import job_name
+from rebat.core.units import to_s
+from rebat.metrics.jobs import JOB_COLUMNS, JobRows
+from rebat.report.batsim_csv import csv_field
+from rebat.session.ledger import AttemptRecord, Ledger
+
+ATTEMPT_COLUMNS = (
+    "job_id", "attempt", "size", "submission_time", "queued_time", "start_time", "finish_time",
+    "cause", "why", "kept_seconds", "lost_seconds", "nodes",
+)  # fmt: skip
+"""Of rebat_attempts.csv: see `attempt_values`."""
+
+
+def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
+    """rebat_jobs.csv, or other columns: a row per original job."""
+    yield ",".join(columns)
+    for row in rows.table[list(columns)]:
+        yield _line(row.item())
+
+
+def attempts_csv(ledger: Ledger) -> Iterator[str]:
+    """rebat_attempts.csv: a row per attempt, in the order of their ends."""
+    yield ",".join(ATTEMPT_COLUMNS)
+    for record in ledger.attempts:
+        yield _line(attempt_values(record))
+
+
+def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
+    """What became of an attempt, by `ATTEMPT_COLUMNS`; what never ran has no start and no nodes.
+
+    ``attempt`` is 0 for a job's first; ``cause`` why it ended (`core.attempts.Cause`), ``why`` the
+    word of the policy that stopped it: of a victim, the job that its nodes were taken for.
+    ``kept_seconds`` is the progress kept, of which ``lost_seconds`` were lost after all.
+    """
+    attempt, ran = record.attempt, record.start_us >= 0
+    return (
+        job_name(attempt.job_id), attempt.number, attempt.n_nodes, to_s(attempt.submit_us),
+        to_s(attempt.queued_us), to_s(record.start_us) if ran else None, to_s(record.end_us),
+        str(record.cause), record.why, to_s(max(0, record.useful_us)), to_s(record.lost_us),
+        str(record.nodes or ""),
+    )  # fmt: skip
+
+
+def node_events_csv(ledger: Ledger) -> Iterator[str]:
+    """node_events.csv: failures and rejuvenations as they were told."""
+    yield "time,event,nodes"
+    for at, up, nodes in ledger.node_events:
+        yield f"{to_s(at):.6f},{'rejuvenated' if up else 'failed'},{nodes}"
+
+
+def _line(values: Sequence[Any]) -> str:
+    return ",".join([_cell(value) for value in values])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if isnan(value) else f"{value:.6f}"
+    return "" if value is None else csv_field(str(value))
