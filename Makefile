@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 REBAT := $(BIN)/rebat
-MONTH := workloads/mira-like-june-2017.json.gz
+MONTH := mira-like-june-2017
 
 .PHONY: help setup run toy test lint bench clean
 
@@ -16,10 +16,15 @@ help:
 
 setup: .venv/ready
 
+# What users need; what tests and linters need besides comes with the targets that need it.
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint,campaign]'
+	$(BIN)/python -m pip install --quiet --editable '.[campaign]'
+	touch $@
+
+.venv/tested: .venv/ready
+	$(BIN)/python -m pip install --quiet --editable '.[campaign,test,lint]'
 	$(BIN)/python -m pip install --quiet --no-deps pybatsim==3.2.1  # its pins do not build here
 	touch $@
 
@@ -34,18 +39,17 @@ run: setup
 	@echo "      --checkpoint young-daly --out out/november"
 
 toy: setup
-	$(REBAT) run workloads/toy.json --policy baseline --policy sfsj \
-	    --failures failure_events/toy.events --figures --out out/toy --force
+	$(REBAT) toy
 
-test: setup
+test: .venv/tested
 	$(BIN)/python -m pytest -n 2 tests
 
-lint: setup
+lint: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+bench: .venv/tested
 	$(BIN)/python -m benchmarks
 
 clean:

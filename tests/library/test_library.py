@@ -29,6 +29,20 @@ def seeded() -> rebat.Result:
     return rebat.run("synthetic-small", POLICIES, failures=FAILURES, seeds=3, workers=1)
 
 
+MINE = """
+from rebat import Policy
+from rebat.policies.base import Start
+
+class Mine(Policy):
+    def plan(self, view, changes):
+        free = view.n_free
+        for attempt in view.queue.values():
+            if attempt.n_nodes <= free:
+                free -= attempt.n_nodes
+                yield Start(attempt.id)
+"""
+
+
 class SmallestFirst(Policy):
     def plan(self, view, changes):
         free = view.n_free
@@ -177,6 +191,14 @@ def test_a_class_runs_beside_names(tmp_path: Path) -> None:
     assert result.policies == ["SmallestFirst", "easy"]
     result.write(tmp_path / "out")
     assert (tmp_path / "out/SmallestFirst/jobs.csv").is_file()
+
+
+def test_a_class_in_a_file_goes_by_its_name_also_under_many_seeds(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    spec = f"{tmp_path}/mine.py:Mine"
+    one = rebat.run("toy", ["easy", spec], failures=FAILURES)
+    many = rebat.run("toy", ["easy", spec], failures=FAILURES, seeds=2, workers=2)
+    assert one.policies == many.policies == ["easy", "Mine"]
 
 
 def test_a_class_cannot_go_to_workers() -> None:
