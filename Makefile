@@ -5,13 +5,15 @@ BIN := .venv/bin
 REBAT := $(BIN)/rebat
 MONTH := mira-like-june-2017
 
-.PHONY: help setup run toy test lint bench clean
+.PHONY: help setup run toy test lint docs notebooks bench clean
 
 help:
 	@echo "make run    simulate a month of Mira under failures: Baseline against SFSJ"
 	@echo "make toy    the node-stealing paper's toy example, with its Gantt chart"
 	@echo "make test   all tests"
 	@echo "make lint   ruff and mypy"
+	@echo "make docs   the documentation site, in build/site"
+	@echo "make notebooks   run the notebooks of the documentation anew"
 	@echo "make bench  benchmarks"
 
 setup: .venv/ready
@@ -41,6 +43,10 @@ run: setup
 toy: setup
 	$(REBAT) toy
 
+.venv/documented: .venv/ready
+	$(BIN)/python -m pip install --quiet --editable '.[campaign,docs]'
+	touch $@
+
 test: .venv/tested
 	$(BIN)/python -m pytest -n 2 tests
 
@@ -48,6 +54,13 @@ lint: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site: build/site/index.html"
+
+notebooks: .venv/tested
+	$(BIN)/python scripts/run_notebooks.py
 
 bench: .venv/tested
 	$(BIN)/python -m benchmarks
