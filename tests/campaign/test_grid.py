@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Campaign files: what they expand to, and what is refused before anything runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failure laws: what each promises, and that a new one takes a module and a row."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Los Alamos' failure records: joined outages, dates, what cannot be read; and the real file."""
 
 from __future__ import annotations

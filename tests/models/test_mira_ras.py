@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mira's fatal events: every kind of location, outages, what cannot be read; and the real file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Grids of simulations: the runs that their tables in a campaign file stand for.
 
 The file names workloads, then says which policies meet them under which failures;

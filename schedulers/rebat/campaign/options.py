@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the command line says of a scenario, and the scenario that it asks for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scenario made ready to run policies on: one way, for `rebat run` and for campaigns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run as plain data, in seconds, and the tables of the file that it comes from.
 
 ``grid`` makes the former of the latter; ``scenario`` makes a simulation of it; ``keys`` says what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat failures``: node failures as Batsim event files, and laws of nodes as tables."""
 
 from __future__ import annotations

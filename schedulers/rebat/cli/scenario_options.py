@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that several commands have: how nodes fail, and what is added to a workload."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress on standard error: of a simulation, of a campaign, and of a count."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was asked for and has no effect is refused, on the command line as in Python."""
 
 from __future__ import annotations

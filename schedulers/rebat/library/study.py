@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is to be run: checked, read and made ready; and the verb that runs it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Los Alamos National Laboratory's failure records of 1996 to 2005, as machine events.
 
 Source: LA-UR-05-7318, "Failure data" (credit: Los Alamos National Laboratory). A line is a failure

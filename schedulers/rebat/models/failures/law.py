@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a failure law is, and the machine events that follow from one."""
 
 from __future__ import annotations

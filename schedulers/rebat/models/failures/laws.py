@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failure laws by name, and how people write them: ``authors:mtbf=1h,downtime=1h``."""
 
 from __future__ import annotations

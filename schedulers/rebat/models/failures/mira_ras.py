@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mira's fatal events of 2013 to 2018, as machine events.
 
 Source: the filtered log of fatal RAS events that LogAider (UChicago Argonne) publishes. Its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outages of single nodes as records tell them: lines overlap, Batsim's events must alternate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures that were recorded: Batsim's own event files."""
 
 from __future__ import annotations
