@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from rebat.models.failures.lanl import read_lanl
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
-from rebat.models.failures.lanl import read_lanl
 
 HEADER = "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"
 LINES = """\

@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from rebat.models.failures.mira_ras import read_mira_ras
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
-from rebat.models.failures.mira_ras import read_mira_ras
 from rebat.models.failures.spans import Span, joined
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units

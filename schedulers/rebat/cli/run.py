@@ -14,7 +14,13 @@ from rebat.campaign.scenario import Stage, prepared, staged
 from rebat.campaign.single import Runnable, RunResult
 from rebat.campaign.spec import Scenario
 from rebat.cli.comparison_table import table_of
-from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
+from rebat.cli.effects import (
+    OF_CORRELATIONS,
+    check_options,
+    given_by,
+    tell_of_input,
+    tell_of_results,
+)
 from rebat.cli.many_seeds import SEED_OPTIONS, SeedOptions, run_many
 from rebat.cli.output import say, tell
 from rebat.cli.progress import compiling_notice, simulation_bar
@@ -27,6 +33,7 @@ from rebat.cli.scenario_options import (
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
 from rebat.core.files import atomic_folder, file_hash
 from rebat.metrics.summary import parse_selection, parse_window
+from rebat.models.failures.correlated import NONE
 from rebat.models.failures.laws import name_of
 from rebat.policies.presets import schedulers
 
@@ -134,6 +141,9 @@ def _plain(options: ScenarioOptions) -> dict[str, Any]:
     law = values.pop("law")
     if law is not None:
         values["law"] = {"name": name_of(law), **law.identity()}
+    if options.correlation == NONE:
+        for name in OF_CORRELATIONS:
+            del values[name]
     for name in ("failures", "operations"):
         if values[name] is not None:
             values[name] = {"file": values[name].name, "sha256": file_hash(values[name])}

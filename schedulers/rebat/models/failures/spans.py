@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+from rebat.models.failures.events import MachineEvent, down_intervals
+from rebat.models.failures.law import Outage, events_of
+
 
 class Span(NamedTuple):
-    """One node, down from one date (us) until another."""
+    """One node, down from one date (us) until another; FOREVER_US: it never comes back."""
 
     node: int
     down_us: int
@@ -30,3 +36,43 @@ def joined(spans: Iterable[Span]) -> Iterator[Span]:
         last = span
     if last:
         yield last
+
+
+def spans_of(events: Iterable[MachineEvent]) -> list[Span]:
+    """The outages of nodes that events tell of."""
+    return [
+        Span(node, down_us, FOREVER_US if up_us is None else up_us)
+        for node, down_us, up_us in down_intervals(list(events))
+    ]
+
+
+def single(spans: Iterable[Span]) -> Iterator[Outage]:
+    """Each as an outage."""
+    for node, down_us, up_us in spans:
+        yield Outage(down_us, up_us, NodeSet.of([node]))
+
+
+def together(outages: Iterable[Outage]) -> Iterator[Outage]:
+    """Nodes that go down and come back at the same dates, as one outage; by date."""
+    members: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
+    for outage in outages:
+        members[outage.down_us, outage.up_us] += outage.nodes.intervals.tolist()
+    for (down_us, up_us), pairs in sorted(members.items()):
+        yield Outage(down_us, up_us, NodeSet.from_intervals((a, b) for a, b in pairs))
+
+
+def events_of_spans(spans: Iterable[Span]) -> list[MachineEvent]:
+    """Spans that need not be joined yet, as the events of a file."""
+    return list(events_of(together(single(joined(spans)))))
+
+
+def window(spans: Iterable[Span], begin_us: int, end_us: int = FOREVER_US) -> Iterator[Span]:
+    """What befalls nodes from one date to another, counted from the first.
+
+    Nodes that are down at the first fail at 0; what fails before the second is repaired
+    when it was.
+    """
+    for node, down_us, up_us in spans:
+        if down_us < end_us and up_us > begin_us:
+            up_again_us = up_us if up_us == FOREVER_US else up_us - begin_us
+            yield Span(node, max(down_us - begin_us, 0), up_again_us)
