@@ -82,10 +82,10 @@ def _within(
     events: Sequence[MachineEvent], begin_s: float, end_s: float | None
 ) -> list[MachineEvent]:
     from rebat.core.units import FOREVER_US
-    from rebat.models.failures.spans import events_of_spans, spans_of, window
+    from rebat.models.failures.spans import window
 
     end_us = FOREVER_US if end_s is None else to_us(end_s)
-    return events_of_spans(window(spans_of(events), to_us(begin_s), end_us))
+    return window(events, to_us(begin_s), end_us)
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

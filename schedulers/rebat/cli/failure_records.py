@@ -116,7 +116,7 @@ def import_(
 
 def _windowed(record: Record, begin: str | None, end: str | None) -> list[MachineEvent]:
     """The events of the record between two dates."""
-    from rebat.models.failures.spans import events_of_spans, spans_of, window
+    from rebat.models.failures.spans import window
 
     if begin is None and end is None:
         return record.events
@@ -124,7 +124,7 @@ def _windowed(record: Record, begin: str | None, end: str | None) -> list[Machin
     end_us = FOREVER_US if end is None else _date_us(end, record.origin, "--end")
     if end_us <= begin_us:
         raise InputError("is not after --begin", "--end", "a later date")
-    return events_of_spans(window(spans_of(record.events), begin_us, end_us))
+    return window(record.events, begin_us, end_us)
 
 
 def _date_us(text: str, origin: datetime | None, option: str) -> int:

@@ -14,6 +14,10 @@ from rebat.figures.canvas import colours, label, new_figure, save, time_unit
 Floats = npt.NDArray[np.float64]
 
 
+_LEFT_OUT = 0.005
+"""Of the times, so many of the shortest are left of the picture: logarithms have no end there."""
+
+
 class Panel(NamedTuple):
     """Times of a kind (s), the share of all that is longer, and the laws' curves at those times."""
 
@@ -45,6 +49,7 @@ def _times(axis: Any, panel: Panel) -> None:
     for shade, (name, curve) in zip(colours(len(panel.laws)), panel.laws.items(), strict=True):
         axis.plot(panel.times_s / size, curve, color=shade, linewidth=1.3, label=label(name))
     axis.set_xscale("log")
+    axis.set_xlim(left=np.quantile(panel.times_s, _LEFT_OUT) / size)
     axis.set_ylim(0, 1.02)
     axis.set_xlabel(f"time ({unit})")
     axis.set_ylabel("share that is longer")

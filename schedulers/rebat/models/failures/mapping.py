@@ -33,8 +33,9 @@ WAYS = ("rank", "share", "rate")
 
 
 class Source(NamedTuple):
-    """A record to be mapped: outages of so many nodes, and how long it lasts (us)."""
+    """A record to be mapped: events, the same as outages, of so many nodes; length (us)."""
 
+    events: Sequence[MachineEvent]
     spans: Sequence[Span]
     n_nodes: int
     length_us: int
@@ -54,7 +55,7 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Sou
     largest = max(span.node for span in spans)
     if n_nodes is not None and largest >= n_nodes:
         raise InputError(f"node {largest} fails", expected=f"nodes 0 to {n_nodes - 1}")
-    return Source(spans, n_nodes or largest + 1, events[-1].at_us)
+    return Source(events, spans, n_nodes or largest + 1, max(events[-1].at_us, 1))
 
 
 def mapped(
@@ -84,6 +85,8 @@ def mapped(
         raise unknown_name("way to map", way, WAYS)
     if n_nodes < 1:
         raise InputError(f"number of nodes is {n_nodes}", expected="at least 1")
+    if n_nodes == source.n_nodes and not turn:
+        return list(source.events)
     if way == "rate":
         return events_of_spans(_copies(source, n_nodes, seed, turn))
     spans = _turned(source, _offset_us(source, seed, 0)) if turn else source.spans
@@ -114,7 +117,7 @@ def _copies(source: Source, n_nodes: int, seed: int, turn: bool) -> Iterator[Spa
 
 def _offset_us(source: Source, seed: int, number: int) -> int:
     rng = stream(seed, "failures", "mapping", "turn", number)
-    return int(rng.integers(max(source.length_us, 1)))
+    return int(rng.integers(source.length_us))
 
 
 def _turned(source: Source, offset_us: int) -> list[Span]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -10,11 +10,11 @@ from typing import Any, ClassVar, cast
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import file_hash
 from rebat.models.failures.events import MachineEvent, read_events
-from rebat.models.failures.law import Law, Outage, check_span
+from rebat.models.failures.law import Law, Outage, check_span, events_of
 from rebat.models.failures.mapping import WAYS, Source, mapped, source_of
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions, read_record
 from rebat.models.failures.records.mira_ras import MAINTAINED, Maintained
-from rebat.models.failures.spans import single, spans_of, together
+from rebat.models.failures.spans import one_a_date, outages_of
 
 EVENTS = "events"
 """The format of Batsim's own event files."""
@@ -76,6 +76,10 @@ class Recorded(Law, frozen=True):
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """The record's, by date: its own on a machine of its size, unless it is turned."""
         return iter(_outages(self, self._key, n_nodes, seed))
+
+    def told(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
+        """As 'rebat failures import' writes them, if it is asked for the same."""
+        return one_a_date(events_of(outages))
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """A record is no law."""
@@ -155,7 +159,7 @@ def _outages(
 ) -> tuple[Outage, ...]:
     """A record on a machine: policies that meet the same failures share it."""
     events = mapped(_source(law, content), n_nodes, law.map, seed, law.turn)
-    return tuple(together(single(spans_of(events))))
+    return tuple(outages_of(events))
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""Outages of single nodes as records tell them: lines overlap, Batsim's events must alternate."""
+"""Outages of nodes as records tell them: lines overlap, Batsim's events must alternate."""
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -61,18 +62,55 @@ def together(outages: Iterable[Outage]) -> Iterator[Outage]:
         yield Outage(down_us, up_us, NodeSet.from_intervals((a, b) for a, b in pairs))
 
 
+def one_a_date(events: Iterable[MachineEvent]) -> Iterator[MachineEvent]:
+    """All that fails at a date as one event, and all that is repaired.
+
+    Batsim plays the events of one date in an order that need not be the file's (`batsim_order`):
+    where there is only one, a file that is read and written again is the same.
+    """
+    for (at_us, available), some in itertools.groupby(events, _date):
+        pairs = itertools.chain.from_iterable(event.nodes.intervals.tolist() for event in some)
+        yield MachineEvent(at_us, available, NodeSet.from_intervals((a, b) for a, b in pairs))
+
+
+def _date(event: MachineEvent) -> tuple[int, bool]:
+    return event.at_us, event.available
+
+
 def events_of_spans(spans: Iterable[Span]) -> list[MachineEvent]:
     """Spans that need not be joined yet, as the events of a file."""
-    return list(events_of(together(single(joined(spans)))))
+    return list(one_a_date(events_of(together(single(joined(spans))))))
 
 
-def window(spans: Iterable[Span], begin_us: int, end_us: int = FOREVER_US) -> Iterator[Span]:
+def outages_of(events: Iterable[MachineEvent]) -> list[Outage]:
+    """What fails and comes back together, by date."""
+    since: dict[int, tuple[int, int]] = {}
+    members: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for number, event in enumerate(events):
+        for node in event.nodes:
+            if event.available:
+                members[(*since.pop(node), event.at_us)].append(node)
+            else:
+                since[node] = number, event.at_us
+    for node, failed in since.items():
+        members[(*failed, FOREVER_US)].append(node)
+    return [Outage(at, up, NodeSet.of(nodes)) for (_, at, up), nodes in sorted(members.items())]
+
+
+def window(
+    events: Iterable[MachineEvent], begin_us: int, end_us: int = FOREVER_US
+) -> list[MachineEvent]:
     """What befalls nodes from one date to another, counted from the first.
 
-    Nodes that are down at the first fail at 0; what fails before the second is repaired
-    when it was.
+    Nodes that are down at the first fail at 0; what fails before the second is repaired when it
+    was.
     """
-    for node, down_us, up_us in spans:
-        if down_us < end_us and up_us > begin_us:
-            up_again_us = up_us if up_us == FOREVER_US else up_us - begin_us
-            yield Span(node, max(down_us - begin_us, 0), up_again_us)
+    kept = [
+        outage._replace(
+            down_us=max(outage.down_us - begin_us, 0),
+            up_us=outage.up_us - (begin_us if outage.up_us < FOREVER_US else 0),
+        )
+        for outage in outages_of(events)
+        if outage.down_us < end_us and outage.up_us > begin_us
+    ]
+    return list(one_a_date(events_of(kept)))

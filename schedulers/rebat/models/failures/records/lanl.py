@@ -62,7 +62,8 @@ def read_lanl(path: Path, system: int) -> Record:
         raise InputError(f"system {system} has no failures", str(path), "one of those in the file")
     first = min(failure.down for failure in found)
     n_nodes = max(max(failure.node + 1, failure.n_nodes) for failure in found)
-    return lines.record([_span(failure, first) for failure in found], first, n_nodes)
+    spans = [_span(failure, first) for failure in found]
+    return lines.record(spans, first, n_nodes)
 
 
 def _failures(

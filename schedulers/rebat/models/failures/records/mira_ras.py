@@ -29,7 +29,7 @@ from rebat.models.boxes import Ints
 from rebat.models.failures.law import Outage, check_span, events_of
 from rebat.models.failures.records.maintenance import Period, within
 from rebat.models.failures.records.record import Lines, Record, midnight, opened, us_between
-from rebat.models.failures.spans import Span, joined, single, spans_of, together
+from rebat.models.failures.spans import Span, joined, one_a_date, single, spans_of, together
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units
 
@@ -148,7 +148,9 @@ def _maintained(record: Record, whole: list[_Whole]) -> Record:
     outages = together([*single(kept), *down])
     record.taken["maintenance"] += len(down)
     return msgspec.structs.replace(
-        record, events=list(events_of(outages)), n_joined=record.n_joined + len(spans) - len(kept)
+        record,
+        events=list(one_a_date(events_of(outages))),
+        n_joined=record.n_joined + len(spans) - len(kept),
     )
 
 

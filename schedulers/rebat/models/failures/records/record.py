@@ -15,7 +15,7 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import events_of
-from rebat.models.failures.spans import Span, joined, single, together
+from rebat.models.failures.spans import Span, joined, one_a_date, single, together
 
 
 class Record(msgspec.Struct, frozen=True, eq=False):
@@ -24,7 +24,7 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     Parameters
     ----------
     events : list of MachineEvent
-        Outages of a node that overlap, or touch, are one.
+        Outages of a node that overlap, or touch, are one; what fails at a date is one event.
     taken, dropped : Counter
         Lines that are taken, by what they take down, and lines that are not, by the reason.
     n_outages : int
@@ -71,7 +71,7 @@ class Lines:
         """The record that the lines told of."""
         kept = list(joined(spans))
         return Record(
-            list(events_of(together(single(kept)))),
+            list(one_a_date(events_of(together(single(kept))))),
             self.taken, self.dropped, len(spans), len(spans) - len(kept), origin, n_nodes, names,
         )  # fmt: skip
 
