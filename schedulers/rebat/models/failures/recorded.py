@@ -92,9 +92,10 @@ class Recorded(Law, frozen=True):
         return {**told, **self._content()}
 
     def label(self) -> str | None:
-        """What is not as usual, as the command line takes it."""
+        """What is not as usual, as the command line takes it, files by their names alone."""
         told = {name: value for name, value in self._told().items() if not name.endswith("_s")}
-        return ",".join(f"{name}={_text(value)}" for name, value in told.items())
+        files = {name: Path(told[name]).name for name in self.paths if name in told}
+        return ",".join(f"{name}={_text(value)}" for name, value in (told | files).items())
 
     def read(self) -> tuple[list[MachineEvent], int | None]:
         """The events of the record, and how many nodes it says it has.
