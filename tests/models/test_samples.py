@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from rebat.models.failures.fitting import UpTimes
 from rebat.models.failures.per_node import FAMILIES
-from rebat.models.failures.samples import empirical, fits, median_s, samples
+from rebat.models.failures.samples import empirical, fits, samples
 from rebat.models.failures.spans import Span, events_of_spans
 
 SCIPY = {
@@ -97,5 +95,3 @@ def test_the_share_that_is_longer_counts_what_goes_on() -> None:
     times_s, share = empirical(seen)
     at = dict(zip(times_s.tolist(), share.tolist(), strict=True))
     assert [at[time] for time in (1.0, 3.0, 4.0)] == pytest.approx([0.75, 0.375, 0.0])
-    assert median_s(seen) == 3.0
-    assert median_s(UpTimes(np.array([1.0]), np.array([2.0, 2.0]))) == math.inf

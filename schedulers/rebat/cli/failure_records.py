@@ -14,6 +14,7 @@ from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, 
 
 if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
+    from rebat.models.failures.mapping import Source
     from rebat.models.failures.records.record import Record
 
 OUT = click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")
@@ -97,17 +98,19 @@ def import_(
       rebat failures import mira.cor.gz --format mira-ras -o mira.events
       rebat failures import mine.csv --format csv --names names.csv -o mine.events
     """
+    from rebat.cli.progress import at_work
     from rebat.models.failures.events import write_events
     from rebat.models.failures.records.formats import ReaderOptions, read_record
     from rebat.models.failures.records.plain import write_names
 
     for path in filter(None, (out, names)):
         check_absent(path, force)
-    record = read_record(form, trace, ReaderOptions(**options))
-    if names is not None and not record.names:
-        raise InputError("has no effect: the record's nodes are numbers", "--names")
-    events = _windowed(record, begin, end)
-    write_events(events, out)
+    with at_work(f"reading {trace.name}"):
+        record = read_record(form, trace, ReaderOptions(**options))
+        if names is not None and not record.names:
+            raise InputError("has no effect: the record's nodes are numbers", "--names")
+        events = _windowed(record, begin, end)
+        write_events(events, out)
     if names is not None:
         write_names(record.names, names)
     for line in (f"{out}: {_summary(events)} from {_origin(record, begin)}", *_lines(record)):
@@ -214,17 +217,27 @@ def map_(
     Example, the failures of 512 nodes on the 49,152 of Mira:
       rebat failures map 20.events --from-nodes 512 --nodes 49152 --by rate -o mira20.events
     """
-    from rebat.models.failures.events import read_events, write_events
-    from rebat.models.failures.mapping import mapped, source_of
+    from rebat.cli.progress import at_work
+    from rebat.models.failures.events import write_events
+    from rebat.models.failures.mapping import mapped
 
     check_absent(out, force)
-    try:
-        source = source_of(read_events(events), from_nodes)
-    except InputError as error:
-        raise error.at(str(events)) from None
-    found = mapped(source, nodes, by, seed, turn)
-    write_events(found, out)
+    with at_work(f"mapping {events.name}"):
+        source = _source(events, from_nodes)
+        found = mapped(source, nodes, by, seed, turn)
+        write_events(found, out)
     click.echo(f"{out}: {_summary(found)}, of {source.n_nodes} nodes on {nodes} by {by}")
+
+
+def _source(file: Path, n_nodes: int | None) -> Source:
+    from rebat.models.failures.events import read_events
+    from rebat.models.failures.mapping import source_of
+
+    events = read_events(file)
+    try:
+        return source_of(events, n_nodes)
+    except InputError as error:
+        raise error.at(str(file)) from None
 
 
 @click.command()
@@ -236,8 +249,11 @@ def export(events: Path, out: Path, force: bool) -> None:
 
     'rebat failures import --format csv' makes the same failures of it again.
     """
+    from rebat.cli.progress import at_work
     from rebat.models.failures.events import read_events
     from rebat.models.failures.records.plain import write_plain
 
     check_absent(out, force)
-    click.echo(f"{out}: {write_plain(read_events(events), out)} outages of nodes")
+    with at_work(f"writing {out.name}"):
+        count = write_plain(read_events(events), out)
+    click.echo(f"{out}: {count} outages of nodes")

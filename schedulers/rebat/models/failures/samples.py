@@ -6,7 +6,6 @@ families: the smallest is the best of them, which does not make it a good one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -108,10 +107,3 @@ def empirical(times: UpTimes) -> tuple[Floats, Floats]:
 
     found = ecdf(CensoredData(uncensored=times.failed_s, right=times.going_s)).sf
     return found.quantiles, found.probabilities
-
-
-def median_s(times: UpTimes) -> float:
-    """The median by that estimate; infinite where the record is too short to tell."""
-    at_s, share = empirical(times)
-    below = np.flatnonzero(share <= 0.5)
-    return float(at_s[below[0]]) if len(below) else math.inf
