@@ -31,14 +31,16 @@ def draw_failures(panels: Sequence[Panel], dates_s: Floats, title: str, path: Pa
     """Write a figure: a panel for each, and the number of failures by date (s)."""
     figure = new_figure(11.0, 7.6)
     *places, last = figure.subplots(2, 2).ravel()
+    names = sorted({name for panel in panels for name in panel.laws})
+    shades = dict(zip(names, colours(len(names)), strict=True))
     for axis, panel in zip(places, panels, strict=False):
-        _times(axis, panel)
+        _times(axis, panel, shades)
     _over_time(last, dates_s)
     figure.suptitle(label(title), fontsize=12)
     save(figure, path)
 
 
-def _times(axis: Any, panel: Panel) -> None:
+def _times(axis: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
     """On a logarithmic axis: times differ by orders of magnitude."""
     axis.set_title(panel.title, fontsize=11)
     if not len(panel.times_s):
@@ -46,8 +48,8 @@ def _times(axis: Any, panel: Panel) -> None:
         return
     unit, size = time_unit([float(np.median(panel.times_s))])
     axis.step(panel.times_s / size, panel.longer, where="post", color="black", label="recorded")
-    for shade, (name, curve) in zip(colours(len(panel.laws)), panel.laws.items(), strict=True):
-        axis.plot(panel.times_s / size, curve, color=shade, linewidth=1.3, label=label(name))
+    for name, curve in panel.laws.items():
+        axis.plot(panel.times_s / size, curve, color=shades[name], linewidth=1.3, label=label(name))
     axis.set_xscale("log")
     axis.set_xlim(left=np.quantile(panel.times_s, _LEFT_OUT) / size)
     axis.set_ylim(0, 1.02)
