@@ -86,7 +86,7 @@ def test_outages_of_a_group_are_joined_by_hand() -> None:
             from rebat.core.nodes import NodeSet
             from rebat.models.failures.law import Outage
 
-            for at, up, node in ((10, 20, 0), (15, 18, 1), (17, 30, 1), (40, 50, 2)):
+            for at, up, node in ((10, 20, 0), (15, 18, 1), (17, 30, 1), (40, 50, 2), (45, 47, 3)):
                 yield Outage(at, up, NodeSet.of([node]))
 
     events = list(Correlated(Told(), Correlation(group=2)).events(5))

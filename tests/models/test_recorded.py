@@ -10,6 +10,7 @@ import pytest
 from rebat.campaign.opening import open_campaign
 from rebat.cli.main import main
 from rebat.core.errors import InputError
+from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.events import check_alternation, read_events, write_events
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.laws import parse_law
@@ -121,3 +122,13 @@ def test_los_alamos_on_a_machine_eight_times_as_large() -> None:
     failed = sum(len(e.nodes) for e in law.events(4096, seed=1) if not e.available)
     assert abs(failed - 8 * 2461) <= 7 * 512
     assert abs(failed - 8 * 2461) <= 40
+
+
+def test_a_record_in_groups(record: Path) -> None:
+    """Whole groups of 8 fail whenever the record has one of their nodes fail."""
+    together = correlated(Recorded(str(record), size=16), Correlation(group=8))
+    events = list(together.events(16))
+    check_alternation(events, 16)
+    assert {str(event.nodes) for event in events} <= {"0-7", "8-15", "0-15"}
+    firsts = {e.at_us for e in events if not e.available}
+    assert firsts <= {e.at_us for e in read_events(record) if not e.available}
