@@ -30,6 +30,7 @@ class Trace(Law, frozen=True):
     """
 
     drawn: ClassVar[bool] = False
+    paths: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str
 
