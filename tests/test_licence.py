@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every source file says under which licence it is."""
 
 from __future__ import annotations

@@ -91,6 +91,19 @@ def counting_bar(label: str, total: int) -> Iterator[Count]:
 
 
 @contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """Something turns on a terminal while a file is read or written; elsewhere nothing is said."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{what} ..."):
+        yield
+
+
+@contextmanager
 def compiling_notice() -> Iterator[None]:
     """Say so when the kernels must be compiled first (once per machine and version)."""
     from rebat.kernels.jit import is_compiled

@@ -31,6 +31,7 @@ class Trace(Law, frozen=True):
     """
 
     drawn: ClassVar[bool] = False
+    paths: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str
 
