@@ -82,6 +82,15 @@ def test_the_command_line_and_the_library_write_the_same_bytes(
     assert files(tmp_path / "cli") == files(tmp_path / "library")
 
 
+def test_failures_that_come_together_are_those_of_the_command_line(tmp_path: Path) -> None:
+    main(["run", "synthetic-small", "-p", "easy", "--mtbf", "30min", "--failure-group", "32",
+          "--cascade", "0.3", "--cascade-window", "20min", "--out", str(tmp_path / "cli")])  # fmt: skip
+    failing = rebat.failures(mtbf="30min", failure_group=32, cascade=0.3, cascade_window="20min")
+    rebat.run("synthetic-small", "easy", failures=failing).write(tmp_path / "library")
+    assert files(tmp_path / "cli") == files(tmp_path / "library")
+    assert failing.outages(128, most=1).shape[0] == 32
+
+
 def test_a_workload_read_before_is_the_same_as_its_file(tmp_path: Path) -> None:
     small = rebat.load_workload("synthetic-small")
     rebat.run(small, "easy").write(tmp_path / "loaded")
@@ -227,6 +236,7 @@ def test_what_is_no_policy_is_refused() -> None:
         ({"silent_errors": -1.0}, "silent_errors"),
         ({"window": "3d"}, "window: window '3d'"),
         ({"failures": FAILURES, "seed": 3}, "seed: is said twice"),
+        ({"failures": rebat.failures(failure_group=4)}, "failure_group: has no effect"),
         ({"failures": rebat.failures(downtime="5s")}, "downtime: has no effect"),
     ],
 )

@@ -57,6 +57,10 @@ def failures(
     seed: int = 0,
     horizon: Duration | None = None,
     begin: Duration | None = None,
+    failure_group: int = 1,
+    cascade: float = 0.0,
+    cascade_window: Duration = "1h",
+    cascade_within: int | None = None,
 ) -> Failures:
     """Say how nodes fail.
 
@@ -78,6 +82,11 @@ def failures(
         Of what is drawn; of several seeds, the first.
     horizon, begin : duration, optional
         Draw no failure after this date; begin at this date of the law.
+    failure_group : int
+        A failure takes the whole aligned group of so many nodes down: a rack, or a midplane.
+    cascade : float
+        The probability that a failure brings a further one within ``cascade_window``, on the
+        machine or among the ``cascade_within`` aligned nodes around it.
 
     Raises
     ------
@@ -100,6 +109,10 @@ def failures(
         model=model,
         horizon=_seconds(horizon),
         begin=_seconds(begin),
+        failure_group=failure_group,
+        cascade=cascade,
+        cascade_window=parse_duration(cascade_window),
+        cascade_within=cascade_within,
     )
 
 
