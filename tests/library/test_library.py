@@ -83,8 +83,9 @@ def test_the_command_line_and_the_library_write_the_same_bytes(
 
 
 def test_failures_that_come_together_are_those_of_the_command_line(tmp_path: Path) -> None:
-    main(["run", "synthetic-small", "-p", "easy", "--mtbf", "30min", "--failure-group", "32",
-          "--cascade", "0.3", "--cascade-window", "20min", "--out", str(tmp_path / "cli")])  # fmt: skip
+    together = ["--failure-group", "32", "--cascade", "0.3", "--cascade-window", "20min"]
+    out = ["--out", str(tmp_path / "cli")]
+    main(["run", "synthetic-small", "-p", "easy", "--mtbf", "30min", *together, *out])
     failing = rebat.failures(mtbf="30min", failure_group=32, cascade=0.3, cascade_window="20min")
     rebat.run("synthetic-small", "easy", failures=failing).write(tmp_path / "library")
     assert files(tmp_path / "cli") == files(tmp_path / "library")
