@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebat.core.attempts import Cause
+from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.figures.canvas import COLOURS
 
 BLUE, RED, GREEN, YELLOW, CYAN, PURPLE, GREY = COLOURS
@@ -19,3 +19,6 @@ CAUSE_COLOURS: dict[Cause, str] = {
     Cause.HORIZON: "#009988",
 }
 """Paul Tol's bright scheme, and two of his vibrant one; causes of what never ran have none."""
+
+STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
+"""Ends after which what was done since the last checkpoint has to be done again."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import INTERRUPTED, Cause
+from rebat.figures.binning import tail_us
 from rebat.figures.causes import CAUSE_COLOURS
 from rebat.metrics.steps import Steps
 from rebat.metrics.timeline import CAUSES, Pattern, Timeline, series_of
@@ -72,21 +72,6 @@ def run_data(timeline: Timeline) -> dict[str, Any]:
             "free": _steps(series.free),
         },
     }  # fmt: skip
-
-
-def tail_us(timeline: Timeline) -> Array:
-    """How much of the end of each attempt was in vain: what ran and was kept by no checkpoint.
-
-    Of an interrupted attempt all after its recovery and the progress kept; and of any attempt what
-    was kept first and lost later.
-    """
-    run = timeline.end_us - timeline.start_us
-    unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)
-    stopped = np.isin(timeline.cause, [CAUSES.index(cause) for cause in STOPPED])
-    return np.where(timeline.ran, np.where(stopped, unkept, 0) + timeline.lost_us, 0)
-
-
-STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def pattern_data(pattern: Pattern) -> dict[str, Array]:

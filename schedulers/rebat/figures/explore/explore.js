@@ -83,29 +83,34 @@ class Canvas {
 
   clear() { this.sums.fill(0); }
 
-  // A rectangle in pixels, with fractions; "hatched" leaves out every other diagonal.
+  // A rectangle in pixels, with fractions; "hatched" leaves out every other diagonal, "over" hides
+  // what lies below.
   fill(x0, x1, y0, y1, colour, hatched = false, over = false) {
-    const { width, height, sums } = this, [r, g, b] = colour;
-    x0 = Math.max(x0, 0); x1 = Math.min(x1, width);
-    y0 = Math.max(y0, 0); y1 = Math.min(y1, height);
-    const left = Math.floor(x0), right = Math.ceil(x1), bottom = Math.ceil(y1);
-    for (let j = Math.floor(y0); j < bottom; j++) {
-      const part = Math.min(j + 1, y1) - Math.max(j, y0);
-      if (part <= 0) continue;
+    const { width, height } = this;
+    if (x0 < 0) x0 = 0;
+    if (y0 < 0) y0 = 0;
+    if (x1 > width) x1 = width;
+    if (y1 > height) y1 = height;
+    if (x1 <= x0 || y1 <= y0) return;
+    const left = x0 | 0, right = Math.ceil(x1), last = right - 1, bottom = Math.ceil(y1);
+    const leftPart = last === left ? x1 - x0 : left + 1 - x0, rightPart = x1 - last;
+    for (let j = y0 | 0; j < bottom; j++) {
+      const part = (j + 1 < y1 ? j + 1 : y1) - (j > y0 ? j : y0);
       for (let i = left, at = 4 * (j * width + left); i < right; i++, at += 4) {
-        const w = part * (Math.min(i + 1, x1) - Math.max(i, x0));
-        if (w <= 0) continue;
-        const pale = hatched && (i + j) % 8 < 4;
-        if (over) { // replaces what lies there
-          const keep = 1 - w;
-          sums[at] *= keep; sums[at + 1] *= keep; sums[at + 2] *= keep; sums[at + 3] *= keep;
-        }
-        sums[at] += w * (pale ? 255 : r);
-        sums[at + 1] += w * (pale ? 255 : g);
-        sums[at + 2] += w * (pale ? 255 : b);
-        sums[at + 3] += w;
+        const w = i === left ? part * leftPart : i === last ? part * rightPart : part;
+        this.add(at, w, hatched && (i + j) % 8 < 4 ? WHITE : colour, over);
       }
     }
+  }
+
+  add(at, w, colour, over) {
+    const sums = this.sums;
+    if (over)
+      for (let k = at; k < at + 4; k++) sums[k] *= 1 - w;
+    sums[at] += w * colour[0];
+    sums[at + 1] += w * colour[1];
+    sums[at + 2] += w * colour[2];
+    sums[at + 3] += w;
   }
 
   develop() {
@@ -217,6 +222,8 @@ class Run {
     const { view, sx, sy, canvas, ratio } = place, colour = this.colour(i, mode);
     let x0 = (this.start[i] - view.x0) * sx, x1 = (this.end[i] - view.x0) * sx;
     const kept = x1 - this.tail[i] * sx, found = this.job[i] === this.chosen;
+    const cycle = this.firstPeriod[i] >= 0 ? this.period[i] + this.cost[i] : 0;
+    const dark = cycle * sx > 6 * ratio ? mixed(colour, BLACK, 0.5) : null;
     const gap = x1 - x0 > 6 * ratio ? 0.5 * ratio : 0;
     x0 += gap; x1 -= gap;
     if (found && x1 - x0 < 3 * ratio) x1 = x0 + 3 * ratio;
@@ -230,16 +237,15 @@ class Run {
         if (kept > x0) canvas.fill(x0, kept, y0, y1, colour, false, found);
         canvas.fill(Math.max(kept, x0), x1, y0, y1, colour, true, found);
       } else canvas.fill(x0, x1, y0, y1, colour, false, found);
-      this.drawCheckpoints(i, place, y0, y1, mixed(colour, BLACK, 0.5));
+      if (dark) this.drawCheckpoints(i, place, y0, y1, dark);
     }
     if (sx * (this.end[i] - this.start[i]) > 40 * ratio) this.nameAttempt(i, place);
   }
 
   // Those that are wide enough apart to be seen, at the dates that the checkpoint pattern gives.
   drawCheckpoints(i, { view, sx, canvas, ratio }, y0, y1, colour) {
-    const cycle = this.period[i] + this.cost[i], first = this.firstPeriod[i];
-    if (!(first >= 0) || cycle * sx < 6 * ratio) return;
-    const begin = this.start[i] + this.recovery[i] + first;
+    const cycle = this.period[i] + this.cost[i];
+    const begin = this.start[i] + this.recovery[i] + this.firstPeriod[i];
     const until = Math.min(this.end[i], view.x1);
     let at = begin + Math.max(0, Math.floor((view.x0 - begin) / cycle)) * cycle;
     for (; at < until; at += cycle) {
@@ -250,6 +256,7 @@ class Run {
 
   nameAttempt(i, { view, sy, ratio, names }) {
     const k = this.largest(i);
+    if (this.chosen >= 0 && this.job[i] !== this.chosen) return;
     if (names.x.length >= 300 || (this.last[k] - this.first[k] + 1) * sy < 13 * ratio) return;
     const x0 = Math.max(this.start[i], view.x0), x1 = Math.min(this.end[i], view.x1);
     const y0 = Math.max(this.first[k] - 0.5, view.y0), y1 = Math.min(this.last[k] + 0.5, view.y1);
@@ -265,13 +272,12 @@ class Run {
   // Smaller ones where there are many.
   drawMarks({ view, sx, sy, ratio, canvas }) {
     const from = after(this.markDates, view.x0 - 1), to = after(this.markDates, view.x1);
-    let seen = 0;
-    for (let k = from; k < to; k++) seen += this.inRows(this.marks[k], view);
-    const radius = Math.round((seen < 200 ? 4 : seen < 500 ? 2 : 1) * ratio);
-    for (let k = from; k < to; k++) {
-      const mark = this.marks[k], sign = SIGNS[mark.kind];
-      if (!this.inRows(mark, view)) continue;
-      canvas.stamp((mark.at - view.x0) * sx, (mark.node - view.y0) * sy, radius, sign.inside, sign.colour);
+    const seen = this.marks.slice(from, to).filter((mark) => this.inRows(mark, view));
+    for (const [kind, sign] of Object.entries(SIGNS)) {
+      const own = seen.filter((mark) => mark.kind === kind);
+      const radius = Math.round((own.length < 200 ? 4 : own.length < 500 ? 2 : 1) * ratio);
+      for (const mark of own)
+        canvas.stamp((mark.at - view.x0) * sx, (mark.node - view.y0) * sy, radius, sign.inside, sign.colour);
     }
   }
 
@@ -434,17 +440,27 @@ class Explorer {
 
   // Widens the box by the attempts of the chosen job; says how they ended.
   extent(run, box) {
-    const words = [];
+    const ends = new Map();
+    let count = 0;
     for (let i = 0; i < run.job.length; i++) {
       if (run.job[i] !== run.chosen) continue;
-      words.push(`${run.number[i] + 1} ${run.causes[run.cause[i]].name}`);
+      const { name } = run.causes[run.cause[i]];
+      ends.set(name, (ends.get(name) || 0) + 1);
+      count++;
       if (i >= run.ran) continue;
       box.x0 = Math.min(box.x0, run.start[i]); box.x1 = Math.max(box.x1, run.end[i]);
       box.y0 = Math.min(box.y0, run.first[run.offset[i]]);
       box.y1 = Math.max(box.y1, run.last[run.offset[i + 1] - 1]);
     }
-    const many = words.length > 4 ? [...words.slice(0, 3), "…", words.at(-1)] : words;
-    return `${words.length} attempt${words.length > 1 ? "s" : ""} (${many.join(", ")})`;
+    const words = [...ends].map(([name, times]) => (times > 1 ? `${times} × ${name}` : name));
+    return `${count} attempt${count > 1 ? "s" : ""} (${words.join(", ")})`;
+  }
+
+  // So many dates on the axis as there is room for.
+  tickWell() {
+    for (const figure of [...this.runs.map((run) => run.figure), ...this.series.map(([, one]) => one)])
+      for (const ticker of figure.below[0].ticker.tickers)
+        ticker.desired_num_ticks = Math.max(2, Math.min(8, Math.floor(figure.inner_width / 90)));
   }
 
   drawSoon() { // once for all changes of one event, and before Bokeh paints
@@ -456,6 +472,10 @@ class Explorer {
   draw() {
     if (!(this.runs[0].figure.inner_width > 0)) return; // not laid out yet
     const began = performance.now();
+    if (this.width !== this.runs[0].figure.inner_width) {
+      this.width = this.runs[0].figure.inner_width;
+      this.tickWell();
+    }
     for (const run of this.runs) run.draw(this.view, this.mode, this.detail || 1);
     for (const [name, figure] of this.series) this.drawSeries(name, figure);
     this.drawMs = performance.now() - began;
@@ -467,7 +487,7 @@ class Explorer {
   // Where drawing takes long, half the detail while moving, and all of it when still.
   settle() {
     clearTimeout(this.timer);
-    if (!this.detail && this.drawMs > 45) this.detail = 0.5;
+    if (!this.detail && this.drawMs > 30) this.detail = 0.5;
     if (this.detail) this.timer = setTimeout(() => { this.detail = 1; this.draw(); this.detail = 0; clearTimeout(this.timer); }, 180);
   }
 

@@ -50,9 +50,13 @@ def explorer_page(
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_asset("page.html")).render(
         title=title,
-        runs=[(run["name"], places[f"gantt{k}"], COLOURS[k]) for k, run in enumerate(data["runs"])],
-        series=[(what, places[name]) for name, what in SERIES],
+        runs=[
+            (run["name"], COLOURS[k], places[f"gantt{k}"], f"gantt{k}" in _with_axis(data))
+            for k, run in enumerate(data["runs"])
+        ],
+        series=[(what, places[name], name in _with_axis(data)) for name, what in SERIES],
         causes=_causes(timelines),
+        shown=_shown(data),
         style=_asset("explore.css"),
         bokeh=Resources(mode="inline", components=["bokeh"]).render(),
         figures=script,
@@ -76,6 +80,16 @@ def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
     ]
 
 
+def _shown(data: dict[str, Any]) -> set[str]:
+    """What else occurs, for the legend."""
+    signs = {
+        "tail": any((run["tail"] > 0).any() for run in data["runs"]),
+        "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),
+        "failures": any(len(run["down"]) for run in data["runs"]),
+    }
+    return {name for name, there in signs.items() if there}
+
+
 def _figures(data: dict[str, Any]) -> dict[str, figure]:
     """By name: a Gantt chart of each run and the series, all over one axis of time."""
     from bokeh.models import Range1d
@@ -93,13 +107,18 @@ def _figures(data: dict[str, Any]) -> dict[str, figure]:
         figures[name] = _lines(x, max(most, 1), len(data["runs"]))
     for name, one in figures.items():
         one.name = name
-        one.xaxis.visible = name in (f"gantt{len(data['runs']) - 1}", SERIES[-1][0])
+        one.xaxis.visible = name in _with_axis(data)
     return figures
+
+
+def _with_axis(data: dict[str, Any]) -> tuple[str, str]:
+    """The lowest chart and the lowest series: only below these stand dates."""
+    return f"gantt{len(data['runs']) - 1}", SERIES[-1][0]
 
 
 _LOOK: dict[str, Any] = {
     "x_axis_type": "timedelta", "toolbar_location": None, "sizing_mode": "stretch_both",
-    "min_border_left": 66, "min_border_right": 14, "output_backend": "canvas",
+    "min_border_left": 66, "min_border_right": 26, "output_backend": "canvas",
 }  # fmt: skip
 
 
@@ -112,12 +131,13 @@ def _gantt(x: Any, y: Any) -> figure:
     )
     image = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []}, name="image")
     plot.image_rgba(
-        "image", "x", "y", "dw", "dh", source=image, origin="top_left", anchor="top_left"
+        "image", "x", "y", "dw", "dh", source=image, origin="bottom_left", anchor="top_left"
     )
     names = ColumnDataSource({"x": [], "y": [], "text": []}, name="names")
     plot.text(
         "x", "y", "text", source=names, text_align="center", text_baseline="middle",
-        text_font_size="11px", text_color="white",
+        text_font_size="11px", text_color="white", background_fill_color="#222222",
+        background_fill_alpha=0.45, padding=1,
     )  # fmt: skip
     plot.yaxis.formatter.use_scientific = False
     _plain(plot)
