@@ -25,7 +25,9 @@ ALLOWED = {
     "figures": {"core", "metrics", "session"},
     "report": {"core", "engine", "models", "metrics", "session", "figures"},
     "reports": {"core", "kernels", "metrics", "figures", "report"},
+    "console": {"core", "campaign", "engine", "kernels"},
     "campaign": None,  # wires things up
+    "library": None,
     "adapters": None,
     "cli": None,
 }

@@ -1,3 +1,57 @@
-"""rebat: resilient batch schedulers for Batsim."""
+"""rebat: resilient batch schedulers for Batsim.
+
+A library of a few verbs; nothing heavy is imported before one of them is used::
+
+    import rebat
+
+    month = rebat.load_workload("mira-like-june-2017")
+    failures = rebat.failures(mtbf="1h", downtime="1h", seed=0)
+    result = rebat.run(month, ["baseline", "sfsj"], failures=failures, checkpoint="young-daly")
+    result
+
+``rebat.policies()`` lists the schedulers. The command line does the same: ``rebat --help``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rebat.core.errors import InputError as InputError
+    from rebat.core.errors import PolicyError as PolicyError
+    from rebat.core.errors import RebatError as RebatError
+    from rebat.library.failures import failures as failures
+    from rebat.library.result import Result as Result
+    from rebat.library.study import run as run
+    from rebat.library.workloads import load_workload as load_workload
+    from rebat.policies.base import Policy as Policy
 
 __version__ = "0.1.0"
+
+_VERBS = {
+    "load_workload": "rebat.library.workloads",
+    "failures": "rebat.library.failures",
+    "run": "rebat.library.study",
+    "Result": "rebat.library.result",
+    "Policy": "rebat.policies.base",
+    "InputError": "rebat.core.errors",
+    "PolicyError": "rebat.core.errors",
+    "RebatError": "rebat.core.errors",
+}
+"""Name -> the module that it comes from."""
+
+__all__ = [*_VERBS, "policies"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "policies":  # the package, which lists what is in it
+        return import_module("rebat.policies")
+    if name not in _VERBS:
+        raise AttributeError(f"module 'rebat' has no attribute {name!r}")
+    return getattr(import_module(_VERBS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

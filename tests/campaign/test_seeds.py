@@ -46,10 +46,14 @@ def test_each_seed_is_the_run_of_that_seed(workload: Path, tmp_path: Path) -> No
                      "--downtime", "5s", "--seed", str(seed), "--out", str(out)]  # fmt: skip
         main(arguments)
         text = (out / "comparison.csv").read_text()
-        alone = {row["metric"]: row for row in csv.DictReader(io.StringIO(text))}
+        rows = list(csv.DictReader(io.StringIO(text)))
+        alone = {(row["metric"], row["size_class"], row["policy"]): row for row in rows}
         for policy in ("baseline", "sfsj"):
             value = seeds.of(policy, ("flow_mean_s", "all"))[seed]
-            assert float(alone["mean flow, jobs all"][policy]) == pytest.approx(value, rel=1e-5)
+            row = alone["flow_mean_s", "all", policy]
+            assert float(row["mean"]) == pytest.approx(value, rel=1e-5)
+            assert row["seeds"] == "1"
+            assert row["low"] == row["ratio_low"] == row["differs"] == ""
 
 
 def test_workers_change_nothing(workload: Path) -> None:

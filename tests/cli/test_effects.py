@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rebat.cli import progress
 from rebat.cli.main import main
+from rebat.console import progress
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")

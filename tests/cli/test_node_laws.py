@@ -97,7 +97,7 @@ def test_bad_input_is_one_line_and_writes_nothing(case, tmp_path, monkeypatch, c
 
 def test_a_long_fit_says_how_far_it_is(record: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     """A line on standard error every so often, here always."""
-    monkeypatch.setattr("rebat.cli.progress.EVERY_S", 0.0)
+    monkeypatch.setattr("rebat.console.progress.EVERY_S", 0.0)
     main(["failures", "fit", str(record), "--nodes", "33", "-o", str(tmp_path / "n.csv")])
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"rebat: nodes fitted: {n} of 33" for n in range(1, 34)]

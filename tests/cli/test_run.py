@@ -68,8 +68,9 @@ def test_the_summary_says_what_it_came_from(toy: Path) -> None:
 
 
 def test_the_comparison_has_ratios(toy: Path) -> None:
-    rows = {row["metric"]: row for row in csv.DictReader((toy / "comparison.csv").open())}
-    assert float(rows["max flow, jobs all"]["sfsj/baseline"]) == pytest.approx(21 / 25)
+    rows = csv.DictReader((toy / "comparison.csv").open())
+    by = {(row["metric"], row["size_class"], row["policy"]): row for row in rows}
+    assert float(by["flow_max_s", "all", "sfsj"]["ratio"]) == pytest.approx(21 / 25)
 
 
 def test_a_run_again_replaces_the_result_with_the_same_bytes(toy: Path) -> None:

@@ -1,18 +1,16 @@
-"""Several policies on one scenario: run each, then write their results side by side."""
+"""Several policies on one scenario: run each, then draw what they gave side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from rebat.campaign.single import Runnable, RunResult, write_run
+from rebat.campaign.single import Runnable, RunResult
 from rebat.core.errors import InputError, PolicyError, RebatError
-from rebat.core.files import write_text
 from rebat.policies.own import OwnCode
-from rebat.report.comparison import comparison, comparison_csv
 
 
 class Compared(msgspec.Struct):
@@ -62,21 +60,7 @@ def folder_of(policy: str) -> str:
     return policy.replace(":", "+").replace("/", "+")
 
 
-def write_comparison(
-    folder: Path, done: Compared, provenance: Mapping[str, Any], figures: bool = False
-) -> None:
-    """A folder per policy, comparison.csv, and figures if they are wanted."""
-    results = done.results
-    for result, sources in zip(results, done.sources, strict=True):
-        own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
-        write_run(folder / folder_of(result.policy), result, own | dict(provenance))
-    summaries = {result.policy: result.summary for result in results}
-    write_text(folder / "comparison.csv", comparison_csv(comparison(summaries)))
-    if figures:
-        _draw(folder, results)
-
-
-def _draw(folder: Path, results: Sequence[RunResult]) -> None:
+def draw(folder: Path, results: Sequence[RunResult]) -> None:
     """Flows by job size, and what happened over time."""
     from rebat.figures.flows import draw_flows
     from rebat.figures.runs import draw_runs

@@ -23,10 +23,11 @@ from rebat.models.failures.laws import make_law, parameters
 from rebat.models.operations import read_operations
 
 
-class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that say what fails and what checkpoints, as they are given; times in seconds.
+class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that say what fails, as they are given; times in seconds.
 
-    ``failures``, and ``model`` with ``mtbf`` and ``downtime``, are short forms of a ``law``.
+    ``failures`` (a file), and ``model`` with ``mtbf`` and ``downtime``, are short forms of a
+    ``law``.
     """
 
     law: Law | None = None
@@ -37,15 +38,6 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     model: str = "authors"
     horizon: float | None = None
     begin: float | None = None
-    cores_per_node: int = 1
-    checkpoint: str = "none"
-    checkpoint_cost: float = 300.0
-    recovery_cost: float = 300.0
-    checkpoint_rounding: str = "ceil"
-    silent_errors: float | None = None
-    silent_error_probability: float | None = None
-    operations: Path | None = None
-    walltime_kills: WalltimeKills = "wasted"
 
     @property
     def mtbf_s(self) -> float | None:
@@ -65,6 +57,20 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
         if "downtime" in parameters(self.model):
             values["downtime"] = self.downtime
         return make_law(self.model, values)
+
+
+class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
+    """The options that say what fails and what checkpoints, as they are given."""
+
+    cores_per_node: int = 1
+    checkpoint: str = "none"
+    checkpoint_cost: float = 300.0
+    recovery_cost: float = 300.0
+    checkpoint_rounding: str = "ceil"
+    silent_errors: float | None = None
+    silent_error_probability: float | None = None
+    operations: Path | None = None
+    walltime_kills: WalltimeKills = "wasted"
 
     def scenario(self, nodes: int | None, window: str = "auto", select: str = "auto") -> Scenario:
         """The scenario that they ask for.

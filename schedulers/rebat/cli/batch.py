@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from rebat.cli.effects import given_by
-from rebat.cli.output import say, tell
-from rebat.cli.progress import EVERY_S, compiling_notice
 from rebat.cli.scenario_options import LawType
 from rebat.cli.types import DURATION, FOLDER, NODES, SEED
+from rebat.console.output import say, tell
+from rebat.console.progress import EVERY_S, compiling_notice
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
+from rebat.library.checks import given_by
 
 if TYPE_CHECKING:
     from rebat.models.batch import Batch, BatchResult

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.output import tell
-from rebat.cli.progress import campaign_bar
-from rebat.cli.types import FILE, FOLDER, NODES
+from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
+from rebat.console.output import tell
+from rebat.console.progress import campaign_bar
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
     from rebat.campaign.opening import Campaign
 
-FILE_ARGUMENT = click.argument("file", type=FILE)
+FILE_ARGUMENT = click.argument("file", type=CAMPAIGN)
 RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, NAME being the file's).")  # fmt: skip
 TRACE = click.option("--trace", type=FILE, help="Use this trace or workload file in place of the one that FILE names.")  # fmt: skip
 
@@ -84,7 +84,7 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
 
 
 @campaign.command()
-@click.argument("file", type=FILE, required=False)
+@click.argument("file", type=CAMPAIGN, required=False)
 @RESULTS
 @TRACE
 @click.option("--from", "table", type=FILE, help="Write it of this results.parquet, which a report left beside it: no FILE, no results, no trace.")  # fmt: skip

@@ -37,12 +37,13 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
     from rebat.campaign.options import ScenarioOptions
-    from rebat.cli.effects import check_options
+    from rebat.cli.effects import given_options
+    from rebat.library.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
 
     asked = ScenarioOptions(**options)
-    check_options(asked)
+    check_options(asked, given_options())
     law = asked.failure_law()
     if law is None or not law.drawn:
         raise InputError("nothing to draw", expected="--law, or --mtbf")
@@ -129,7 +130,7 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
     Example:
       rebat failures fit f.events --nodes 4096 --until 20000h -o nodes.csv
     """
-    from rebat.cli.progress import counting_bar
+    from rebat.console.progress import counting_bar
     from rebat.models.failures.events import read_events
     from rebat.models.failures.fitting import fit_nodes
     from rebat.models.failures.node_table import write_nodes

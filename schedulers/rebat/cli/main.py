@@ -13,7 +13,7 @@ import click
 from rebat import __version__
 from rebat.cli.interrupts import Interrupted, Terminated, interruptible
 from rebat.cli.once import OnceGroup
-from rebat.cli.output import silence, tell
+from rebat.console.output import silence, tell
 from rebat.core.errors import InputError, RebatError
 
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.cli.progress import compiling_notice
 from rebat.cli.types import FILE, SEED
+from rebat.console.progress import compiling_notice
 
 if TYPE_CHECKING:
     from rebat.campaign.makespan import Row

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.effects import given_by
 from rebat.cli.types import DURATION, FILE, NODES
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
+from rebat.library.checks import given_by
 
 if TYPE_CHECKING:
     from rebat.models.partitions import Best, Partitions

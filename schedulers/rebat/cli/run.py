@@ -6,35 +6,30 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
-from rebat.campaign.comparing import run_each, write_comparison
-from rebat.campaign.options import ScenarioOptions
-from rebat.campaign.scenario import Stage, prepared, staged
-from rebat.campaign.single import Runnable, RunResult
-from rebat.campaign.spec import Scenario
-from rebat.cli.comparison_table import table_of
-from rebat.cli.effects import check_options, given_by, tell_of_input, tell_of_results
-from rebat.cli.many_seeds import SEED_OPTIONS, SeedOptions, run_many
-from rebat.cli.output import say, tell
-from rebat.cli.progress import compiling_notice, simulation_bar
+from rebat.cli.effects import given_options, tell_all
 from rebat.cli.scenario_options import (
     LawCommand,
     law_options,
     preparation_options,
     with_options,
 )
-from rebat.cli.types import DURATION, FILE, FOLDER, NODES, SEED
-from rebat.core.files import atomic_folder, file_hash
-from rebat.metrics.summary import parse_selection, parse_window
-from rebat.models.failures.laws import name_of
-from rebat.policies.presets import schedulers
+from rebat.cli.types import DURATION, EVENTS, FILE, FOLDER, NODES, SEED, WORKLOAD, FiniteRange
+from rebat.console.output import say, tell
+from rebat.core.files import atomic_folder
+
+SEED_OPTIONS = (
+    click.option("--seeds", type=click.IntRange(min=2), help="Run every policy under so many seeds, from --seed on, each policy seeing the same failures per seed, and give means with 95 % intervals."),
+    click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the interval of a metric's ratio to the first policy, or of the one policy's value, is no wider than this share of it, like 0.02."),
+    click.option("--until-metric", help="With --until-width: which metric, like useful_utilisation (default) or flow_mean_s:all, as comparison.csv names it."),
+    click.option("--workers", type=NODES, help="With --seeds: worker processes (default: one per core)."),
+)  # fmt: skip
 
 
 @click.command(cls=LawCommand)
-@click.argument("workload", type=FILE)
+@click.argument("workload", type=WORKLOAD)
 @click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', FILE.py:CLASS, or NAME:AXIS=CHOICE,...; may be repeated: all see the same failures.")  # fmt: skip
-@click.option("--failures", type=FILE, help="Event file with the node failures (Batsim's --events); --mtbf is then for the checkpoint period only.")  # fmt: skip
+@click.option("--failures", type=EVENTS, help="Event file with the node failures (Batsim's --events); --mtbf is then for the checkpoint period only.")  # fmt: skip
 @law_options
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors; with --seeds the first one.")  # fmt: skip
 @with_options(SEED_OPTIONS)
@@ -46,18 +41,19 @@ from rebat.policies.presets import schedulers
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
 @click.option("--walltime-kills", type=click.Choice(["wasted", "useful"]), default="wasted", show_default=True, help="What the work of jobs is that are killed at their walltimes.")  # fmt: skip
+@click.option("--columns", help="Print a row per policy, the best first, with these metrics of comparison.csv: useful_utilisation,flow_max_s:all (with more than four policies a few are chosen).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv.")  # fmt: skip
 @click.option("--figures", is_flag=True, help="Draw them too: flows.png, utilisation.png, gantt.png; ratios.png of many seeds.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, figures: bool, force: bool, seeds: int | None, until_width: float | None,
-    until_metric: str | None, workers: int | None, **given: Any,
+    out: Path, figures: bool, force: bool, columns: str | None, seeds: int | None,
+    until_width: float | None, until_metric: str | None, workers: int | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
 
-    WORKLOAD is a Batsim workload (.json), or a trace (.swf, ALCF's .csv), plain or .gz. With
-    neither failures nor checkpoints it runs as it is. Results are written before anything is
+    WORKLOAD is a Batsim workload (.json), or a trace (.swf, ALCF's .csv), plain or .gz; or the name
+    of one that comes with rebat: mira-like-june-2017, synthetic-small, toy. With neither failures nor checkpoints it runs as it is. Results are written before anything is
     printed. Exit status 2 when a policy failed: what the others gave is kept.
 
     With --seeds or --until-width every policy runs under many seeds, on all cores, and OUT holds
@@ -72,69 +68,32 @@ def run(
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
-    from rebat.workloads.load import load_workload
+    from rebat.campaign.options import ScenarioOptions
+    from rebat.library import remarks
+    from rebat.library.many import SeedOptions
+    from rebat.library.study import study
+    from rebat.library.workloads import load_workload
 
-    options = ScenarioOptions(**given)
-    many = SeedOptions(
-        seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
+    asked = study(
+        lambda: load_workload(workload),
+        policies,
+        ScenarioOptions(**given),
+        given_options(),
+        SeedOptions(
+            seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
+        ),
+        nodes,
+        window,
+        select,
     )
-    many.check()
-    check_options(options)
-    with given_by("--policy"):
-        presets = schedulers(policies)
-    scenario = options.scenario(nodes, window, select)
-    _check_measures(scenario)
-    jobs = load_workload(workload)
-    stage = staged(prepared(jobs, scenario), scenario)
-    tell_of_input(stage.workload, options, stage.n_nodes)
-    notes = {"notes": stage.workload.notes} if stage.workload.notes else {}
-    provenance = {
-        "workload": {
-            "file": workload.name,
-            "sha256": file_hash(workload),
-            "jobs": len(stage.workload.jobs),
-            **notes,
-        },
-        "options": {"nodes": stage.n_nodes, "window": window, "select": select, **_plain(options)},
-    }
-    if many.many:
-        names = list(dict.fromkeys(policies))
-        with atomic_folder(out, force) as folder:
-            table = run_many(
-                workload, names, options, many, nodes, window, select, folder, provenance, figures
-            )
-        say(f"{table}results in {out}", kept=f"the results are in {out}")
-        return
-    with atomic_folder(out, force) as folder, compiling_notice():
-        done = run_each(presets, lambda policy: _run_one(stage, policy))
-        write_comparison(folder, done, provenance, figures)
-    tell_of_results(done.results)
-    for failure in done.failures:
+    tell_all(asked.remarks)
+    with atomic_folder(out, force) as folder:
+        result = asked.run()
+        sheet = result.sheet(columns.split(",") if columns else ())
+        result.write_into(folder, figures)
+    tell_all(remarks.of_results(result.runs))
+    for failure in result.failed:
         tell(f"rebat: error: {failure}")
-    say(f"{table_of(done.results)}results in {out}", kept=f"the results are in {out}")
-    if done.failures:
+    say(f"{sheet.text()}results in {out}", kept=f"the results are in {out}")
+    if result.failed:
         raise SystemExit(2)
-
-
-def _check_measures(scenario: Scenario) -> None:
-    """Before the workload is read."""
-    with given_by("--window"):
-        parse_window(scenario.window)
-    with given_by("--select"):
-        parse_selection(scenario.select)
-
-
-def _run_one(stage: Stage, policy: Runnable) -> RunResult:
-    with simulation_bar(policy.name, len(stage.workload.jobs)) as on_progress:
-        return stage.run(policy, on_progress)
-
-
-def _plain(options: ScenarioOptions) -> dict[str, Any]:
-    values = msgspec.structs.asdict(options)
-    law = values.pop("law")
-    if law is not None:
-        values["law"] = {"name": name_of(law), **law.identity()}
-    for name in ("failures", "operations"):
-        if values[name] is not None:
-            values[name] = {"file": values[name].name, "sha256": file_hash(values[name])}
-    return values

@@ -42,7 +42,7 @@ def simulate(
       rebat simulate -w workload.json -e out/run
     """
     from rebat.campaign.single import write_batsim_files
-    from rebat.cli.progress import compiling_notice, simulation_bar
+    from rebat.console.progress import compiling_notice, simulation_bar
     from rebat.core.units import to_us
     from rebat.engine.engine import Engine
     from rebat.engine.options import EngineOptions

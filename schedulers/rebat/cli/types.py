@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from rebat.core.errors import InputError
+from rebat.core.shipped import located
 from rebat.core.units import parse_duration
 
 
@@ -39,6 +40,18 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+class Input(click.Path):
+    """A file to read, or the name of one that comes with rebat."""
+
+    def __init__(self, kind: str, *endings: str) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+        self._kind, self._endings = kind, endings
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path: Any = super().convert(value, param, ctx)
+        return located(path, self._kind, *self._endings)
+
+
 class WorkloadOut(click.Path):
     """A workload file to write, under a name that a reader knows; a pipe or device has any name."""
 
@@ -52,6 +65,9 @@ class WorkloadOut(click.Path):
 
 DURATION = DurationType()
 FILE = click.Path(path_type=Path, dir_okay=False)
+WORKLOAD = Input("workloads", ".json")
+EVENTS = Input("failure_events", ".events")
+CAMPAIGN = Input("campaigns", ".toml")
 WORKLOAD_OUT = WorkloadOut(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 SEED = click.IntRange(min=0)

@@ -38,9 +38,9 @@ def view(
       rebat view out/june
       rebat view out/june -p sfsj --window 10d:12d --html june.html
     """
-    from rebat.cli.effects import given_by
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
+    from rebat.library.checks import given_by
     from rebat.metrics.summary import parse_window
 
     with given_by("--window"):
@@ -57,7 +57,7 @@ def view(
 
 
 def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
-    from rebat.cli.progress import counting_bar
+    from rebat.console.progress import counting_bar
     from rebat.figures.explore.page import MOST_TOGETHER
     from rebat.report.timelines import read_timeline, run_folders
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.scenario_options import preparation_options
-from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD_OUT, FiniteRange
+from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD, WORKLOAD_OUT, FiniteRange
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
@@ -91,7 +91,7 @@ def generate(name: str, seed: int, out: Path) -> None:
 
 
 @workload.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=WORKLOAD)
 @click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become malleable: from a quarter of their size to twice that.")  # fmt: skip
 @click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share that becomes moldable: a quarter, half, all or twice of their size.")  # fmt: skip
 @click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn for each job, uniform from 0 to 2).")  # fmt: skip
@@ -119,7 +119,7 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 
 
 @workload.command()
-@click.argument("file", type=FILE, metavar="WORKLOAD")
+@click.argument("file", type=WORKLOAD, metavar="WORKLOAD")
 @click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
 @preparation_options
@@ -176,7 +176,7 @@ def _in_words(given: ScenarioOptions) -> str:
 
 
 @workload.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=WORKLOAD)
 @click.option("--period", type=DURATION, help="Length over which the stress is taken (default: first to last submission).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def describe(file: Path, period: float | None, as_json: bool) -> None:

@@ -38,8 +38,8 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
         image += part[..., None] * np.array(colour)
         cover += part
     most = np.maximum(cover, 1.0)[..., None]
-    image = image / most + (1 - np.minimum(cover, 1.0))[..., None]
-    return image.clip(0.0, 1.0)
+    found: Float = image / most + (1 - np.minimum(cover, 1.0))[..., None]
+    return np.clip(found, 0.0, 1.0)
 
 
 def coverage(

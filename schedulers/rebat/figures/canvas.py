@@ -66,7 +66,13 @@ def written(figure: Any, sink: IO[Any], **options: Any) -> None:
 
 def save(figure: Any, path: Path) -> None:
     """Write a figure as PNG, whole or not at all."""
+    data = png_of(figure)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def png_of(figure: Any) -> bytes:
+    """A figure as the content of a PNG file."""
     buffer = io.BytesIO()
     written(figure, buffer, format="png", dpi=110, metadata={"Software": None})
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(buffer.getvalue())
+    return buffer.getvalue()

@@ -30,6 +30,11 @@ def _values(summary: RunSummary, field: str) -> dict[str, float]:
 
 
 def draw_flows(summaries: Mapping[str, RunSummary], path: Path) -> None:
+    """The figure as PNG."""
+    save(flows_figure(summaries), path)
+
+
+def flows_figure(summaries: Mapping[str, RunSummary]) -> Any:
     """Maximum and mean flow by size class, and as ratios to the first policy."""
     names = list(summaries)
     colour_of = dict(zip(names, colours(len(names)), strict=True))
@@ -52,7 +57,7 @@ def draw_flows(summaries: Mapping[str, RunSummary], path: Path) -> None:
     figure.legend(handles, shown, loc="outside upper center", ncols=4, frameon=False)
     for axis in axes[-1]:
         axis.set_xlabel("job size (nodes)")
-    save(figure, path)
+    return figure
 
 
 def _ratios(series: Mapping[str, Mapping[str, float]], names: list[str]) -> dict[str, Any]:

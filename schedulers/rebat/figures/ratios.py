@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import colours, label, new_figure, save
+from rebat.figures.canvas import colours, label, new_figure
 from rebat.metrics.intervals import Interval
 from rebat.metrics.seeded import Row
 
@@ -23,17 +22,18 @@ Ratios = Mapping[str, Mapping[str, Interval]]
 """By metric's title and policy."""
 
 
-def draw_ratios(rows: Sequence[Row], path: Path) -> None:
-    """The main metrics of many seeds as PNG; nothing where there is no ratio."""
+def ratios_figure(rows: Sequence[Row]) -> Any:
+    """The main metrics of many seeds; None where there is no ratio."""
     found: dict[str, dict[str, Interval]] = {}
     for metric, title in SHOWN.items():
         for row in rows:
             if row.metric == metric and row.ratio is not None:
                 found.setdefault(title, {})[row.policy] = row.ratio
-    if found:
-        first = next(row.policy for row in rows if row.ratio is None)
-        n = max(ratio.n for ratios in found.values() for ratio in ratios.values())
-        save(_drawn(found, first, f"{n} seeds"), path)
+    if not found:
+        return None
+    first = next(row.policy for row in rows if row.ratio is None)
+    n = max(ratio.n for ratios in found.values() for ratio in ratios.values())
+    return _drawn(found, first, f"{n} seeds")
 
 
 def ratios_svg(found: Ratios, base: str, over: str) -> str:

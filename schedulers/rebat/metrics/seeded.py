@@ -79,9 +79,9 @@ def seeds_csv(seeds: Seeds) -> str:
 
 
 def intervals_csv(found: Iterable[Row]) -> str:
-    """comparison.csv of several seeds: means, ratios, the ends of their 95 % intervals.
+    """comparison.csv: means, ratios, and of several seeds the ends of their 95 % intervals.
 
-    ``differs``: whether 1 is outside of the interval of the ratio.
+    ``differs``: whether 1 is outside of the interval of the ratio, if it has one.
     """
     lines = ["metric,size_class,policy,seeds,mean,low,high,ratio,ratio_low,ratio_high,differs"]
     for row in found:
@@ -89,7 +89,7 @@ def intervals_csv(found: Iterable[Row]) -> str:
         cells = [
             row.metric[0], _quoted(row.metric[1]), _quoted(row.policy), str(row.value.n),
             *_ends(row.value), *(_ends(ratio) if ratio else ["", "", ""]),
-            "" if ratio is None else "yes" if ratio.tells_from(1.0) else "no",
+            "" if ratio is None or ratio.low is None else "yes" if ratio.tells_from(1.0) else "no",
         ]  # fmt: skip
         lines.append(",".join(cells))
     return "\n".join(lines) + "\n"

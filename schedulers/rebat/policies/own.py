@@ -48,6 +48,23 @@ class OwnPolicy(msgspec.Struct, frozen=True):
     session: SessionOptions = SessionOptions()
     orders: bool = False
 
+    @staticmethod
+    def of_class(kind: Any, place: str = "") -> OwnPolicy:
+        """A policy of a class.
+
+        Raises
+        ------
+        InputError
+            When it is none, or lacks a method of a policy.
+        """
+        name = getattr(kind, "__name__", str(kind))
+        lacking = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]
+        if not isinstance(kind, type) or lacking:
+            what = f"class {name} lacks {', '.join(lacking)}" if lacking else f"{name} is no class"
+            expected = "a class with plan(view, changes) that derives from Policy"
+            raise InputError(what, file_of(place) or None, expected)
+        return OwnPolicy(name, kind, place)
+
     def carrying_out(self) -> OwnPolicy:
         """The same, with operations carried out before it is asked to react."""
         return msgspec.structs.replace(self, orders=True)
@@ -64,14 +81,16 @@ class OwnPolicy(msgspec.Struct, frozen=True):
             policy = self.kind()
         except (Exception, SystemExit) as error:
             what = f"class {self.kind.__name__} cannot be made: {type(error).__name__}: {error}"
-            raise InputError(what, file_of(self.place), "a class made without arguments") from error
-        guarded = Guarded(policy, self.kind.__name__, [file_of(self.place)])
+            where = file_of(self.place) or None
+            raise InputError(what, where, "a class made without arguments") from error
+        file = file_of(self.place) or _defined_in(self.kind)
+        guarded = Guarded(policy, self.kind.__name__, [file])
         return Scheduler(guarded, [guarded], [Operations()]) if self.orders else guarded
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """The file, for the records."""
-        return (source_of(self.place),)
+        """The file, for the records; of a class in a notebook there is none."""
+        return (source_of(self.place),) if self.place else ()
 
 
 def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
@@ -83,14 +102,13 @@ def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
         When the file cannot be imported, or holds no such class with the methods of a policy.
     """
     place = placed(spec, folder)
-    kind = load(place)
-    name = name_of(place)
-    lacking = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]
-    if not isinstance(kind, type) or lacking:
-        what = f"class {name} lacks {', '.join(lacking)}" if lacking else f"{name} is no class"
-        expected = "a class with plan(view, changes) that derives from Policy"
-        raise InputError(what, file_of(place), expected)
-    return OwnPolicy(name, kind, place)
+    return msgspec.structs.replace(OwnPolicy.of_class(load(place), place), name=name_of(place))
+
+
+def _defined_in(kind: Any) -> str:
+    """Where a class's code is, as tracebacks call it: of a notebook, its cell."""
+    code = getattr(kind.plan, "__code__", None)
+    return str(code.co_filename) if code else ""
 
 
 def is_own(text: object) -> bool:

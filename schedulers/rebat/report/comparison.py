@@ -133,20 +133,6 @@ def ratio(line: Line, name: str, base: str) -> float | None:
     return value / first if value is not None and first else None
 
 
-def comparison_csv(lines: list[Line]) -> str:
-    """comparison.csv: metric, then per policy value and ratio; times in seconds."""
-    names = list(lines[0].values) if lines else []
-    head = ["metric", *names, *(f"{name}/{names[0]}" for name in names[1:])]
-    rows = [",".join(head)]
-    for line in lines:
-        ratios = [ratio(line, name, names[0]) for name in names[1:]]
-        cells = [*line.values.values(), *ratios]
-        metric = line.metric.strip()
-        quoted = f'"{metric}"' if "," in metric else metric
-        rows.append(",".join([quoted, *("" if c is None else f"{c:.6g}" for c in cells)]))
-    return "\n".join(rows) + "\n"
-
-
 def text_of(kind: str, value: float | None) -> str:
     """A value for people."""
     if value is None:

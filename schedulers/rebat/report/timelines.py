@@ -68,10 +68,10 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
 def in_order(out: Path, policies: Iterable[str]) -> list[str]:
     """As the policies were given to rebat run: comparison.csv has them so."""
     try:
-        header = read_text(out / "comparison.csv").partition("\n")[0].split(",")
+        told = Rows(out / "comparison.csv", ("policy",)).texts("policy")
     except InputError:
-        header = []
-    rank = {name: at for at, name in enumerate(header)}
+        told = []  # it is not needed for anything else
+    rank = {name: at for at, name in enumerate(dict.fromkeys(told))}
     return sorted(policies, key=lambda name: (rank.get(name, len(rank)), name))
 
 

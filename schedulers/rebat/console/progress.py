@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from rebat.cli.output import tell
+from rebat.console.output import tell
 from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
 

@@ -1,0 +1,1 @@
+"""What is told to people while something runs: lines, bars, tables."""

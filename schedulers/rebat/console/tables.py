@@ -1,0 +1,53 @@
+"""Tables for people: on a terminal, as plain text, and in notebooks and pages."""
+
+from __future__ import annotations
+
+import io
+from html import escape
+
+import msgspec
+
+WIDTH = 10_000
+"""Where a table is not printed on a terminal it is as wide as it has to be."""
+
+
+class Sheet(msgspec.Struct, frozen=True):
+    """A table of texts; the first ``words`` columns are words, the others numbers."""
+
+    title: str
+    caption: str
+    columns: list[str]
+    rows: list[list[str]]
+    words: int = 1
+
+    def text(self) -> str:
+        """As text, coloured on a terminal and folded to its width."""
+        from rich.console import Console
+        from rich.markup import escape as plain
+        from rich.table import Table
+
+        table = Table(title=plain(self.title), caption=plain(self.caption))
+        for place, name in enumerate(self.columns):
+            table.add_column(plain(name), justify="left" if place < self.words else "right")
+        for row in self.rows:
+            table.add_row(*map(plain, row))
+        out, text = Console(), io.StringIO()
+        width = out.width if out.is_terminal else WIDTH
+        Console(file=text, force_terminal=out.is_terminal, width=width).print(table)
+        return text.getvalue()
+
+    def html(self) -> str:
+        """As an HTML table; whatever names hold is text."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(f"<tr>{''.join(self._cells(row))}</tr>" for row in self.rows)
+        return (
+            f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table><p>{escape(self.caption)}</p>"
+        )
+
+    def _cells(self, row: list[str]) -> list[str]:
+        sides = ["left" if place < self.words else "right" for place in range(len(row))]
+        return [
+            f'<td style="text-align:{side};white-space:pre">{escape(cell)}</td>'
+            for side, cell in zip(sides, row, strict=True)
+        ]

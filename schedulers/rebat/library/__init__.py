@@ -1,0 +1,1 @@
+"""The verbs of ``import rebat``; the command line calls the same."""

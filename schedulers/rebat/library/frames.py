@@ -1,0 +1,100 @@
+"""What runs gave, as pandas DataFrames; times in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rebat.campaign.single import RunResult
+from rebat.core.units import FOREVER_US, to_s
+from rebat.metrics.jobs import JobRow
+from rebat.metrics.platform import down_intervals
+from rebat.metrics.seeded import Row, Seeds
+from rebat.report.run_csv import ATTEMPT_COLUMNS, attempt_values
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COMPARED = (
+    "metric", "size_class", "policy", "seeds", "mean", "low", "high", "ratio", "ratio_low",
+    "ratio_high", "differs",
+)  # fmt: skip
+
+
+def jobs(results: Sequence[RunResult]) -> DataFrame:
+    """A row per policy and job, the columns those of rebat_jobs.csv and rebat_sizes.csv."""
+    import pandas as pd
+
+    columns = JobRow.__struct_fields__
+    parts = [pd.DataFrame(result.rows.table)[list(columns)] for result in results]
+    return _with_policies(parts, results)
+
+
+def attempts(results: Sequence[RunResult]) -> DataFrame:
+    """A row per policy and attempt, the columns those of rebat_attempts.csv."""
+    import pandas as pd
+
+    parts = [
+        pd.DataFrame(map(attempt_values, result.ledger.attempts), columns=list(ATTEMPT_COLUMNS))
+        for result in results
+    ]
+    return _with_policies(parts, results)
+
+
+def nodes(results: Sequence[RunResult]) -> DataFrame:
+    """A row per policy and outage of a node: ``node``, ``down``, ``up`` (NaN: never again)."""
+    import pandas as pd
+
+    parts = []
+    for result in results:
+        outages = down_intervals(result.ledger.node_events, FOREVER_US)
+        rows = [
+            (node, to_s(down), to_s(up) if up < FOREVER_US else float("nan"))
+            for down, node, up in sorted((down, node, up) for node, down, up in outages)
+        ]
+        parts.append(pd.DataFrame(rows, columns=["node", "down", "up"]))
+    return _with_policies(parts, results)
+
+
+def metrics(seeds: Seeds) -> DataFrame:
+    """A row per seed, policy, metric and size class of the jobs that it is of."""
+    import pandas as pd
+
+    rows = [
+        (seed, policy, name, size_class, value)
+        for policy in seeds.policies
+        for name, size_class in seeds.metrics
+        for seed, value in seeds.of(policy, (name, size_class)).items()
+    ]
+    return pd.DataFrame(rows, columns=["seed", "policy", "metric", "size_class", "value"])
+
+
+def compared(rows: Sequence[Row]) -> DataFrame:
+    """Means, ratios to the first policy, and where they lie: as comparison.csv has them."""
+    import pandas as pd
+
+    return pd.DataFrame([_compared(row) for row in rows], columns=list(COMPARED))
+
+
+def _compared(row: Row) -> tuple[Any, ...]:
+    value, ratio = row.value, row.ratio
+    over: tuple[float | None, ...] = (None, None, None)
+    differs = None
+    if ratio is not None:
+        over = (ratio.mean, ratio.low, ratio.high)
+        differs = None if ratio.low is None else ratio.tells_from(1.0)
+    numbers = map(_number, (value.mean, value.low, value.high, *over))
+    return (*row.metric, row.policy, value.n, *numbers, differs)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _with_policies(parts: Sequence[DataFrame], results: Sequence[RunResult]) -> DataFrame:
+    """The rows of all policies below each other, the policy's name first."""
+    import pandas as pd
+
+    named = [part.assign(policy=result.policy) for part, result in zip(parts, results, strict=True)]
+    whole = pd.concat(named, ignore_index=True)
+    return whole[["policy", *(name for name in whole.columns if name != "policy")]]

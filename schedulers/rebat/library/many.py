@@ -1,0 +1,45 @@
+"""How many seeds there are to be."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebat.campaign.seeds import Narrow, metric_of
+from rebat.core.errors import InputError
+
+DEFAULT_SEEDS = 10
+"""How many there are at first where only a width is asked for."""
+
+
+class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said of seeds; without any there is one run a policy."""
+
+    seeds: int | None = None
+    until_width: float | None = None
+    until_metric: str | None = None
+    workers: int | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether there are to be several runs a policy."""
+        return self.seeds is not None or self.until_width is not None
+
+    @property
+    def n_seeds(self) -> int:
+        """With how many to begin."""
+        return self.seeds or DEFAULT_SEEDS
+
+    def check(self) -> None:
+        """InputError for what has no effect, or is no number of seeds."""
+        if self.seeds is not None and self.seeds < 2:
+            raise InputError(f"is {self.seeds}", "--seeds", "2 or more")
+        if self.workers is not None and not self.many:
+            raise InputError("has no effect", "--workers", "--seeds beside it")
+        if self.until_metric is not None and self.until_width is None:
+            raise InputError("has no effect", "--until-metric", "--until-width beside it")
+
+    def narrow(self) -> Narrow | None:
+        """Until when seeds are added; None: there are as many as asked for."""
+        if self.until_width is None:
+            return None
+        return Narrow(self.until_width, metric_of(self.until_metric or "useful_utilisation"))

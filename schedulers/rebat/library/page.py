@@ -1,0 +1,41 @@
+"""A result as one page of HTML, for colleagues: nothing is loaded, no script."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rebat.library.result import Result
+
+_STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto;
+  padding: 0 1rem } h1 { font-size: 1.4rem } h2 { font-size: 1.15rem }
+.wide { overflow-x: auto } img { max-width: 100%; height: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+caption { text-align: left; font-weight: 600; padding: .3rem 0 }
+td, th { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: left }
+pre { background: #f6f6f6; padding: .8rem; overflow-x: auto }"""
+
+
+def page(result: Result) -> str:
+    """The comparison, the pictures that there are, and where it came from."""
+    title = f"{', '.join(result.policies)} on {result.provenance['workload']['file']}"
+    plots = [result.plot_flows()] if result.runs else []
+    plots += [result.plot_ratios()] if not result.runs and len(result.policies) > 1 else []
+    pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)
+    known = msgspec.json.format(msgspec.json.encode(result.provenance), indent=2).decode()
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,"><title>{escape(title)}</title><style>
+{_STYLE}
+</style></head><body>
+<h1>{escape(title)}</h1>
+<div class="wide">{result.sheet().html()}</div>
+{pictures}
+<h2>Where it came from</h2>
+<pre>{escape(known)}</pre>
+</body></html>
+"""

@@ -1,0 +1,83 @@
+"""What is to be known before a run and after it, for people: notes and warnings."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.campaign.options import FailureOptions
+from rebat.campaign.single import RunResult
+from rebat.core.jobs import Workload
+from rebat.core.units import format_duration
+from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, read_event_file
+from rebat.models.failures.trace import Trace
+from rebat.models.overload import MANY_ATTEMPTS, hopeless_jobs
+
+
+class Remark(NamedTuple):
+    """``kind`` is note or warning."""
+
+    kind: str
+    text: str
+
+
+def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Iterator[Remark]:
+    """What the importer did, and what failures will or won't."""
+    for note in workload.notes:
+        yield Remark("note", note)
+    law, mtbf_s = options.failure_law(), options.mtbf_s
+    if isinstance(law, Trace):
+        yield from _of_events(Path(law.file))
+    elif law is not None and mtbf_s is not None:
+        yield from _of_overload(workload, n_nodes, mtbf_s)
+
+
+def _of_events(file: Path) -> Iterator[Remark]:
+    """Of an event file in which nothing fails, and of events that are passed over."""
+    found = read_event_file(file)
+    if not found.machine_events:
+        yield Remark("warning", f"{file} holds no failure")
+    for kind, count in found.generic_types.items():
+        near = difflib.get_close_matches(kind.lower(), (UNAVAILABLE, AVAILABLE), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        yield Remark("warning", f"{file}: {count} events of type {kind!r} passed over{hint}")
+
+
+def _of_overload(workload: Workload, n_nodes: int, mtbf_s: float) -> Iterator[Remark]:
+    """Of jobs that such failures hardly ever let finish; see `models.overload`."""
+    found = hopeless_jobs(workload, n_nodes, mtbf_s)
+    if found:
+        worst = found[0]
+        yield Remark(
+            "warning",
+            f"{len(found)} of {len(workload.jobs)} jobs cannot be expected to finish. The worst is "
+            f"job {worst.job.id}: {worst.job.n_nodes} nodes, {format_duration(worst.span_s)} "
+            f"between what is kept, some {worst.attempts} attempts expected, estimated as "
+            "exp(failure rate of its nodes x that time); "
+            f"told from {MANY_ATTEMPTS:,} on",
+        )
+
+
+def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
+    """What makes a comparison mean less than it seems to."""
+    for result in results:
+        summary = result.summary
+        if summary.rejected:
+            yield Remark(
+                "warning",
+                f"{result.policy} rejected {summary.rejected} jobs "
+                f"(larger than {summary.n_nodes} nodes, or without a walltime)",
+            )
+        if summary.window_s[0] >= summary.makespan_s:
+            yield Remark(
+                "warning",
+                f"the window of {result.policy} is empty: it begins at "
+                f"{format_duration(summary.window_s[0])}, the last job ended at "
+                f"{format_duration(summary.makespan_s)} (see --window)",
+            )
+        if not summary.selected_jobs:
+            yield Remark(
+                "warning", f"{result.policy} has no job whose flow is measured (see --select)"
+            )

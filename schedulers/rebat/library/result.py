@@ -1,0 +1,221 @@
+"""What `rebat.run` gives: tables, comparisons, pictures, and the files of ``rebat run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from rebat.campaign.comparing import Compared, draw, folder_of
+from rebat.campaign.labels import flat_metrics
+from rebat.campaign.single import RunResult, write_run
+from rebat.console.tables import Sheet
+from rebat.core.errors import InputError
+from rebat.core.files import atomic_folder, write_text
+from rebat.library import frames, sheets
+from rebat.library.page import page
+from rebat.library.plots import Plot
+from rebat.metrics.seeded import Row, Seeds, intervals_csv, rows, seeds_csv
+from rebat.metrics.summary import as_json
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Result:
+    """Policies on one workload, compared.
+
+    Attributes
+    ----------
+    seeds : Seeds
+        Every metric of every policy and seed.
+    runs : list of RunResult
+        Of one seed, what each policy gave; of many seeds none are kept.
+    failed : list of str
+        A line for each policy that failed.
+    provenance : dict
+        The workload, with its hash, and all options.
+    """
+
+    def __init__(
+        self, seeds: Seeds, provenance: Mapping[str, Any], done: Compared | None = None
+    ) -> None:
+        self.seeds, self.provenance, self._done = seeds, provenance, done or Compared()
+        self.runs, self.failed = self._done.results, self._done.failures
+        self._rows: list[Row] = []
+
+    @staticmethod
+    def of_runs(done: Compared, seed: int, provenance: Mapping[str, Any]) -> Result:
+        """One run a policy."""
+        seeds = Seeds([run.policy for run in done.results])
+        for run in done.results:
+            seeds.add(seed, run.policy, flat_metrics(as_json(run.summary)))
+        return Result(seeds, provenance, done)
+
+    @staticmethod
+    def of_seeds(seeds: Seeds, provenance: Mapping[str, Any]) -> Result:
+        """Many seeds."""
+        return Result(seeds, provenance)
+
+    # ---- tables
+
+    @property
+    def policies(self) -> list[str]:
+        """In the order in which they were given; ratios are to the first."""
+        return self.seeds.policies
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every metric of every policy, with intervals and ratios."""
+        self._rows = self._rows or list(rows(self.seeds))
+        return self._rows
+
+    @property
+    def jobs(self) -> DataFrame:
+        """A row per policy and job: waiting time, flow, attempts, failures, waste (seconds)."""
+        return frames.jobs(self._single("jobs"))
+
+    @property
+    def attempts(self) -> DataFrame:
+        """A row per policy and attempt: when and where it ran, why it ended, what it kept."""
+        return frames.attempts(self._single("attempts"))
+
+    @property
+    def nodes(self) -> DataFrame:
+        """A row per policy and outage of a node: ``node``, ``down``, ``up`` (seconds)."""
+        return frames.nodes(self._single("nodes"))
+
+    @property
+    def metrics(self) -> DataFrame:
+        """A row per seed, policy, metric and size class of the jobs; docs/metrics.md says of
+        each what it is."""
+        return frames.metrics(self.seeds)
+
+    def compare(self, *columns: str) -> DataFrame:
+        """The policies compared.
+
+        Parameters
+        ----------
+        *columns : str
+            Metrics as in ``metrics``, a size class after a colon: ``"flow_max_s:all"``. With any,
+            the table has a row per policy and their means as columns; without, a row per metric
+            and policy: means and ratios to the first policy, with 95 % intervals over seeds.
+
+        Raises
+        ------
+        InputError
+            For a metric that there is not.
+        """
+        whole = frames.compared(self.rows)
+        if not columns:
+            return whole
+        chosen = sheets.columns_of(columns, self.seeds.metrics)
+        by = {(row.policy, row.metric): row.value.mean for row in self.rows}
+        import pandas as pd
+
+        means = {
+            text: [by.get((policy, column.metric)) for policy in self.policies]
+            for text, column in zip(columns, chosen, strict=True)
+        }
+        return pd.DataFrame(means, index=pd.Index(self.policies, name="policy"))
+
+    def sheet(self, columns: Sequence[str] = ()) -> Sheet:
+        """The comparison for people: by metric, with many policies or ``columns`` by policy."""
+        chosen = sheets.columns_of(columns, self.seeds.metrics)
+        if chosen or len(self.policies) > sheets.MANY_POLICIES:
+            return sheets.by_policy(self.rows, self.seeds, chosen or sheets.OF_POLICIES)
+        if self.runs:
+            return sheets.by_metric({run.policy: run.summary for run in self.runs})
+        return sheets.by_metric_of_seeds(self.rows, self.seeds, sheets.USUAL)
+
+    # ---- pictures
+
+    def plot_flows(self) -> Plot:
+        """Maximum and mean flow by job size, and their ratios to the first policy."""
+        from rebat.figures.flows import flows_figure
+
+        summaries = {run.policy: run.summary for run in self._single("flows by job size")}
+        return Plot(flows_figure(summaries), "flow by job size")
+
+    def plot_ratios(self) -> Plot:
+        """Ratios to the first policy, of many seeds with their intervals.
+
+        Raises
+        ------
+        InputError
+            For one policy.
+        """
+        from rebat.figures.ratios import ratios_figure
+
+        figure = ratios_figure(self.rows)
+        if figure is None:
+            raise InputError("there is one policy", "plot_ratios", "two or more to compare")
+        return Plot(figure, "ratios to the first policy")
+
+    # ---- files
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page that needs no other file: the comparison, pictures, where it came from.
+
+        Written to ``path`` where there is one.
+        """
+        text = page(self)
+        if path is not None:
+            write_text(Path(path), text)
+        return text
+
+    def write(self, out: str | Path, *, figures: bool = False, force: bool = False) -> None:
+        """Write what ``rebat run --out`` writes, byte for byte.
+
+        Parameters
+        ----------
+        out : str or Path
+            A new folder; with ``force`` an earlier result is replaced as a whole.
+        figures : bool
+            Draw them too.
+
+        Raises
+        ------
+        InputError
+            When something stands there, or it cannot be written.
+        """
+        with atomic_folder(Path(out), force) as folder:
+            self.write_into(folder, figures)
+
+    def write_into(self, folder: Path, figures: bool = False) -> None:
+        """The same into a folder that is there."""
+        for run, sources in zip(self.runs, self._done.sources, strict=True):
+            own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
+            write_run(folder / folder_of(run.policy), run, own | dict(self.provenance))
+        if not self.runs:
+            write_text(folder / "seeds.csv", seeds_csv(self.seeds))
+            known = {**self.provenance, "policies": self.policies, "seeds": self.seeds.seeds}
+            text = msgspec.json.format(msgspec.json.encode(known), indent=2).decode()
+            write_text(folder / "run.json", text + "\n")
+        write_text(folder / "comparison.csv", intervals_csv(self.rows))
+        if figures:
+            self._draw(folder)
+
+    def _draw(self, folder: Path) -> None:
+        if self.runs:
+            draw(folder, self.runs)
+        elif len(self.policies) > 1:
+            self.plot_ratios().save(folder / "ratios.png")
+
+    def _single(self, what: str) -> list[RunResult]:
+        """The runs, which only a result of one seed has."""
+        return self.runs or self._refuse(what)
+
+    def _refuse(self, what: str) -> NoReturn:
+        expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
+        raise InputError("runs of many seeds keep their metrics only", what, expected)
+
+    # ---- notebooks
+
+    def __repr__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()

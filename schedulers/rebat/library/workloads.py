@@ -1,0 +1,145 @@
+"""Workloads for notebooks: read from a file, found by name or generated, and shown as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebat.campaign.spec import Source
+from rebat.core.errors import InputError
+from rebat.core.files import file_hash
+from rebat.core.jobs import Workload, duration_us
+from rebat.core.shipped import located
+from rebat.core.units import format_duration, to_s
+from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.load import READERS
+from rebat.workloads.load import load_workload as read_file
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class LoadedWorkload(Workload, frozen=True):
+    """A workload that knows where it came from.
+
+    Attributes
+    ----------
+    origin : Source
+        The file with the options of its import.
+    sha256 : str
+        Of that file.
+    read : Workload, optional
+        What was read.
+    """
+
+    origin: Source = Source()
+    sha256: str = ""
+    read: Workload | None = None
+
+    @property
+    def is_as_read(self) -> bool:
+        """Whether it still is what its file says: not a copy with other jobs, say."""
+        read = self.read
+        return read is not None and all(
+            getattr(self, name) is getattr(read, name) for name in Workload.__struct_fields__
+        )
+
+    @property
+    def frame(self) -> DataFrame:
+        """A row per job: id, size in nodes, submission, run time and walltime in seconds.
+
+        What Batsim's network model would have to work out has no run time (NaN); so has a job
+        without a walltime. Further fields of the jobs are columns of their own.
+        """
+        import pandas as pd
+
+        lengths = {name: _length_s(self, name) for name in {job.profile for job in self.jobs}}
+        return pd.DataFrame(
+            {
+                "job_id": job.id,
+                "size": job.n_nodes,
+                "submission_time": to_s(job.submit_us),
+                "run_time": lengths[job.profile],
+                "walltime": None if job.walltime_us is None else to_s(job.walltime_us),
+                **job.extra,
+            }
+            for job in self.jobs
+        )
+
+    def __repr__(self) -> str:
+        from rebat.workloads.describe import describe
+
+        facts = describe(self)
+        stress = "" if facts["stress"] is None else f", stress {facts['stress']:.2f}"
+        return (
+            f"<workload {self.name}: {len(self.jobs)} jobs for {self.n_nodes} nodes, "
+            f"submitted over {format_duration(facts['span_s'])}{stress}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p>{escape(repr(self))}</p>{self.frame.head(5).to_html()}"
+
+
+def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
+    """Read a workload or a trace, or find one that comes with rebat.
+
+    Parameters
+    ----------
+    file : str or Path
+        A Batsim workload (``.json``), or a trace (``.swf``, ALCF's ``.csv``), each also ``.gz``; or
+        the name of a shipped one: ``mira-like-june-2017``, ``synthetic-small``, ``toy``.
+    **options
+        Of the import of a trace, as of ``rebat workload import``: ``months`` (``"2018-11"``, or
+        several), ``cap`` (cut larger jobs to so many nodes), ``n_nodes``, ``max_jobs``, ``first_s``
+        and ``last_s`` (seconds from time zero), ``overrun``, ``missing_walltime``, ``origin``,
+        ``by``, ``size``, ``tz``.
+
+    Returns
+    -------
+    LoadedWorkload
+        ``frame`` has its jobs as a pandas DataFrame.
+
+    Raises
+    ------
+    InputError
+        For what cannot be read, with file and line, or job.
+
+    Examples
+    --------
+    >>> load_workload("toy")
+    <workload toy: 5 jobs for 8 nodes, submitted over 0 s>
+    """
+    path = located(Path(file), "workloads", *READERS)
+    found = read_file(path, **options)
+    origin = Source(file=str(path.resolve()), options=options)
+    return LoadedWorkload(**_fields(found), origin=origin, sha256=file_hash(path), read=found)
+
+
+def kept(workload: Workload, folder: Path) -> LoadedWorkload:
+    """A workload as a file that workers can read: its own, or one written to a folder.
+
+    What was made in Python, or changed since it was read, is written and read again.
+    """
+    if isinstance(workload, LoadedWorkload) and workload.is_as_read:
+        return workload
+    path = folder / f"{_plain(workload.name)}.json"
+    write_workload(workload, path)
+    return load_workload(path)
+
+
+def _fields(workload: Workload) -> dict[str, Any]:
+    return {name: getattr(workload, name) for name in Workload.__struct_fields__}
+
+
+def _plain(name: str) -> str:
+    """A name as that of a file."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name) or "workload"
+
+
+def _length_s(workload: Workload, profile: str) -> float | None:
+    try:
+        return to_s(duration_us(workload.profiles, profile))
+    except InputError:
+        return None

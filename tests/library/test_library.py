@@ -1,0 +1,234 @@
+"""The verbs of ``import rebat``: what they give, what they refuse, and what they cost to import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pytest
+
+import rebat
+from rebat.cli.main import main
+from rebat.policies.base import Policy, Start
+from rebat.workloads.generate import synthetic
+
+POLICIES = ["baseline", "sfsj"]
+FAILURES = rebat.failures(mtbf="30min", downtime="10min", seed=3)
+
+
+@pytest.fixture(scope="module")
+def toy() -> rebat.Result:
+    return rebat.run("toy", POLICIES, failures=rebat.failures(file="toy"))
+
+
+@pytest.fixture(scope="module")
+def seeded() -> rebat.Result:
+    return rebat.run("synthetic-small", POLICIES, failures=FAILURES, seeds=3, workers=1)
+
+
+class SmallestFirst(Policy):
+    def plan(self, view, changes):
+        free = view.n_free
+        for attempt in sorted(view.queue.values(), key=lambda a: (a.n_nodes, a.serial)):
+            if attempt.n_nodes <= free:
+                free -= attempt.n_nodes
+                yield Start(attempt.id)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+# ---- the same as the command line
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ([], {}),
+        (["--checkpoint", "young-daly", "--checkpoint-cost", "2min"],
+         {"checkpoint": "young-daly", "checkpoint_cost": "2min"}),
+        (["--seeds", "2", "--workers", "1"], {"seeds": 2, "workers": 1}),
+        (["--nodes", "200", "--window", "0:5h", "--select", "all", "--silent-errors", "1e-9"],
+         {"nodes": 200, "window": "0:5h", "select": "all", "silent_errors": 1e-9}),
+    ],
+)  # fmt: skip
+def test_the_command_line_and_the_library_write_the_same_bytes(
+    tmp_path: Path, options: list[str], given: dict
+) -> None:
+    law = ["--mtbf", "30min", "--downtime", "10min", "--seed", "3"]
+    main(["run", "synthetic-small", "-p", "baseline", "-p", "sfsj", *law, *options, "--figures",
+          "--out", str(tmp_path / "cli")])  # fmt: skip
+    result = rebat.run("synthetic-small", POLICIES, failures=FAILURES, **given)
+    result.write(tmp_path / "library", figures=True)
+    assert files(tmp_path / "cli") == files(tmp_path / "library")
+
+
+def test_a_workload_read_before_is_the_same_as_its_file(tmp_path: Path) -> None:
+    small = rebat.load_workload("synthetic-small")
+    rebat.run(small, "easy").write(tmp_path / "loaded")
+    rebat.run("synthetic-small", "easy").write(tmp_path / "named")
+    assert files(tmp_path / "loaded") == files(tmp_path / "named")
+
+
+def test_a_workload_made_in_python_runs_also_under_many_seeds() -> None:
+    made = synthetic(1, 40)
+    one = rebat.run(made, "easy", failures=FAILURES)
+    many = rebat.run(made, "easy", failures=FAILURES, seeds=2, workers=2)
+    of_first = many.metrics.query("seed == 3").value.tolist()
+    assert of_first == one.metrics.value.tolist()
+
+
+def test_a_changed_copy_is_not_taken_for_its_file() -> None:
+    small = rebat.load_workload("synthetic-small")
+    half = msgspec.structs.replace(small, jobs=small.jobs[:50])
+    assert len(rebat.run(half, "easy").jobs) == 50
+    many = rebat.run(half, "easy", failures=FAILURES, seeds=2, workers=1)
+    assert many.compare("jobs").loc["easy", "jobs"] == 50
+
+
+# ---- tables
+
+
+def test_tables_of_a_run(toy: rebat.Result) -> None:
+    assert toy.jobs.groupby("policy").flow.max().to_dict() == {"baseline": 25.0, "sfsj": 21.0}
+    stolen = toy.attempts.query("cause == 'stolen'")
+    assert stolen[["policy", "job_id", "why"]].to_numpy().tolist() == [["sfsj", "2", "for 3"]]
+    assert toy.nodes.query("policy == 'sfsj'").node.tolist() == [2]
+    assert set(toy.metrics.seed) == {0}
+
+
+def test_the_comparison_by_policy_has_what_was_asked_for(toy: rebat.Result) -> None:
+    table = toy.compare("useful_utilisation", "flow_max_s:all")
+    assert table.index.tolist() == POLICIES
+    assert table["flow_max_s:all"].tolist() == [25.0, 21.0]
+
+
+def test_many_seeds_have_intervals_and_no_jobs(seeded: rebat.Result) -> None:
+    rows = seeded.compare().query("metric == 'useful_utilisation' and policy == 'sfsj'")
+    row = rows.iloc[0]
+    assert row.seeds == 3
+    assert row.low <= row["mean"] <= row.high
+    assert row.ratio_low <= row.ratio <= row.ratio_high
+    with pytest.raises(rebat.InputError, match=r"jobs: runs of many seeds .* seed=3"):
+        _ = seeded.jobs
+
+
+def test_the_jobs_of_a_workload_are_a_table() -> None:
+    frame = rebat.load_workload("toy").frame
+    assert frame["size"].tolist() == [1, 1, 6, 6, 1]
+    assert frame.run_time.notna().all()
+
+
+def test_outages_are_those_of_the_run(tmp_path: Path) -> None:
+    result = rebat.run("synthetic-small", "easy", failures=FAILURES)
+    drawn = FAILURES.outages(128, most=20)
+    assert result.nodes[["node", "down", "up"]].head(20).equals(drawn)
+
+
+def test_every_scheduler_is_listed() -> None:
+    table = rebat.policies()
+    assert {"baseline", "sfsj", "faps", "dbes"} <= set(table.name)
+    assert "<table" in rebat.policies._repr_html_()
+
+
+# ---- policies of one's own
+
+
+def test_a_class_runs_beside_names(tmp_path: Path) -> None:
+    result = rebat.run("toy", [SmallestFirst, "easy"])
+    assert result.policies == ["SmallestFirst", "easy"]
+    result.write(tmp_path / "out")
+    assert (tmp_path / "out/SmallestFirst/jobs.csv").is_file()
+
+
+def test_a_class_cannot_go_to_workers() -> None:
+    with pytest.raises(rebat.InputError, match=r"SmallestFirst cannot be found .*FILE\.py"):
+        rebat.run("toy", SmallestFirst, failures=FAILURES, seeds=2)
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    with pytest.raises(rebat.InputError, match="class int lacks plan, react"):
+        rebat.run("toy", int)
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"checkpoint_cost": "1min"}, "checkpoint_cost: has no effect .*checkpoint young-daly"),
+        ({"checkpoint": "young"}, "Invalid enum value 'young'"),
+        ({"checkpoints": "none"}, "unknown field `checkpoints` .*checkpoint_rounding"),
+        ({"workers": 2}, "workers: has no effect"),
+        ({"seeds": 1}, "seeds: is 1"),
+        ({"seeds": 2}, "seeds: has no effect: nothing is drawn"),
+        ({"silent_errors": -1.0}, "silent_errors"),
+        ({"window": "3d"}, "window: window '3d'"),
+        ({"failures": FAILURES, "seed": 3}, "seed: is said twice"),
+        ({"failures": rebat.failures(downtime="5s")}, "downtime: has no effect"),
+    ],
+)
+def test_options_without_effect_are_refused_as_python_spells_them(given, message) -> None:
+    with pytest.raises(rebat.InputError, match=message) as error:
+        rebat.run("toy", "easy", **given)
+    assert "--" not in str(error.value)
+
+
+def test_an_unknown_name_lists_what_is_shipped() -> None:
+    with pytest.raises(rebat.InputError, match=r"did you mean toy\?.*mira-like-june-2017"):
+        rebat.run("toi", "easy")
+
+
+def test_a_warning_says_what_failures_will_not_let_finish() -> None:
+    with (
+        pytest.warns(UserWarning, match="cannot be expected to finish"),
+        pytest.raises(rebat.RebatError),
+    ):
+        rebat.run(
+            "synthetic-small", "easy", failures=rebat.failures(mtbf="1s", horizon="10s"), nodes=1
+        )
+
+
+# ---- for eyes
+
+
+def test_notebooks_show_tables_and_pictures(toy: rebat.Result, seeded: rebat.Result) -> None:
+    assert toy._repr_html_().startswith("<table>")
+    assert "sfsj/baseline" in repr(toy)
+    assert toy.plot_flows()._repr_png_().startswith(b"\x89PNG")
+    assert seeded.plot_ratios()._repr_png_().startswith(b"\x89PNG")
+    assert "<workload toy: 5 jobs" in repr(rebat.load_workload("toy"))
+    assert "[" in seeded._repr_html_()
+
+
+def test_the_page_needs_no_other_file(toy: rebat.Result, tmp_path: Path) -> None:
+    text = toy.to_html(tmp_path / "toy.html")
+    assert (tmp_path / "toy.html").read_text() == text
+    assert "http" not in text
+    assert "<script" not in text
+    assert "data:image/png;base64," in text
+
+
+def test_names_are_text_in_pages(tmp_path: Path) -> None:
+    name = "<script>alert(1)</script>"
+    evil = msgspec.structs.replace(rebat.load_workload("toy"), name=name, notes=(name,))
+    assert name not in rebat.run(evil, "easy").to_html()
+    assert name not in evil._repr_html_()
+
+
+def test_importing_is_light() -> None:
+    heavy = ("numpy", "pandas", "numba", "matplotlib", "scipy", "click")
+    code = f"import sys, rebat; dir(rebat); print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_values_are_those_of_pandas(toy: rebat.Result) -> None:
+    for frame in (toy.jobs, toy.attempts, toy.nodes, toy.metrics, toy.compare()):
+        assert isinstance(frame, pd.DataFrame)
+        assert "policy" in frame.columns
