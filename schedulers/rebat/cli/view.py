@@ -45,7 +45,10 @@ def view(
 
     with given_by("--window"):
         span = None if window == "all" else parse_window(window)
-    page = explorer_page(_timelines(out, policies), f"rebat: {out.resolve().name}", span)
+    timelines = _timelines(out, policies)
+    with given_by("--window"):
+        _check_window(span, timelines)
+    page = explorer_page(timelines, f"rebat: {out.resolve().name}", span)
     size_mb = len(page.encode()) / 1e6
     if html:
         write_text(html, page)
@@ -66,3 +69,15 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
         with counting_bar(f"reading {folder.name}", 1) as on_rows:
             found.append(read_timeline(folder, on_rows))
     return found
+
+
+def _check_window(span: tuple[int, int] | None, timelines: list[Timeline]) -> None:
+    """Refuse one in which nothing is."""
+    from rebat.core.errors import InputError
+    from rebat.core.units import format_duration, to_s
+
+    end_us = max(timeline.makespan_us for timeline in timelines)
+    if span and span[0] >= end_us:
+        raise InputError(
+            "begins after the last end", expected=f"before {format_duration(to_s(end_us))}"
+        )

@@ -70,7 +70,7 @@ class Timeline(NamedTuple):
     job_id, why : list of str
         The original job; the word of the policy that stopped the attempt.
     number, submit_us, queued_us, start_us, end_us : int arrays
-        ``start_us`` is -1 for what never ran.
+        ``start_us`` is -1 for what never ran, ``end_us`` too for what was rejected.
     kept_us, lost_us : int arrays
         The progress kept, and what of it was lost after all.
     cause : int array
@@ -135,7 +135,8 @@ def series_of(timeline: Timeline) -> Series:
     zero = np.zeros(1, dtype=np.int64)
     use = from_to(timeline.start_us[ran], timeline.end_us[ran], sizes[ran])
     out = from_to(down.down_us, down.up_us, down.sizes)
-    waits = from_to(timeline.queued_us, np.where(ran, timeline.start_us, timeline.end_us))
+    left_us = np.where(ran, timeline.start_us, timeline.end_us)
+    waits = from_to(timeline.queued_us, np.maximum(left_us, timeline.queued_us))
     busy, queued = (
         steps_of(np.concatenate([zero, dates]), np.concatenate([zero, by]))
         for dates, by in (use, waits)

@@ -36,7 +36,9 @@ def attempts_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
-    """What became of an attempt, by `ATTEMPT_COLUMNS`; what never ran has no start and no nodes.
+    """What became of an attempt, by `ATTEMPT_COLUMNS`.
+
+    What never ran has no start and no nodes, what was rejected no end either.
 
     ``attempt`` is 0 for a job's first; ``cause`` why it ended (`core.attempts.Cause`), ``why`` the
     word of the policy that stopped it: of a victim, the job that its nodes were taken for.
@@ -48,7 +50,8 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
     recovery_us, pattern = checkpoint_dates(record.checkpointing)
     return (
         job_name(attempt.job_id), attempt.number, attempt.n_nodes, to_s(attempt.submit_us),
-        to_s(attempt.queued_us), to_s(record.start_us) if ran else None, to_s(record.end_us),
+        to_s(attempt.queued_us), to_s(record.start_us) if ran else None,
+        to_s(record.end_us) if record.end_us >= 0 else None,
         str(record.cause), record.why, to_s(max(0, record.useful_us)), to_s(record.lost_us),
         str(record.nodes or ""), to_s(recovery_us), *map(to_s, pattern or ()),
         *(() if pattern else (None, None, None)),

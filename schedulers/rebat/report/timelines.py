@@ -110,7 +110,8 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
         )
     rows = Rows(path, REQUIRED)
     start_us = rows.times("start_time", empty=-1)
-    end_us = rows.times("finish_time")
+    end_us = rows.times("finish_time", empty=-1)
+    rows.refuse((start_us >= 0) & (end_us < 0), "a start_time and no finish_time")
     rows.refuse((start_us >= 0) & (end_us < start_us), "finish_time is before start_time")
     blocks = _blocks(rows, n_nodes, on_rows)
     outages, failures = outages_of(

@@ -23,7 +23,7 @@ def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) 
     return {
         "nodes": max(timeline.n_nodes for timeline in timelines),
         "end": max(end_us, 1) / 1e3,
-        "window": [first / 1e3, last / 1e3],
+        "window": [first / 1e3, min(last, max(end_us, 1)) / 1e3],
         "causes": [
             {"name": str(cause), "colour": CAUSE_COLOURS.get(cause, "#bbbbbb")} for cause in CAUSES
         ],
