@@ -378,8 +378,8 @@ class Explorer {
       this.hear(run.figure, (event) => this.linesAt(run, event.x, event.y));
     }
     for (const [name, figure] of this.series) this.hear(figure, (event) => this.valuesAt(name, event.x));
-    document.addEventListener("pointermove", (e) => { this.pointer = { x: e.clientX, y: e.clientY }; }, true);
-    document.addEventListener("pointerdown", (e) => { this.pointer = { x: e.clientX, y: e.clientY }; }, true);
+    const follow = (e) => { this.pointer = { x: e.clientX, y: e.clientY, touch: e.pointerType === "touch" }; };
+    for (const name of ["pointermove", "pointerdown"]) document.addEventListener(name, follow, true);
     this.buttons();
   }
 
@@ -387,7 +387,7 @@ class Explorer {
     const show = (event) => this.tip(lines(event));
     figure.on_event("mousemove", show);
     figure.on_event("tap", show);
-    figure.on_event("mouseleave", () => this.tip(null));
+    figure.on_event("mouseleave", () => this.pointer.touch || this.tip(null)); // a finger always leaves
     figure.on_event("panstart", () => this.tip(null));
   }
 
