@@ -96,6 +96,17 @@ def words(tab: Any, plot: str, time_s: float, y: float) -> str:
     return tip.inner_text() if tip.is_visible() else ""
 
 
+def drag(tab: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Slowly, as a hand does."""
+    tab.mouse.move(*start)
+    tab.mouse.down()
+    for k in range(1, 9):
+        tab.wait_for_timeout(40)
+        tab.mouse.move(*(a + (b - a) * k / 8 for a, b in zip(start, end, strict=True)))
+    tab.wait_for_timeout(40)
+    tab.mouse.up()
+
+
 def seen(tab: Any) -> list[float]:
     view = tab.evaluate("explorer.view")
     return [view[name] for name in ("x0", "x1", "y0", "y1")]
@@ -160,13 +171,11 @@ def test_wheel_drag_and_buttons_move_both_policies(opened, timelines) -> None:
     for plot in ("gantt0", "gantt1", "busy"):
         figure = f"Bokeh.documents[0].get_model_by_name('{plot}')"
         assert tab.evaluate(f"{figure}.x_range.start") == near[0]
-    tab.mouse.down()
     x, y = spot(tab, "gantt0", 10, 3)
-    tab.mouse.move(x - 120, y, steps=5)
-    tab.mouse.up()
+    drag(tab, (x, y), (x - 120, y))
+    tab.wait_for_function("before => explorer.view.x0 > before", arg=near[0], timeout=10_000)
     tab.wait_for_timeout(300)
     moved = seen(tab)
-    assert moved[0] > near[0]
     assert moved[1] - moved[0] == pytest.approx(near[1] - near[0])
     tab.get_by_role("button", name="Whole run").click()
     assert seen(tab) == whole
@@ -179,10 +188,8 @@ def test_wheel_drag_and_buttons_move_both_policies(opened, timelines) -> None:
 def test_a_box_is_zoomed_to(opened, timelines) -> None:
     tab = opened(explorer_page(timelines, "toy"))
     tab.get_by_role("button", name="Zoom to a box").click()
-    tab.mouse.move(*spot(tab, "gantt1", 4, 1))
-    tab.mouse.down()
-    tab.mouse.move(*spot(tab, "gantt1", 12, 5), steps=6)
-    tab.mouse.up()
+    drag(tab, spot(tab, "gantt1", 4, 1), spot(tab, "gantt1", 12, 5))
+    tab.wait_for_function("explorer.view.x0 > 3000", timeout=10_000)
     tab.wait_for_timeout(300)
     assert seen(tab) == pytest.approx([4000, 12000, 1, 5], rel=0.1)
 

@@ -23,6 +23,8 @@ SERIES = (
 )
 """Series and their titles, from top to bottom."""
 
+SCRIPTS = ("data.js", "canvas.js", "run.js", "explore.js")
+
 MOST_TOGETHER = 6
 """So many runs can be told apart above each other and by the colours of their lines."""
 
@@ -61,7 +63,7 @@ def explorer_page(
         bokeh=Resources(mode="inline", components=["bokeh"]).render(),
         figures=script,
         data=packed(data),
-        code=_asset("explore.js"),
+        code="\n".join(map(_asset, SCRIPTS)),
     )
     return page
 
@@ -96,7 +98,7 @@ def _figures(data: dict[str, Any]) -> dict[str, figure]:
 
     first, last = data["window"]
     x = Range1d(
-        first, last, bounds=(0, data["end"]), min_interval=1000, reset_start=0,
+        first, last, bounds=(0, data["end"]), min_interval=min(1000, data["end"]), reset_start=0,
         reset_end=data["end"], name="time",
     )  # fmt: skip
     top, bottom = -0.5, data["nodes"] - 0.5
