@@ -4,11 +4,14 @@ FROM python:3.12-slim
 WORKDIR /opt/rebat
 COPY pyproject.toml README.md LICENSE ./
 COPY schedulers ./schedulers
+COPY workloads ./workloads
+COPY failure_events ./failure_events
+COPY platforms ./platforms
+COPY campaigns ./campaigns
 RUN pip install --no-cache-dir .
 
 # The toy example: a check of the image, and the kernels are compiled once, here.
-COPY workloads/toy.json failure_events/toy.events ./
-RUN rebat run toy.json -p baseline -p sfsj --failures toy.events --out /tmp/toy && rm -r /tmp/toy
+RUN rebat toy --out /tmp/toy && rm -r /tmp/toy
 
 WORKDIR /project
 EXPOSE 28000

@@ -3,23 +3,30 @@
 PYTHON ?= python3
 BIN := .venv/bin
 REBAT := $(BIN)/rebat
-MONTH := workloads/mira-like-june-2017.json.gz
+MONTH := mira-like-june-2017
 
-.PHONY: help setup run toy test lint bench clean
+.PHONY: help setup run toy test lint docs notebooks bench clean
 
 help:
 	@echo "make run    simulate a month of Mira under failures: Baseline against SFSJ"
 	@echo "make toy    the node-stealing paper's toy example, with its Gantt chart"
 	@echo "make test   all tests"
 	@echo "make lint   ruff and mypy"
+	@echo "make docs   the documentation site, in build/site"
+	@echo "make notebooks   run the notebooks of the documentation anew"
 	@echo "make bench  benchmarks"
 
 setup: .venv/ready
 
+# What users need; what tests and linters need besides comes with the targets that need it.
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint,campaign]'
+	$(BIN)/python -m pip install --quiet --editable '.[campaign]'
+	touch $@
+
+.venv/tested: .venv/ready
+	$(BIN)/python -m pip install --quiet --editable '.[campaign,test,lint]'
 	$(BIN)/python -m pip install --quiet --no-deps pybatsim==3.2.1  # its pins do not build here
 	touch $@
 
@@ -34,18 +41,28 @@ run: setup
 	@echo "      --checkpoint young-daly --out out/november"
 
 toy: setup
-	$(REBAT) run workloads/toy.json --policy baseline --policy sfsj \
-	    --failures failure_events/toy.events --figures --out out/toy --force
+	$(REBAT) toy
 
-test: setup
+.venv/documented: .venv/ready
+	$(BIN)/python -m pip install --quiet --editable '.[campaign,docs]'
+	touch $@
+
+test: .venv/tested
 	$(BIN)/python -m pytest -n 2 tests
 
-lint: setup
+lint: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+docs: .venv/documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site: build/site/index.html"
+
+notebooks: .venv/tested
+	$(BIN)/python scripts/run_notebooks.py
+
+bench: .venv/tested
 	$(BIN)/python -m benchmarks
 
 clean:

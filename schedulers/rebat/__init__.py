@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from rebat.core.errors import InputError as InputError
     from rebat.core.errors import PolicyError as PolicyError
     from rebat.core.errors import RebatError as RebatError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from rebat.library.study import run as run
     from rebat.library.workloads import load_workload as load_workload
     from rebat.policies.base import Policy as Policy
-
-__version__ = "0.1.0"
 
 _VERBS = {
     "load_workload": "rebat.library.workloads",
@@ -46,11 +45,23 @@ __all__ = [*_VERBS, "policies"]  # noqa: PLE0604
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name == "__version__":
+        return _version()
     if name == "policies":  # the package, which lists what is in it
         return import_module("rebat.policies")
     if name not in _VERBS:
         raise AttributeError(f"module 'rebat' has no attribute {name!r}")
     return getattr(import_module(_VERBS[name]), name)
+
+
+def _version() -> str:
+    """That of the tag from which it was installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("rebat")
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -34,7 +34,8 @@ def asked(workload: Path, n_seeds: int = 4, workers: int = 1, narrow: Narrow | N
         return ScenarioOptions(mtbf=40.0, downtime=5.0, seed=seed).scenario(None)
 
     source = Source(file=str(workload))
-    return Asked(source, ["baseline", "sfsj"], scenario_of, 3, n_seeds, workers, narrow)
+    policies = {"baseline": "baseline", "sfsj": "SFSJ"}
+    return Asked(source, policies, scenario_of, 3, n_seeds, workers, narrow)
 
 
 def test_each_seed_is_the_run_of_that_seed(workload: Path, tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_workers_change_nothing(workload: Path) -> None:
 def test_seeds_are_added_until_the_interval_is_narrow(workload: Path) -> None:
     """Of the one policy's value; half as many again each time."""
     metric = metric_of("flow_mean_s:all")
-    alone = msgspec.structs.replace(asked(workload, 8), policies=["baseline"])
+    alone = msgspec.structs.replace(asked(workload, 8), policies={"baseline": "baseline"})
     (few,) = rows(run_seeds(alone), [metric])
     aim = 0.8 * (relative_width(few.value) or 0)
     more = run_seeds(msgspec.structs.replace(alone, narrow=Narrow(aim, metric)))

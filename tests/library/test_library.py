@@ -29,6 +29,20 @@ def seeded() -> rebat.Result:
     return rebat.run("synthetic-small", POLICIES, failures=FAILURES, seeds=3, workers=1)
 
 
+MINE = """
+from rebat import Policy
+from rebat.policies.base import Start
+
+class Mine(Policy):
+    def plan(self, view, changes):
+        free = view.n_free
+        for attempt in view.queue.values():
+            if attempt.n_nodes <= free:
+                free -= attempt.n_nodes
+                yield Start(attempt.id)
+"""
+
+
 class SmallestFirst(Policy):
     def plan(self, view, changes):
         free = view.n_free
@@ -123,6 +137,40 @@ def test_the_jobs_of_a_workload_are_a_table() -> None:
     assert frame.run_time.notna().all()
 
 
+def test_users_and_queues_are_tables_of_their_own(tmp_path: Path) -> None:
+    toy = rebat.load_workload("toy")
+    jobs = [
+        msgspec.structs.replace(job, extra={"user": "ann" if job.n_nodes > 1 else "bob"})
+        for job in toy.jobs
+    ]
+    owned = msgspec.structs.replace(toy, jobs=tuple(jobs))
+    result = rebat.run(owned, ["baseline", "sfsj"], failures=rebat.failures(file="toy"))
+    table = result.users.set_index(["policy", "user"])
+    assert table.loc[("sfsj", "bob"), ["jobs", "stolen"]].tolist() == [3, 1]
+    assert result.queues.empty
+    result.write(tmp_path / "out")
+    assert (tmp_path / "out/sfsj/rebat_users.csv").is_file()
+    assert not (tmp_path / "out/sfsj/rebat_queues.csv").exists()
+
+
+def test_many_policies_have_a_row_each_the_best_first(capsys, tmp_path: Path) -> None:
+    names = ["baseline", "sfsj", "easy", "greedy", "r-list-0"]
+    arguments = [part for name in names for part in ("-p", name)]
+    failing = ["--failures", "toy", "--out", str(tmp_path / "out")]
+    main(["run", "toy", *arguments, *failing, "--columns", "flow_max_s,useful_utilisation"])
+    lines = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines() if "│" in line]
+    rows = {cells[0].strip(): cells[1].strip() for cells in lines}
+    assert set(rows) == set(names)
+    flows = rebat.run("toy", names, failures=rebat.failures(file="toy")).compare("flow_max_s:all")
+    best_first = flows.sort_values("flow_max_s:all", kind="stable").index.tolist()
+    assert list(rows) == best_first
+
+
+def test_an_unknown_column_lists_what_there_is(toy: rebat.Result) -> None:
+    with pytest.raises(rebat.InputError, match="did you mean flow_max_s:all"):
+        toy.compare("flow_maxs:all")
+
+
 def test_outages_are_those_of_the_run(tmp_path: Path) -> None:
     result = rebat.run("synthetic-small", "easy", failures=FAILURES)
     drawn = FAILURES.outages(128, most=20)
@@ -143,6 +191,14 @@ def test_a_class_runs_beside_names(tmp_path: Path) -> None:
     assert result.policies == ["SmallestFirst", "easy"]
     result.write(tmp_path / "out")
     assert (tmp_path / "out/SmallestFirst/jobs.csv").is_file()
+
+
+def test_a_class_in_a_file_goes_by_its_name_also_under_many_seeds(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    spec = f"{tmp_path}/mine.py:Mine"
+    one = rebat.run("toy", ["easy", spec], failures=FAILURES)
+    many = rebat.run("toy", ["easy", spec], failures=FAILURES, seeds=2, workers=2)
+    assert one.policies == many.policies == ["easy", "Mine"]
 
 
 def test_a_class_cannot_go_to_workers() -> None:

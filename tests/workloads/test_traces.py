@@ -55,6 +55,26 @@ def test_a_trace_becomes_a_workload(tmp_path, name):
     assert workload.profiles["delay10"] == {"type": "delay", "delay": 10}
 
 
+def test_users_and_queues_stay_with_their_jobs(tmp_path):
+    """Fields 12 and 15; -1 is nobody, and no field of the workload."""
+    known = row(2).split()
+    known[11], known[14] = "17", "3"
+    workload = read_swf(swf(tmp_path, row(1), " ".join(known)))
+    assert [job.extra for job in workload.jobs] == [{}, {"user": "17", "queue": "3"}]
+    write_workload(workload, tmp_path / "w.json")
+    assert read_workload(tmp_path / "w.json").jobs == workload.jobs
+
+
+@needs_traces
+def test_users_of_the_real_traces():
+    """Lines read by hand: the first jobs of KTH's log, and of ALCF's."""
+    kth = load_workload(SHARED / "traces/KTH-SP2-1996-2.1-cln.swf.gz", max_jobs=3)
+    assert [job.extra for job in kth.jobs] == [{"user": "12"}, {"user": "13"}, {"user": "14"}]
+    mira = load_workload(SHARED / "traces/ANL-ALCF-DJC-MIRA_20200101_20201231.csv.gz")
+    of = {job.id: job.extra for job in mira.jobs}
+    assert of["1992814"] == {"user": "55029654575059", "queue": "prod-capability"}
+
+
 @pytest.mark.parametrize(
     ("rule", "runs", "limits", "note"),
     [

@@ -23,7 +23,7 @@ from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.workloads.generate import generator
 
-RESULTS_FORMAT = 6
+RESULTS_FORMAT = 7
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
 
 

@@ -17,6 +17,8 @@ COLUMNS: dict[str, type] = {
     "cores_per_node": int,
     "seed": int,
 }
+_BY_CLASS = {"flows": "flow", "service_classes": "service"}
+"""Metrics by size class -> how their names begin."""
 DETAILS: dict[str, type] = {"size_class": str}
 
 
@@ -61,9 +63,10 @@ def flat_metrics(metrics: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
 ('window_last_s', None, 9.0)]
     """
     for name, value in metrics.items():
-        if name == "flows":
-            for size_class, flow in value.items():
-                yield from ((f"flow_{n}", size_class, float(v)) for n, v in (flow or {}).items())
+        if name in _BY_CLASS:
+            for size_class, of in value.items():
+                prefix = _BY_CLASS[name]
+                yield from ((f"{prefix}_{n}", size_class, float(v)) for n, v in (of or {}).items())
         elif name == "window_s":
             yield "window_first_s", None, float(value[0])
             yield "window_last_s", None, float(value[1])

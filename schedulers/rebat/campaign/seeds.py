@@ -6,7 +6,7 @@ How narrow an interval is to be may say how many seeds there are: more are run u
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -33,10 +33,13 @@ class Narrow(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is run: policies on a workload, under the scenario of each seed."""
+    """What is run: policies on a workload, under the scenario of each seed.
+
+    ``policies`` are by what results call them, the first one the one that ratios are to.
+    """
 
     source: Source
-    policies: Sequence[str]
+    policies: Mapping[str, str]
     scenario_of: Callable[[int], Scenario]
     first_seed: int
     n_seeds: int
@@ -55,6 +58,7 @@ class Done(msgspec.Struct, frozen=True):
 
 class _Task(msgspec.Struct, frozen=True):
     seed: int
+    policy: str
     unit: Unit
 
 
@@ -107,13 +111,13 @@ def _tasks(asked: Asked, batch: range) -> Iterator[_Task]:
     runs = list(itertools.product(batch, asked.policies))
     specs = [
         RunSpec(
-            grid="run", workload="workload", policy=policy, source=asked.source,
+            grid="run", workload="workload", policy=asked.policies[policy], source=asked.source,
             scenario=asked.scenario_of(seed),
         )
         for seed, policy in runs
     ]  # fmt: skip
-    for (seed, _), unit in zip(runs, units(specs), strict=True):
-        yield _Task(seed, unit)
+    for (seed, policy), unit in zip(runs, units(specs), strict=True):
+        yield _Task(seed, policy, unit)
 
 
 def _perform_all(tasks: Sequence[_Task], workers: int) -> Iterator[Done]:
@@ -123,18 +127,17 @@ def _perform_all(tasks: Sequence[_Task], workers: int) -> Iterator[Done]:
 
 def perform(task: _Task) -> Done:
     """Simulate one policy under one seed; runs in a worker."""
-    policy: str = task.unit.spec.policy
     try:
         summary = as_json(simulate_run(task.unit).summary)
     except InputError:
         raise
     except RebatError as error:
-        return Done(task.seed, policy, error=one_line(error))
-    return Done(task.seed, policy, list(flat_metrics(summary)))
+        return Done(task.seed, task.policy, error=one_line(error))
+    return Done(task.seed, task.policy, list(flat_metrics(summary)))
 
 
 def _lost(task: _Task, reason: str) -> Done:
-    return Done(task.seed, task.unit.spec.policy, error=reason)
+    return Done(task.seed, task.policy, error=reason)
 
 
 def metric_of(text: str) -> Metric:

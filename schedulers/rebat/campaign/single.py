@@ -14,11 +14,11 @@ import rebat
 from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
-from rebat.core.traits import traits_of
+from rebat.core.traits import OWNERS, traits_of
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
-from rebat.metrics.jobs import SIZE_COLUMNS, JobRows
+from rebat.metrics.jobs import SIZE_COLUMNS, JobRows, Owners
 from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.base import Policy
@@ -26,7 +26,7 @@ from rebat.policies.own import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
-from rebat.report.run_csv import attempts_csv, node_events_csv, rows_csv
+from rebat.report.run_csv import attempts_csv, groups_csv, node_events_csv, rows_csv
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 
@@ -94,29 +94,40 @@ def simulate(
     options = msgspec.structs.replace(preset.session, cores_per_node=cores_per_node)
     session = Session(preset.make(), options, uptime_us)
     engine.run(session.handle, on_progress)
-    layout = Layout(cores_per_node=cores_per_node)
+    layout = Layout(cores_per_node=cores_per_node, owners=owners_of(workload))
     if isinstance(preset, Preset):
-        layout = layout_of(preset, workload, engine.n_nodes, cores_per_node)
+        layout = layout_of(preset, workload, engine.n_nodes, layout)
     n_nodes, ledger, ended = engine.n_nodes, session.ledger, engine.ended
     del engine, session  # the room is needed for what is made of the records
     summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
     return RunResult(preset.name, summary, rows, ledger, ended)
 
 
-def layout_of(preset: Preset, workload: Workload, n_nodes: int, cores_per_node: int) -> Layout:
-    """What metrics are to know of a scheduler on a machine."""
-    places = preset.partitions(n_nodes, cores_per_node)
+def owners_of(workload: Workload) -> Owners:
+    """User and queue of the jobs that have one."""
+    found = {}
+    for job in workload.jobs:
+        if job.extra:
+            traits = traits_of(job.extra)
+            if traits.user or traits.queue:
+                found[f"w0!{job.id}"] = traits.user, traits.queue
+    return found
+
+
+def layout_of(preset: Preset, workload: Workload, n_nodes: int, known: Layout) -> Layout:
+    """What metrics are to know of a scheduler on a machine, beside what is ``known``."""
+    places = preset.partitions(n_nodes, known.cores_per_node)
     asked = {}
     for job in workload.jobs if places else ():
         found = open_to(places, traits_of(job.extra), job.n_nodes)
         if len(found) == 1:
             asked[f"w0!{job.id}"] = found[0].name
-    return Layout(
-        preset.allotted(n_nodes),
-        cores_per_node,
-        {place.name: place.nodes for place in places},
-        asked,
-        preset.power,
+    return msgspec.structs.replace(
+        known,
+        allotted=preset.allotted(n_nodes),
+        partitions={place.name: place.nodes for place in places},
+        asked=asked,
+        power=preset.power,
     )
 
 
@@ -129,6 +140,9 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
     )
     write_lines(folder / "rebat_jobs.csv", rows_csv(result.rows))
     write_lines(folder / "rebat_attempts.csv", attempts_csv(result.ledger))
+    for owner in OWNERS:
+        if result.rows.column(owner).any():
+            write_lines(folder / f"rebat_{owner}s.csv", groups_csv(result.rows, owner))
     if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
     write_lines(folder / "node_events.csv", node_events_csv(result.ledger))

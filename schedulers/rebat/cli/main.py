@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from rebat import __version__
 from rebat.cli.interrupts import Interrupted, Terminated, interruptible
 from rebat.cli.once import OnceGroup
 from rebat.console.output import silence, tell
@@ -18,6 +17,7 @@ from rebat.core.errors import InputError, RebatError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rebat.cli.run:run", "Simulate policies on a workload, embedded; compare them."),
+    "toy": ("rebat.cli.toy:toy", "The node-stealing paper's toy example: a first look."),
     "workload": ("rebat.cli.workload:workload", "Import, generate and describe workloads."),
     "failures": ("rebat.cli.failures:failures", "Generate and describe node failures."),
     "operations": (
@@ -110,15 +110,15 @@ class LazyGroup(OnceGroup):
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="rebat")
+@click.version_option(package_name="rebat")
 def cli() -> None:
     """Resilient batch schedulers for Batsim: HPC scheduling under node failures.
 
     \b
     A first look, nothing else to install:
-      rebat workload generate june-2017 -o june.json.gz
-      rebat run june.json.gz --policy baseline --policy sfsj \\
-          --mtbf 1h --downtime 1h --checkpoint young-daly --out out
+      rebat toy
+      rebat run mira-like-june-2017 --policy baseline --policy sfsj \\
+          --mtbf 1h --downtime 1h --checkpoint young-daly --out out/june
       rebat policies
 
     Times are given in human units: 300, 5min, 1h30min, 2d.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.cli.types import FILE
+from rebat.cli.types import FILE, PLATFORM
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def generate(spec: str, zero_latency: bool, out: Path, **given: str | None) -> N
 
 
 @platform.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=PLATFORM)
 def describe(file: Path) -> None:
     """Say what a platform FILE holds: nodes, torus, latency, numbering."""
     from rebat.platforms.simgrid_xml import read_platform

@@ -31,9 +31,11 @@ class Sheet(msgspec.Struct, frozen=True):
             table.add_column(plain(name), justify="left" if place < self.words else "right")
         for row in self.rows:
             table.add_row(*map(plain, row))
-        out, text = Console(), io.StringIO()
+        out, text = Console(force_jupyter=False), io.StringIO()
         width = out.width if out.is_terminal else WIDTH
-        Console(file=text, force_terminal=out.is_terminal, width=width).print(table)
+        Console(file=text, force_terminal=out.is_terminal, force_jupyter=False, width=width).print(
+            table
+        )
         return text.getvalue()
 
     def html(self) -> str:

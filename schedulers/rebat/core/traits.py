@@ -26,8 +26,8 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
         The partition that it asks for; empty: none in particular.
     eternal : bool
         It has no length: it runs on until nothing else is left.
-    user : str
-        Whose it is; empty: not told.
+    user, queue : str
+        Whose it is, and in which queue it was submitted; empty: not told.
     """
 
     memory_mb: float | None = None
@@ -35,7 +35,11 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     partition: str = ""
     eternal: bool = False
     user: str = ""
+    queue: str = ""
 
+
+OWNERS = ("user", "queue")
+"""What jobs are grouped by in the metrics."""
 
 USUAL = Traits()
 _NAMES = frozenset(Traits.__struct_fields__)
@@ -83,5 +87,7 @@ _READ: dict[str, Callable[[Any, str], Any]] = {
     "checkpointable": _truth,
     "partition": _word,
     "eternal": _truth,
-    "user": lambda value, name: str(value),  # nothing hangs on what others put there
+    # nothing hangs on what others put there
+    "user": lambda value, name: str(value),
+    "queue": lambda value, name: str(value),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rebat.campaign.single import RunResult
 from rebat.core.units import FOREVER_US, to_s
 from rebat.metrics.jobs import JobRow
+from rebat.metrics.owners import GROUP_COLUMNS, group_rows
 from rebat.metrics.platform import down_intervals
 from rebat.metrics.seeded import Row, Seeds
 from rebat.report.run_csv import ATTEMPT_COLUMNS, attempt_values
@@ -27,6 +28,15 @@ def jobs(results: Sequence[RunResult]) -> DataFrame:
 
     columns = JobRow.__struct_fields__
     parts = [pd.DataFrame(result.rows.table)[list(columns)] for result in results]
+    return _with_policies(parts, results)
+
+
+def owners(results: Sequence[RunResult], column: str) -> DataFrame:
+    """A row per policy and user, or queue, the columns those of rebat_users.csv."""
+    import pandas as pd
+
+    names = [column, *GROUP_COLUMNS]
+    parts = [pd.DataFrame(group_rows(run.rows, column), columns=names) for run in results]
     return _with_policies(parts, results)
 
 

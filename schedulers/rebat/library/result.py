@@ -88,6 +88,17 @@ class Result:
         return frames.nodes(self._single("nodes"))
 
     @property
+    def users(self) -> DataFrame:
+        """A row per policy and user, where the workload tells whose jobs are: waiting times,
+        slowdowns, how often its jobs were hit and were victims, what that cost it (seconds)."""
+        return frames.owners(self._single("users"), "user")
+
+    @property
+    def queues(self) -> DataFrame:
+        """The same by the queue that jobs were submitted to."""
+        return frames.owners(self._single("queues"), "queue")
+
+    @property
     def metrics(self) -> DataFrame:
         """A row per seed, policy, metric and size class of the jobs; docs/metrics.md says of
         each what it is."""

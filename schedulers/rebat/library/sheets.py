@@ -75,6 +75,8 @@ def _column(metric: Metric) -> Column:
         return Column(named(metric), metric, "time")
     if name.endswith(("_share", "utilisation")):
         return Column(named(metric), metric, "share", "high" if "util" in name else "low")
+    if "slowdown" in name or name.startswith("fairness_"):
+        return Column(named(metric), metric, "factor", "high" if name.endswith("jain") else "low")
     return Column(named(metric), metric, "count")
 
 

@@ -95,7 +95,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def _seeds(self) -> Result:
         self._check_drawn()
-        names = [_spec(policy) for policy in self.policies]
+        names = {policy.name: getattr(policy, "place", policy.name) for policy in self.policies}
         n_seeds = self.many.n_seeds
         what = Asked(
             self.workload.origin, names, self._scenario, self.options.seed, n_seeds,
@@ -267,12 +267,6 @@ def _options(failures: FailureOptions | None, given: dict[str, Any]) -> Scenario
     if told["operations"] is not None:
         told["operations"] = Path(told["operations"])
     return ScenarioOptions(**{**told, **(msgspec.structs.asdict(failures) if failures else {})})
-
-
-def _spec(policy: Any) -> str:
-    """A scheduler as workers find it again."""
-    name: str = getattr(policy, "place", "") or policy.name
-    return name
 
 
 def _plain(options: ScenarioOptions) -> dict[str, Any]:

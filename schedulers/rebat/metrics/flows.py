@@ -86,10 +86,15 @@ def flow_of(rows: JobRows) -> Flow | None:
 
 def flows_by_class(rows: JobRows, n_nodes: int) -> dict[str, Flow | None]:
     """Flow per size class of the machine, and of all jobs ('all')."""
-    classes = size_classes(n_nodes)
+    table = {name: flow_of(some) for name, some in by_class(rows, n_nodes).items()}
+    return table | {"all": flow_of(rows)}
+
+
+def by_class(rows: JobRows, n_nodes: int) -> dict[str, JobRows]:
+    """The jobs of each size class of the machine."""
+    classes, sizes = size_classes(n_nodes), rows.column("size")
     table = {}
     for low, high in classes:
         top = high if (low, high) != classes[-1] else n_nodes + 1
-        sizes = rows.column("size")
-        table[class_name(low, high)] = flow_of(rows[(low <= sizes) & (sizes < top)])
-    return table | {"all": flow_of(rows)}
+        table[class_name(low, high)] = rows[(low <= sizes) & (sizes < top)]
+    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import isnan
 from operator import attrgetter
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause, job_name
+from rebat.core.traits import OWNERS
 from rebat.core.units import to_s
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -24,7 +25,8 @@ class JobRow(msgspec.Struct, gc=False):
     ``flow`` is finish minus submission (None for a rejected job); ``stolen`` counts how often the
     job was a victim; ``wasted_node_seconds`` is work lost to interruptions and to
     silent errors, times nodes. ``size`` is what it asked for; ``node_seconds`` what it had, in all
-    its attempts, and ``resizes`` how often that was another number of nodes than before.
+    its attempts, and ``resizes`` how often that was another number of nodes than before. ``user``
+    and ``queue`` are empty where they are not known.
     """
 
     job_id: str
@@ -41,10 +43,16 @@ class JobRow(msgspec.Struct, gc=False):
     final_state: str = ""
     node_seconds: float = 0.0
     resizes: int = 0
+    user: str = ""
+    queue: str = ""
 
 
 SIZE_COLUMNS = ("job_id", "size", "node_seconds", "resizes")
-JOB_COLUMNS = tuple(name for name in JobRow.__struct_fields__ if name not in SIZE_COLUMNS[2:])
+JOB_COLUMNS = tuple(
+    name for name in JobRow.__struct_fields__ if name not in (*SIZE_COLUMNS[2:], *OWNERS)
+)
+Owners = Mapping[str, tuple[str, str]]
+"""User and queue of each job, by its Batsim id; empty where that is not known."""
 
 
 _DTYPES = {"int": "i8", "float": "f8", "float | None": "f8", "str": "O"}
@@ -92,22 +100,25 @@ def _from_table(values: np.void) -> JobRow:
     return JobRow(*found)
 
 
-def job_rows(ledger: Ledger) -> JobRows:
+def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     """Rows in the order of submission."""
+    known = owners or {}
     serial = attrgetter("attempt.job_serial")  # the attempts of a job are in their order
     by_job = sorted(ledger.attempts, key=serial)
     count = sum(1 for _ in groupby(by_job, serial))
-    rows = (msgspec.structs.astuple(_row(records)) for _, records in groupby(by_job, serial))
+    rows = (msgspec.structs.astuple(_row(jobs, known)) for _, jobs in groupby(by_job, serial))
     return JobRows(np.fromiter(rows, dtype=_TABLE, count=count))
 
 
-def _row(records: Iterable[AttemptRecord]) -> JobRow:
+def _row(records: Iterable[AttemptRecord], owners: Owners) -> JobRow:
     row, size = None, 0
     for record in records:
         attempt = record.attempt
         if row is None:
             name = job_name(attempt.job_id)
-            row = JobRow(name, attempt.n_nodes, to_s(attempt.submit_us), waiting_time=0.0)
+            user, queue = owners.get(attempt.job_id, ("", ""))
+            submitted = to_s(attempt.submit_us)
+            row = JobRow(name, attempt.n_nodes, submitted, waiting_time=0.0, user=user, queue=queue)
         _add(row, record)
         if record.start_us >= 0:
             row.resizes += size not in (0, attempt.n_nodes)

@@ -22,9 +22,17 @@ from rebat.metrics.cores import (
     states_by_name,
     usage,
 )
-from rebat.metrics.flows import EVERY_JOB, Flow, Selection, flow_of, flows_by_class, select
+from rebat.metrics.flows import (
+    EVERY_JOB,
+    Flow,
+    Selection,
+    by_class,
+    flow_of,
+    flows_by_class,
+    select,
+)
 from rebat.metrics.fragmentation import Fragmentation, fragmentation
-from rebat.metrics.jobs import JobRows, job_rows
+from rebat.metrics.jobs import JobRows, Owners, job_rows
 from rebat.metrics.migrations import Drains, Migrations, drains, migrations
 from rebat.metrics.platform import (
     DAY_US,
@@ -35,7 +43,7 @@ from rebat.metrics.platform import (
     platform_time,
 )
 from rebat.metrics.resizes import Resizes, resizes
-from rebat.metrics.service import Service, service_of
+from rebat.metrics.service import Fairness, Service, fairness, service_of
 from rebat.models.power import NodePower
 from rebat.models.units import Allotment
 from rebat.session.ledger import Ledger
@@ -72,6 +80,8 @@ class Layout(msgspec.Struct, frozen=True):
     asked : dict
         The partition of a job, by its Batsim id, where it may run in one only; others count to
         where they ended.
+    owners : dict
+        User and queue of each job, by its Batsim id.
     power : NodePower
     """
 
@@ -79,6 +89,7 @@ class Layout(msgspec.Struct, frozen=True):
     cores_per_node: int = 1
     partitions: Mapping[str, NodeSet] = {}
     asked: Mapping[str, str] = {}
+    owners: Owners = {}
     power: NodePower = NodePower()
 
 
@@ -89,7 +100,9 @@ class RunSummary(msgspec.Struct, frozen=True):
     which some node was free (Table 5); ``steals`` the decisions to steal (Tables 5 and 9),
     ``victims`` the attempts really interrupted for it, ``steals_off`` why others were not.
     ``node_states`` and ``energy``: where nodes have several cores; ``partition_states`` and
-    ``turnaround`` (the flow of its jobs): by partition, where there are some.
+    ``turnaround`` (the flow of its jobs): by partition, where there are some. ``service`` is of all
+    jobs whose flow is measured, ``service_classes`` by size class, ``fairness`` among users, where
+    these are known.
     """
 
     n_nodes: int
@@ -119,6 +132,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     turnaround: dict[str, Flow | None] = {}
     steals_off: dict[str, int] = {}
     service: Service | None = None
+    service_classes: dict[str, Service | None] = {}
+    fairness: Fairness | None = None
 
 
 def parse_window(text: str) -> Window | None:
@@ -166,7 +181,7 @@ def summarise(
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     platform = platform_time(ledger, n_nodes, window, measures.walltime_kills)
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
-    rows = job_rows(ledger)
+    rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
     def within(dates: list[int]) -> int:
@@ -197,6 +212,10 @@ def summarise(
         drains=drains(ledger, window, layout.cores_per_node),
         turnaround=_turnaround(ledger, selected, layout),
         service=service_of(selected),
+        service_classes={
+            name: service_of(some) for name, some in by_class(selected, n_nodes).items()
+        },
+        fairness=fairness(selected),
         steals_off=dict(
             Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
         ),

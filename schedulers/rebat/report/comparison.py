@@ -13,7 +13,7 @@ from rebat.report.cluster_lines import cluster_rows
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One metric of every policy; ``kind`` says how to print it: share, time or count."""
+    """One metric of every policy; ``kind`` says how to print it: share, time, factor or count."""
 
     metric: str
     kind: str
@@ -50,6 +50,11 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
             if field != "requeued" or any(map(_replaces, summaries.values()))
         ),
         *(_line(summaries, *row) for row in cluster_rows(summaries)),
+        *(
+            _line(summaries, title, kind, lambda s, f=field: _service(s, f))
+            for title, (field, kind) in _SERVICE.items()
+        ),
+        _line(summaries, "users alike (Jain's index)", "factor", _jain),
     ]
     groups = list(next(iter(summaries.values())).flows)
     for title, field in _FLOWS.items():
@@ -80,6 +85,13 @@ USES = {
 """What node time goes into; the shares of these add up to 1."""
 _FLOWS = {"max flow": "max_s", "mean flow": "mean_s", "weighted mean flow": "weighted_mean_s"}
 
+
+_SERVICE = {
+    "wait, median": ("wait_p50_s", "time"),
+    "wait, 95 % of the jobs": ("wait_p95_s", "time"),
+    "bounded slowdown, mean": ("bounded_slowdown_mean", "factor"),
+    "bounded slowdown, 95 % of the jobs": ("bounded_slowdown_p95", "factor"),
+}
 
 _BLOCKED = {
     "head of the queue blocked, share of time": ("blocked_share", "share"),
@@ -122,6 +134,14 @@ def _spare(summary: RunSummary) -> float:
     return summary.fragmentation.box_waste / total if total else 0.0
 
 
+def _service(summary: RunSummary, field: str) -> float | None:
+    return None if summary.service is None else float(getattr(summary.service, field))
+
+
+def _jain(summary: RunSummary) -> float | None:
+    return None if summary.fairness is None else summary.fairness.jain
+
+
 def _flow(summary: RunSummary, group: str, field: str) -> float | None:
     flow = summary.flows.get(group)
     return None if flow is None else float(getattr(flow, field))
@@ -139,4 +159,6 @@ def text_of(kind: str, value: float | None) -> str:
         return "-"
     if kind == "share":
         return f"{value:.4%}" if 0 < value < 0.001 else f"{value:.2%}"
+    if kind == "factor":
+        return f"{value:.2f}"
     return format_duration(value) if kind == "time" else f"{value:g}"

@@ -9,6 +9,7 @@ from typing import Any
 from rebat.core.attempts import job_name
 from rebat.core.units import to_s
 from rebat.metrics.jobs import JOB_COLUMNS, JobRows
+from rebat.metrics.owners import GROUP_COLUMNS, group_rows
 from rebat.metrics.timeline import checkpoint_dates
 from rebat.report.batsim_csv import csv_field
 from rebat.session.ledger import AttemptRecord, Ledger
@@ -26,6 +27,13 @@ def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[st
     yield ",".join(columns)
     for row in rows.table[list(columns)]:
         yield _line(row.item())
+
+
+def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
+    """rebat_users.csv or rebat_queues.csv: a row per user or queue, see `metrics.owners`."""
+    yield ",".join((column, *GROUP_COLUMNS))
+    for values in group_rows(rows, column):
+        yield _line(values)
 
 
 def attempts_csv(ledger: Ledger) -> Iterator[str]:

@@ -28,6 +28,9 @@ REQUIRED = (
 MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
 """Nodes by MACHINE_NAME (Du et al. 2024, section 5.2); for others ``n_nodes`` has to be given."""
 
+_NAMES = ("MACHINE_NAME", "USERNAME_GENID", "QUEUE_NAME")
+"""Columns that may be missing."""
+
 _NUMBERS = ("WALLTIME_SECONDS", "RUNTIME_SECONDS", "NODES_REQUESTED", "NODES_USED")
 
 
@@ -64,7 +67,7 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     return to_workload(_trace(path, rows), chosen)
 
 
-Row = tuple[int, str, str, float, float, float, float, float, float]
+Row = tuple[int, str, str, str, str, float, float, float, float, float, float]
 
 
 def _rows(reader: Any, where: str, tz: tzinfo) -> Iterator[Row]:
@@ -84,13 +87,13 @@ def _row(fields: list[str], column: dict[str, int], where: str, line: int, tz: t
     job_id = fields[column["COBALT_JOBID"]].strip()
     if not job_id.isalnum():
         raise InputError(f"COBALT_JOBID is {job_id[:40]!r}", where, "a job number")
-    machine = fields[column["MACHINE_NAME"]] if "MACHINE_NAME" in column else ""
+    names = (fields[column[name]].strip() if name in column else "" for name in _NAMES)
     dates = (
         _date_s(fields[column[name]], name, where, tz)
         for name in ("QUEUED_TIMESTAMP", "START_TIMESTAMP")
     )
     numbers = (_number(fields[column[name]], name, where) for name in _NUMBERS)
-    return (line, job_id, machine, *dates, *numbers)  # type: ignore[return-value]
+    return (line, job_id, *names, *dates, *numbers)  # type: ignore[return-value]
 
 
 def _date_s(text: str, name: str, where: str, tz: tzinfo) -> float:
@@ -112,8 +115,9 @@ def _number(text: str, name: str, where: str) -> float:
 
 
 def _trace(path: Path, rows: list[Row]) -> Trace:
-    lines, ids, machines, submit, start, walltime, run, requested, used = zip(*rows, strict=True)
-    known = {MACHINE_NODES.get(name.strip().lower()) for name in machines}
+    lines, ids, machines, users, queues, *numbers = zip(*rows, strict=True)
+    submit, start, walltime, run, requested, used = numbers
+    known = {MACHINE_NODES.get(name.lower()) for name in machines}
     return Trace(
         name=path.name.removesuffix(".gz").removesuffix(".csv"),
         where=str(path),
@@ -129,4 +133,6 @@ def _trace(path: Path, rows: list[Row]) -> Trace:
         run_s=np.array(run),
         walltime_s=np.array(walltime),
         why_not=np.zeros(len(rows), dtype=np.int64),
+        users=np.array(users, dtype=object),
+        queues=np.array(queues, dtype=object),
     )

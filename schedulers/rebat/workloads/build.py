@@ -37,13 +37,16 @@ def delay_workload(
     submit_us: Sequence[int],
     walltime_us: Sequence[int | None],
     run_us: Sequence[int],
+    extra: Sequence[dict[str, Any]] | None = None,
     notes: Sequence[str] = (),
 ) -> Workload:
     """A workload of delay jobs from one column per field, all of the same length.
 
-    Times are in microseconds; a walltime of None means no bound.
+    Times are in microseconds; a walltime of None means no bound. ``extra``: further fields of each
+    job's JSON.
     """
     names, profiles = delay_profiles(run_us)
-    columns = zip(ids, sizes, submit_us, walltime_us, names, strict=True)
+    more = [{}] * len(ids) if extra is None else extra
+    columns = zip(ids, sizes, submit_us, walltime_us, names, more, strict=True)
     jobs = tuple(Job(*row) for row in columns)
     return Workload(name, n_nodes, jobs, profiles, tuple(notes))

@@ -17,7 +17,8 @@ class Trace:
     """A parsed trace, one entry per record in every column; times in seconds, NaN = not known.
 
     ``dated`` says whether ``submit_s`` and ``start_s`` count from the Unix epoch; ``why_not`` why a
-    record is to be left out: the number of one of ``reasons``, from 1; 0 for a job.
+    record is to be left out: the number of one of ``reasons``, from 1; 0 for a job. ``users`` and
+    ``queues`` are names, empty where there is none.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Trace:
     run_s: Floats
     walltime_s: Floats
     why_not: npt.NDArray[np.int64]
+    users: npt.NDArray[np.object_]
+    queues: npt.NDArray[np.object_]
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -80,7 +83,7 @@ class Trace:
 
 _COLUMNS = (
     "lines", "ids", "submit_s", "start_s", "requested", "allocated", "run_s", "walltime_s",
-    "why_not",
+    "why_not", "users", "queues",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 Source: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers",
 JSSPP 1999, and the archive's definition of version 2.2. Fields used, counted from 1: 1 job number,
 2 submission (s), 3 wait (s), 4 run time (s), 5 allocated processors, 8 requested processors,
-9 requested time (s), 11 status. -1 means not known.
+9 requested time (s), 11 status, 12 user, 15 queue. -1 means not known.
 """
 
 from __future__ import annotations
@@ -83,10 +83,9 @@ def _header(comments: Any) -> dict[str, int]:
 
 
 def _numbers(path: Path, rows: list[str], lines: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Fields 1 to 11 of all rows: read at once, then line by line if something is wrong."""
+    """All fields of all rows: read at once, then line by line if something is wrong."""
     try:
-        # the 18th field is asked for only so that a truncated line is noticed
-        table = np.loadtxt(rows, usecols=(*range(11), N_FIELDS - 1), ndmin=2, comments=None)
+        table = np.loadtxt(rows, usecols=range(N_FIELDS), ndmin=2, comments=None)
     except ValueError:
         table = None
     if table is None or not np.isfinite(table).all():
@@ -139,4 +138,13 @@ def _trace(
         run_s=table[:, 3],
         walltime_s=table[:, 8],
         why_not=np.zeros(len(table), dtype=np.int64),
+        users=_names(table[:, 11]),
+        queues=_names(table[:, 14]),
     )
+
+
+def _names(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.object_]:
+    """Users and queues go by numbers."""
+    distinct, which = np.unique(numbers, return_inverse=True)
+    names = [f"{number:.0f}" if number >= 0 else "" for number in distinct.tolist()]
+    return np.array(names, dtype=object)[which]

@@ -13,6 +13,7 @@ import numpy as np
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Workload
+from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.models.topology import MAX_NODES
 from rebat.workloads.build import delay_workload
@@ -247,8 +248,16 @@ def _build(trace: Trace, options: TraceOptions) -> Workload:
         submit_us=_us(trace.submit_s - _origin_s(trace, options)),
         walltime_us=[None if us < 0 else us for us in walltime_us],
         run_us=_us(trace.run_s),
+        extra=_owners(trace),
         notes=notes,
     )
+
+
+def _owners(trace: Trace) -> list[dict[str, Any]]:
+    """Whose each job is and in which queue it was, where the trace tells; jobs share them."""
+    pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
+    known = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
+    return [known[pair] for pair in pairs]
 
 
 def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> Floats:

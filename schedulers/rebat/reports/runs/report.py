@@ -35,6 +35,8 @@ METRICS = (
     Metric("mean wait", "service_wait_mean_s", "", format_duration),
     Metric("95 % wait", "service_wait_p95_s", "", format_duration),
     Metric("mean bounded slowdown", "service_bounded_slowdown_mean", "", _factor),
+    Metric("95 % bounded slowdown", "service_bounded_slowdown_p95", "", _factor),
+    Metric("users alike (Jain)", "fairness_jain", "", _factor),
     Metric("time with an idle node", "platform_idle_share", "", "{:.2%}".format),
     Metric("failures under a job", "failures_hit", "", "{:.1f}".format),
     Metric("steals", "steals", "", "{:.1f}".format),

@@ -1,0 +1,37 @@
+"""Run the notebooks of the documentation anew and keep what they show.
+
+Usage: python scripts/run_notebooks.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
+
+
+def executed(path: Path) -> nbformat.NotebookNode:
+    """A notebook with its output; what it writes goes into a folder that does not stay."""
+    notebook = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}})
+        client.execute()
+    for cell in notebook.cells:
+        cell.metadata.clear()  # when it ran
+    return notebook
+
+
+def main(folder: Path) -> None:
+    """Every notebook of a folder."""
+    for path in sorted(folder.glob("*.ipynb")):
+        nbformat.write(executed(path), path)
+        print(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

@@ -1,0 +1,76 @@
+"""The pages of the documentation, and what of them can be run.
+
+- ``sh`` blocks are run, all of a page one after the other in one folder; each must end well.
+- ``console`` blocks are run too: what follows a line with ``$`` is what it prints; ``...`` stands
+  for lines, or for the rest of one, that are left out.
+- A ``python`` block with a title is a file; one with ``import rebat`` in it is run.
+- ``<!-- needs: X -->`` before a block: it is run where X is at hand, which is not here.
+- ``<!-- files: A B -->``: inputs that a reader has, see `inputs`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+_BLOCK = re.compile(
+    r"(?:<!-- needs: (?P<needs>[^>]*?) -->\n)?"
+    r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$',
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its file's name, what it needs, its text and line."""
+
+    kind: str
+    title: str
+    needs: str
+    text: str
+    line: int
+
+
+def pages() -> list[Path]:
+    """The README, and every page of the site that people write."""
+    written = [p for p in sorted(DOCS.rglob("*.md")) if p.name != "report.md"]
+    return [ROOT / "README.md", *written]
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page."""
+    text = page.read_text()
+    return [
+        Block(
+            found["kind"], found["title"] or "", found["needs"] or "", found["text"],
+            text.count("\n", 0, found.start("text")),
+        )
+        for found in _BLOCK.finditer(text)
+    ]  # fmt: skip
+
+
+def files(page: Path) -> list[str]:
+    """The inputs that a page takes for granted."""
+    return " ".join(re.findall(r"<!-- files: (.*?) -->", page.read_text())).split()
+
+
+def console(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block with what each prints."""
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts)]
+
+
+def pattern(shown: str) -> re.Pattern[str]:
+    """What a console block shows, as a pattern of what is printed."""
+    lines = []
+    for line in shown.splitlines():
+        if line.strip() == "...":
+            lines.append(r"(?:.*\n)*?")
+        elif line.endswith("..."):
+            lines.append(re.escape(line.removesuffix("...")) + r".*\n")
+        else:
+            lines.append(re.escape(line.rstrip()) + r"[ ]*\n")
+    return re.compile("".join(lines))
