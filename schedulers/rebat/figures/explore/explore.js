@@ -69,15 +69,16 @@ class Explorer {
     }
     for (const [name, figure] of this.series)
       this.hear(figure, (event) => this.valuesAt(name, event.x));
-    const follow = ({ clientX: x, clientY: y, pointerType }) => {
-      this.pointer = { x, y, touch: pointerType === "touch" };
+    const follow = ({ clientX: x, clientY: y, pointerType, buttons }) => {
+      const touch = pointerType === "touch";
+      this.pointer = { x, y, touch, drags: buttons > 0 && !touch };
     };
     for (const name of ["pointermove", "pointerdown"]) document.addEventListener(name, follow, true);
     this.buttons();
   }
 
   hear(figure, lines) {
-    const show = (event) => this.tip(lines(event));
+    const show = (event) => this.tip(this.pointer.drags ? null : lines(event));
     figure.on_event("mousemove", show);
     figure.on_event("tap", show);
     figure.on_event("mouseleave", () => { // a finger always leaves
@@ -91,12 +92,18 @@ class Explorer {
     byId("in").onclick = () => this.zoom(0.5);
     byId("out").onclick = () => this.zoom(2);
     byId("box").onclick = (event) => this.boxes(event.currentTarget);
-    byId("colours").onchange = (event) => { this.mode = event.target.value; this.draw(); };
+    byId("colours").onchange = (event) => this.colourBy(event.target.value);
     byId("search").onsubmit = (event) => {
       event.preventDefault();
       this.choose(byId("job").value.trim(), true);
     };
     byId("job").oninput = (event) => { if (!event.target.value) this.choose(""); };
+  }
+
+  colourBy(mode) {
+    this.mode = mode;
+    for (const one of document.querySelectorAll(".key .cause")) one.hidden = mode === "job";
+    this.draw();
   }
 
   boxes(button) { // dragging draws a box to zoom to, or moves
