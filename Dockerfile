@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # rebat as an image: the scheduler process of docker-compose.yml, and the embedded engine.
 FROM python:3.12-slim
 

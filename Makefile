@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything runs in .venv, which the first target that needs it makes; only Python 3.11+ and pip
 # have to be there.
 PYTHON ?= python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Benchmarks of the main job: ``make bench``, or ``python -m benchmarks [names]``.
 
 Each prints what it measured; none is a test. Real traces are read from the folder that the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Engine time of conservative backfilling when all jobs wait from the start, on one core.
 
     python -m benchmarks.bench_deep_queue [jobs ...]

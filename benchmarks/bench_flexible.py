@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moldable and malleable jobs, with failures and replacement, on one core: runs, and their growth.
 
 python -m benchmarks.bench_flexible [runs] [growth]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time to choose the cheapest restarts, on one core.
 
     python benchmarks/bench_knapsack.py

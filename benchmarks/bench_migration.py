@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cores of nodes, compaction and what else migrates jobs, on one core: a day, and its growth.
 
 python -m benchmarks.bench_migration [days] [growth]

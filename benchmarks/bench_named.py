@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Engine time of Batsched's schedulers, planning on named machines, on one core.
 
     python -m benchmarks.bench_named WORKLOAD [WORKLOAD ...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scenarios per second of the R-LIST and R-SHELF kernels, on one core.
 
     python benchmarks/bench_resilient.py [jobs ...]

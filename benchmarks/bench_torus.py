@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement on a torus, on one core: decisions, months, and how cost grows.
 
 python -m benchmarks.bench_torus [decisions] [months] [growth]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the shipped inputs again, byte for byte: workloads, failure events, platforms.
 set -euo pipefail
 cd "$(dirname "$0")/.."

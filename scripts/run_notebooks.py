@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run the notebooks of the documentation anew and keep what they show.
 
 Usage: python scripts/run_notebooks.py [FOLDER]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random scenarios full of coincident dates, played in three ways that must agree.
 
 ``python -m tests.coincidences 10000`` plays so many; the suite plays some hundred.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests share: where recorded data lies, and builders of small scenarios."""
 
 from __future__ import annotations

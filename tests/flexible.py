@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads of rigid, moldable and malleable jobs, and what every run of them must keep."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where recorded data lie: ``tests/data``, or the folder of larger ones beside the project."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random runs over the whole product, with latency, split instants, and a policy that never rests.
 
 ``python -m tests.restless 20000`` plays so many; the suite plays some hundred.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builders that read as a sentence, and the checks that every run must pass."""
 
 from __future__ import annotations

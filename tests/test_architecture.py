@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules of the code base: imports point one way; decisions depend on their input alone."""
 
 from __future__ import annotations

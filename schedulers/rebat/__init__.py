@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rebat: resilient batch schedulers for Batsim.
 
 A library of a few verbs; nothing heavy is imported before one of them is used::

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small campaigns for tests: files, and what a results folder holds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several test modules of campaigns start from."""
 
 from __future__ import annotations

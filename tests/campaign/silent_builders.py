@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small silent-error campaigns for tests, and what their tables hold."""
 
 from __future__ import annotations

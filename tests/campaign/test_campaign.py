@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Campaigns: resumable at any moment, the same bytes whoever ran them and however often."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports from a kept table alone: neither the runs nor their inputs are needed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of units: what a grid is of, several in one file, and what a new one takes."""
 
 from __future__ import annotations

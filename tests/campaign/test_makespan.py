@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makespans of job set files: the recorded ones, and what is wrong with a file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of node replacement: which campaigns get it, and what it says."""
 
 from __future__ import annotations

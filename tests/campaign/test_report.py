@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of a campaign: self-contained, complete, and its verdicts follow their rules."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat run --seeds``: what many seeds give is what each of them gives, with intervals."""
 
 from __future__ import annotations

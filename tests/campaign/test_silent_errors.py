@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Silent-error units of campaigns: resumable, the same bytes whoever ran them, as any campaign."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of silent-error campaigns: what they stand for, what is refused, days of a trace."""
 
 from __future__ import annotations

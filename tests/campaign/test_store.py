@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys, result files, tables: what determines them, and nothing else."""
 
 from __future__ import annotations

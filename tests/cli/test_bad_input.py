@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad input: one line that says what and where, exit status 2, nothing half-written."""
 
 from __future__ import annotations

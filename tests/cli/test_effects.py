@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options and inputs that do nothing do not pass in silence."""
 
 from __future__ import annotations

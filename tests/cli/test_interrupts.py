@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C, SIGTERM and full disks end a command with one line; nothing half-written is left."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing that was computed is lost, and no two results are mixed in one folder."""
 
 from __future__ import annotations

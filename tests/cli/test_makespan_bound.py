@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat makespan``, ``rebat bound``, and silent errors in ``rebat run``."""
 
 from __future__ import annotations

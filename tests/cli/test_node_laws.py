@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat failures nodes`` and ``fit``: tables of nodes from laws and from records."""
 
 from __future__ import annotations

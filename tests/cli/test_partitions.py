@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat partitions``: shapes and counts, and the free box that is least likely to fail."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands platform, compare and validate: results, exit status, bad input in one line."""
 
 from __future__ import annotations

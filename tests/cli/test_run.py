@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main job, from the command line to its files."""
 
 from __future__ import annotations

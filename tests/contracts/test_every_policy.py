@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every scheduler by name must keep, whatever happens."""
 
 from __future__ import annotations

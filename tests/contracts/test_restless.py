@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random points of the whole product, with latency, split instants and random proposals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processors that fail together: in laws, event files, runs and campaigns."""
 
 from __future__ import annotations

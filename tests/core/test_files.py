@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files: whole or not at all, what is no file stays what it is, modes are the user's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles: how long they run, and those that never could."""
 
 from __future__ import annotations

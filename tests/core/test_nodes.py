@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Node sets that are packed are the same sets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small files that stand in for what readers of the documentation have: traces, mostly."""
 
 from __future__ import annotations

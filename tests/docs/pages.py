@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of the documentation, and what of them can be run.
 
 - ``sh`` blocks are run, all of a page one after the other in one folder; each must end well.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command of the documentation is run, in the order of its page, in a folder of its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine, fed the recorded replies of real schedulers, says what the real Batsim said."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures: told apart, explained, in fitting units, as large as what they show, and silent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A torus at an instant: every unit a cell, the same bytes for the same data."""
 
 from __future__ import annotations

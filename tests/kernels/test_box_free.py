@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Free boxes found with sets of units, against every box tried one by one."""
 
 from __future__ import annotations

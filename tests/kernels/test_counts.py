@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning on counts equals the slow oracle, whatever happens in whatever order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernel behind DBES's first stage, against sets of processors."""
 
 from __future__ import annotations

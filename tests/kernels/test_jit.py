@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels in the cache are loaded without all that numba could compile, or compiled anew."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cheapest restarts against an exact solver, and against trying all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes are taken all or not at all."""
 
 from __future__ import annotations

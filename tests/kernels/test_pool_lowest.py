@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lowest nodes of a mask, against a plain list."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """R-LIST and R-SHELF: kernels against the slow oracle, the recorded makespans, and the theorems."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long profiles: what is spread over blocks gives the plans of the plain kernels and the oracle."""
 
 from __future__ import annotations

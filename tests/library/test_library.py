@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verbs of ``import rebat``: what they give, what they refuse, and what they cost to import."""
 
 from __future__ import annotations

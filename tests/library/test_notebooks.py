@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The notebooks of the documentation run from the first cell to the last; so does the README's."""
 
 from __future__ import annotations

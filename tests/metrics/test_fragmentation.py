@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that are free and of no use, against the slow oracle and by hand."""
 
 from __future__ import annotations

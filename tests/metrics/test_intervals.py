@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What seeds say: bootstrap intervals against scipy and by their coverage."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of jobs: rows as they were, and what there is not."""
 
 from __future__ import annotations

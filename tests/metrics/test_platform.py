@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where node time goes: each share says of what, and together they are all of it."""
 
 from __future__ import annotations

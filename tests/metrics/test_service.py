@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting times and slowdowns, worked out by hand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A failure law as somebody else might add it: other parameters, random repairs."""
 
 from __future__ import annotations

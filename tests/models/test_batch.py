@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The batch of Vardas et al. 2022 against a plain oracle, and the paper's case study.
 
 Check items are those of the notes on the paper; their numbers come from an independent

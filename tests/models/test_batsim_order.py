@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of an event file against C++'s own sort, and the two dates that Batsim swapped."""
 
 from __future__ import annotations

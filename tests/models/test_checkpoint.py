@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Section 5.2 and 7.2.2 of the node-stealing paper, case by case."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failure models and event files: the authors' scenarios number for number, and every mistake."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Laws fitted to records: against scipy's own fits, and against the parameters behind a record."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What failed before a run: uptimes, what is still down, and what comes after."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Los Alamos' failure records: joined outages, dates, what cannot be read; and the real file."""
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pytest
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
-from rebat.models.failures.lanl import read_lanl
+from rebat.models.failures.records.lanl import read_lanl
 
 HEADER = "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"
 LINES = """\
@@ -37,7 +38,7 @@ def test_by_hand(tmp_path) -> None:
     hour = 3600 * 10**6
     found = {(node, down / hour, up / hour) for node, down, up in down_intervals(record.events)}
     assert found == {(5, 0, 1 / 60), (3, 1, 3), (3, 24, 24 + 1 / 12)}
-    assert (record.n_lines, record.first) == (4, datetime(2002, 1, 1, 9))
+    assert (record.taken.total(), record.origin) == (4, datetime(2002, 1, 1, 9))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,35 @@ def test_the_command_writes_events(tmp_path, capsys) -> None:
 def test_the_real_record() -> None:
     """2,478 lines of system 20, of 512 nodes; the last node that failed is 509."""
     record = read_lanl(REAL, 20)
-    assert record.n_lines == 2478
+    assert record.taken == {"node": 2478}
+    assert record.n_lines == 23739
+    assert record.n_nodes == 512
     check_alternation(record.events, 512)
     assert max(node for node, _, _ in down_intervals(record.events)) == 509
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
+def test_a_node_of_the_real_record_by_hand() -> None:
+    """Node 194 of system 20: its twelve lines' starts, and their Down Time, which is not read."""
+    starts = (
+        "2001-12-20 08:00", "2001-12-26 15:38", "2002-04-28 12:54", "2002-08-09 10:22",
+        "2002-11-18 23:18", "2003-11-25 21:20", "2004-02-11 01:08", "2004-03-17 08:30",
+        "2004-05-25 10:52", "2004-08-19 01:10", "2004-10-01 14:50", "2005-03-14 04:02",
+    )  # fmt: skip
+    minutes = (8955, 12671, 161, 198, 92, 16, 12, 80, 22, 64, 56, 414)
+    record = read_lanl(REAL, 20)
+    first = datetime(2001, 12, 20, 8)
+    down_s = [(datetime.fromisoformat(text) - first).total_seconds() for text in starts]
+    expected = [
+        (int(at) * 10**6, int(at + 60 * lasts) * 10**6)
+        for at, lasts in zip(down_s, minutes, strict=True)
+    ]
+    found = [(down, up) for node, down, up in down_intervals(record.events) if node == 194]
+    assert found == expected
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
+def test_a_system_without_nodes_is_refused() -> None:
+    """All 126 lines of system 17 lack a node."""
+    with pytest.raises(InputError, match="system 17 has no failures"):
+        read_lanl(REAL, 17)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cost of a checkpoint and restart, against the check values of Table 1's reading."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mira's fatal events: every kind of location, outages, what cannot be read; and the real file."""
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import pytest
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
-from rebat.models.failures.mira_ras import read_mira_ras
+from rebat.models.failures.records.maintenance import Period, read_periods, within
+from rebat.models.failures.records.mira_ras import read_mira_ras
 from rebat.models.failures.spans import Span, joined
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units
@@ -19,6 +21,7 @@ from rebat.models.units import MIDPLANES, Units
 ROOT = Path(__file__).parents[2]
 TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
 REAL = TRACES / "mira-ras-fatal-events-0.9.cor.gz"
+MAINTENANCE = TRACES / "mira-maintenance-periods.txt"
 MEMBERS = Units(MIRA, MIDPLANES[MIRA]).members
 H = 3600 * 10**6
 
@@ -54,14 +57,14 @@ def down_nodes(path: Path) -> set[int]:
 )
 def test_locations(tmp_path, location, kind, unit, members) -> None:
     path = written(tmp_path, event(location))
-    assert read_mira_ras(path).hit == {kind: 1}
+    assert read_mira_ras(path).taken == {kind: 1}
     assert down_nodes(path) == set(MEMBERS[unit][members].tolist())
 
 
 @pytest.mark.parametrize("location", ["R21", "R21-L", "R21-K", "R21-B0-P0"])
 def test_a_rack_is_two_midplanes(tmp_path, location) -> None:
     path = written(tmp_path, event(location))
-    assert read_mira_ras(path).hit == {"rack": 1}
+    assert read_mira_ras(path).taken == {"rack": 1}
     assert down_nodes(path) == set(MEMBERS[66:68].ravel().tolist())
 
 
@@ -69,15 +72,15 @@ def test_all_cards_are_all_nodes_once(tmp_path) -> None:
     racks = [f"{row}{column:X}" for row in range(3) for column in range(16)]
     places = [f"R{r}-M{m}-N{n:02}" for r in racks for m in range(2) for n in range(16)]
     record = read_mira_ras(written(tmp_path, *map(event, places)))
-    assert record.hit == {"board": 1536}
+    assert record.taken == {"board": 1536}
     assert [str(e.nodes) for e in record.events] == ["0-49151"] * 2
 
 
 def test_what_is_left_out(tmp_path) -> None:
     places = ("Q0H-I1-J05", "Q2G-I6", "Q0G-I7-H2-F0", "Q1H-B-P5", "", "NULL", "R00-M0-N00-J00")
     record = read_mira_ras(written(tmp_path, *map(event, places), "\t0.9 2 000 R01 anything\n"))
-    assert record.left_out == {"I/O drawers": 4, "no location": 2}
-    assert record.hit == {"card": 1}
+    assert record.dropped == {"I/O drawers": 4, "no location": 2}
+    assert record.taken == {"card": 1}
 
 
 def test_outages_by_hand(tmp_path) -> None:
@@ -94,7 +97,7 @@ def test_outages_by_hand(tmp_path) -> None:
     first, second = MEMBERS[0][:2].tolist()
     found = {(first, 2 * H, 2 * H + 3 * H // 2), (second, 5 * H + 1, 8 * H + 2)}
     assert set(down_intervals(record.events)) == found
-    assert record.midnight == datetime(2013, 4, 2)
+    assert record.origin == datetime(2013, 4, 2)
     shorter = down_intervals(read_mira_ras(path, downtime_s=60).events)
     assert (first, 2 * H, 2 * H + H // 60) in shorter
     assert len(shorter) == 3
@@ -161,16 +164,22 @@ def test_the_command(tmp_path, capsys) -> None:
     main(["failures", "import", str(trace), "--format", "mira-ras", "-o", str(out)])
     told = capsys.readouterr().out
     assert "from 2013-04-02 00:00:00" in told
-    assert "1 events taken (card 1)" in told
-    assert "1 events left out: I/O drawers" in told
+    assert "2 lines read, 1 taken (card 1)" in told
+    assert "1 dropped: I/O drawers" in told
     assert read_events(out) == read_mira_ras(trace).events
 
 
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (["--format", "mira-ras", "--system", "20"], "--system: the record is of one machine"),
-        (["--downtime", "1h", "--system", "20"], "--downtime: the record has repairs"),
+        (
+            ["--format", "mira-ras", "--system", "20"],
+            "--system: has no effect on mira-ras (expected --format lanl)",
+        ),
+        (
+            ["--downtime", "1h", "--system", "20"],
+            "--downtime: has no effect on lanl (expected --format mira-ras)",
+        ),
         ([], "--system: which system is not said"),
     ],
 )
@@ -183,6 +192,92 @@ def test_options_of_the_other_form(tmp_path, capsys, options, match) -> None:
     assert not out.exists()
 
 
+def periods(folder: Path, *lines: str) -> list[Period]:
+    path = folder / "periods.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return read_periods(path)
+
+
+def test_maintenance_by_hand(tmp_path) -> None:
+    """From 1:30 to 2:00: of three cards, one fails before, one within, one as it ends."""
+    cards = [f"R00-M0-N00-J0{card}" for card in range(3)]
+    at = ("01:00:00", "01:45:00", "02:00:00")
+    path = written(tmp_path, *(event(c, t, t) for c, t in zip(cards, at, strict=True)))
+    found = periods(tmp_path, "2013-04-02 01:30:00,2013-04-02 02:00:00")
+    left = read_mira_ras(path, 3600, found)
+    first, second, third = MEMBERS[0][:3].tolist()
+    assert left.dropped == {"during maintenance": 1}
+    assert set(down_intervals(left.events)) == {(first, H, 2 * H), (third, 2 * H, 3 * H)}
+    down = read_mira_ras(path, 3600, found, "down")
+    assert down.dropped == {}
+    outages = {node: (since, to) for node, since, to in down_intervals(down.events)}
+    assert len(outages) == len(down_intervals(down.events)) == MIRA.n_nodes
+    assert outages.pop(first) == (H, 2 * H)  # met by the period, as it failed before
+    assert outages.pop(second) == (3 * H // 2, 7 * H // 4 + H)
+    assert outages.pop(third) == (3 * H // 2, 3 * H)  # touched by it
+    assert set(outages.values()) == {(3 * H // 2, 2 * H)}
+    check_alternation(down.events, MIRA.n_nodes)
+
+
+def test_periods(tmp_path) -> None:
+    day = "2013-04-02"
+    found = periods(
+        tmp_path, f"{day} 05:00:00,{day} 06:00:00", "", f"{day} 01:00:00,{day} 02:00:00",
+        f"{day} 02:00:00,{day} 03:00:00",
+    )  # fmt: skip
+    assert [(p.start.hour, p.end.hour) for p in found] == [(1, 3), (5, 6)]
+    inside = [hour for hour in range(8) if within(datetime(2013, 4, 2, hour), found)]
+    assert inside == [1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ("2013-04-02,2013-04-01", r"periods\.txt:2: ends before it starts"),
+        ("2013-04-02", r"periods\.txt:2: is '2013-04-02'"),
+        ("soon,later", r"periods\.txt:2: is 'soon,later'"),
+        ("2013-04-02T00:00Z,2013-04-03T00:00Z", r"periods\.txt:2: has a time zone"),
+    ],
+)
+def test_what_is_no_period(tmp_path, line, match) -> None:
+    with pytest.raises(InputError, match=match):
+        periods(tmp_path, "2013-04-02,2013-04-03", line)
+    with pytest.raises(InputError, match="is empty"):
+        periods(tmp_path)
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
+def test_the_first_lines_of_the_real_record_by_hand() -> None:
+    """Lines 9 to 13 of the file: the first five events of compute nodes, all cards.
+
+    The last is of the same card as the one before, 8.6 s later: its hour counts from there.
+    """
+    record = read_mira_ras(REAL)
+    day = 24 * H
+    expected = [
+        (63, 4 * 32 + 17, 8 * day + 66188679297, H),  # R1F-M1-N04-J17, 04-10, 18:23:08.679297
+        (64, 2 * 32 + 14, 8 * day + 68002687239, H),  # R20-M0-N02-J14, 04-10, 18:53:22.687239
+        (50, 2 * 32 + 18, 9 * day + 3661112052, H),  # R19-M0-N02-J18, 04-11, 01:01:01.112052
+        (
+            71,
+            5 * 32 + 3,
+            9 * day + 53761504030,
+            H + 8577136,
+        ),  # R23-M1-N05-J03, 04-11, 14:56:01.504030
+    ]
+    found = sorted(down_intervals(record.events), key=lambda interval: interval[1])[:4]
+    assert found == [(int(MEMBERS[u][m]), at, at + lasts) for u, m, at, lasts in expected]
+
+
+@pytest.mark.skipif(not MAINTENANCE.exists(), reason="the record is not here")
+def test_three_of_the_real_events_are_during_maintenance() -> None:
+    """A board on 2013-07-02, another on 2013-07-23, a card on 2017-08-09, found with a loop over
+    both files."""
+    record = read_mira_ras(REAL, 3600, read_periods(MAINTENANCE))
+    assert record.dropped["during maintenance"] == 3
+    assert record.taken == {"card": 1251, "board": 1127, "midplane": 65, "rack": 76}
+
+
 @pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
 def test_the_real_record() -> None:
     """2,903 events, as the file's first line says; 351 in I/O drawers, 30 without a location.
@@ -191,9 +286,9 @@ def test_the_real_record() -> None:
     and 345 of their link chips; 65 service cards; 70 coolant monitors and 6 power modules.
     """
     record = read_mira_ras(REAL)
-    assert record.hit == {"card": 1252, "board": 784 + 345, "midplane": 65, "rack": 76}
-    assert record.left_out == {"I/O drawers": 351, "no location": 30}
-    assert record.hit.total() + record.left_out.total() == 2903
-    assert record.midnight == datetime(2013, 4, 2)
+    assert record.taken == {"card": 1252, "board": 784 + 345, "midplane": 65, "rack": 76}
+    assert record.dropped == {"I/O drawers": 351, "no location": 30}
+    assert record.n_lines == 2903
+    assert record.origin == datetime(2013, 4, 2)
     check_alternation(record.events, MIRA.n_nodes)
     assert all(up - down >= H for _, down, up in down_intervals(record.events) if up is not None)

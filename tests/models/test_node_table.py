@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of nodes: what is written is read back, and what cannot be is named by its line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of operations: read, checked, written; and `rebat operations`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many attempts a job under failures may need."""
 
 from __future__ import annotations

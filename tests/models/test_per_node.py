@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes with laws of their own: the paper's Table 1, hazards against scipy, and laziness."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The renewal process: gaps, repairs, and who is hit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Silent errors: probabilities, scenarios, bounds, and the paper's instances."""
 
 from __future__ import annotations

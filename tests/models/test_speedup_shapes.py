@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shapes and speedups: what a job says of itself, and how long it lasts on other sizes."""
 
 from __future__ import annotations

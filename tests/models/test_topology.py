@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tori: numbering, wrap-around, hop distances, against plain walks over the graph."""
 
 from __future__ import annotations

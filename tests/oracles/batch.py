@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The batch of Vardas et al. 2022 in plain Python: every box listed, every failure date listed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The boxes of a torus by trying everything: every extent, every origin, each node set once."""
 
 from __future__ import annotations

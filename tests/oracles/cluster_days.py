@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster whose jobs migrate by checkpoint/restart, after Rodriguez-Pascual et al. 2019.
 
 A list of queued jobs, a list of running jobs, and everything else counted anew from them whenever

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slow, obvious availability: a list of rectangles, every date tried."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which reservations wait for which running jobs, with sets and one processor at a time."""
 
 from __future__ import annotations

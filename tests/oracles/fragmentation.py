@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slow, obvious fragmentation: the queue and the nodes looked at between every two dates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The restarts of equation (3) of Prabhakaran et al. 2018, slowly: by trying, by a solver."""
 
 from __future__ import annotations

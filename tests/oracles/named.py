@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slow, obvious availability by names: a set of nodes at every date, every date tried.
 
 ``Plan`` answers to the same calls as ``NamedPlan``. ``ConservativeBf`` and ``EasyBf`` are

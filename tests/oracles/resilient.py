@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """R-LIST and R-SHELF as written in RR-9296 (Algorithms 1 and 2), slow and obvious.
 
 A schedule is a list of rectangles (start, end, processors); whether something fits is asked of

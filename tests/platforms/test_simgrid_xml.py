@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Platform files: written, read back, and refused when they are hostile or broken."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of platforms, and SimGrid's units."""
 
 from __future__ import annotations

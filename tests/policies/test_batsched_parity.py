@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batsched's presets start every job when, and where, the real Batsim and Batsched did."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sleep, defragmentation and proactive migration: small stories, and what they must keep."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cores of nodes, partitions, compaction and priorities, against a slow oracle, event for event.
 
 Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.

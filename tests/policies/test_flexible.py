@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moldable and malleable jobs: SA, PRA, PWA and DBES (Prabhakaran, Neumann and Wolf 2018)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What FAPS goes by: a law, one misjudged, one fitted to the history of the run, or uptimes."""
 
 from __future__ import annotations

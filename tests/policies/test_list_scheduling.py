@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning as small stories."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small stories of jobs that migrate, worked out by hand.
 
 After sections 3.3 and 4.1 to 4.3 of Rodríguez-Pascual et al., "Job migration in HPC clusters by

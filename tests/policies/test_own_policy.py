@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies and rules from files: the README's twenty lines run, and broken ones are told."""
 
 from __future__ import annotations

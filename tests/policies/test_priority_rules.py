@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Priority rules: the order they give, on arrays and one job at a time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node-stealing authors' program: its recorded runs job for job, and each of its rules alone.
 
 The small stories go on from the example of ``test_stealing_variants``: six nodes, B on node 0, F on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dynamic node replacement, step by step (section III of Prabhakaran, Neumann and Wolf 2018)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """R-LIST and R-SHELF as policies: the engine gives the kernels' schedules; errors over the wire.
 
 In RR-9296 a job's time is known exactly, while an engine (as Batsim) kills what reaches its

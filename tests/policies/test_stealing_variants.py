@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every H_xyz on an example small enough to work out by hand.
 
 Six nodes; every job checkpoints with T = 10, C = 2, R = 1 (lengths hold the checkpoints):

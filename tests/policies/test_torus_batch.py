@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The batch of Vardas et al. 2022 is what the torus schedulers do on the engine, start for start.
 
 Where both apply: one job at a time, the others being too large to run beside it. Two things the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placements on a torus: the fast plan is the plain one, and each takes the boxes that it says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Section 3 of the node-stealing paper: Table 1 and Figure 2."""
 
 from __future__ import annotations

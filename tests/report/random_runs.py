@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random runs of every kind of policy, written as `rebat run` writes them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job tables for the tests: the toy example's, and ways to change single cells."""
 
 from __future__ import annotations

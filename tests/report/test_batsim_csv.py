@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """jobs.csv and schedule.csv as Batsim writes them, but for what the README names."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading jobs.csv: the real one's, ours, extracts; strict about everything else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two tables job by job: equal ones, moved jobs, lost jobs, extracts; and what is written."""
 
 from __future__ import annotations

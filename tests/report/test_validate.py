@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table that can have happened has no finding; each way to break it has its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing is found in runs of moldable and malleable jobs; what cannot be is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing is found in what rebat writes, and every corruption of it is."""
 
 from __future__ import annotations

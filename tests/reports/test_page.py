@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of a report: what it says first."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims of the silent-error report: rules with bounds, and why one does not hold."""
 
 from __future__ import annotations

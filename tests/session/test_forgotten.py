@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a session and an engine let go of when a job is over."""
 
 from __future__ import annotations

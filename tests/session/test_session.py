@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The session alone: messages in, decisions out; no engine, no policy but what the story needs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stops, moves, waits and drains in corner cases: nothing is lost, nothing waits for ever."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The codec against everything that a real Batsim and its schedulers said."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Embedded, over the wire and from a recording: the same schedule, whatever coincides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever a peer says, the server neither crashes nor decides what Batsim would abort on."""
 
 from __future__ import annotations

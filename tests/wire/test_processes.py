@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real processes over real sockets on the loopback interface."""
 
 from __future__ import annotations

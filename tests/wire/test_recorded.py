@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded conversations of the real Batsim, replayed to our schedulers in Batsched's place."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batsim's workload JSON: round trips, tolerance where Batsim has it, exact errors elsewhere."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rigid, moldable and malleable jobs after Prabhakaran et al. 2018: laws, mixes, arrivals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generator of a cluster's day, after Rodríguez-Pascual et al. 2019."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rigid jobs made moldable and malleable."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated workloads have the published numbers; ``describe`` prints them back."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SWF and ALCF importers: small files with every rule and mistake, then the real traces."""
 
 import csv

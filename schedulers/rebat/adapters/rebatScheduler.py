@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rebat as a scheduler of pybatsim: loadable by file in 3.2.1, by entry point in 4.0.
 
 ``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim finds the class by the

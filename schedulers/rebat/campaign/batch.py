@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches on a torus as a kind of unit, and the failures that they meet: Vardas et al. 2022.
 
 References

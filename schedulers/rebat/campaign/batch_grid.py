@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a campaign file says of batches on a torus, and of the failures that they meet."""
 
 from __future__ import annotations

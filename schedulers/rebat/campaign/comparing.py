@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several policies on one scenario: run each, then draw what they gave side by side."""
 
 from __future__ import annotations

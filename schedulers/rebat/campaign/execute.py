@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executors: a function over many tasks, on processes of this machine, on Dask, or right here.
 
 Each gives an outcome per task, as they finish. The first two survive a worker that dies: its task

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Grids of simulations: the runs that their tables in a campaign file stand for.
 
 The file names workloads, then says which policies meet them under which failures;
@@ -35,6 +36,7 @@ from rebat.campaign.spec import (
 from rebat.campaign.unit import Document
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import parse_duration
+from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.models.operations import read_operations
@@ -186,9 +188,11 @@ def _failures(
     name = _law_name(told, where)
     known = parameters(name)
     known_keys(table, [*(key for key in _FAILURES if key != "file"), *known], where)
-    values = {key: _each(field, table[key], f"{where}.{key}", folder)
+    files = law_named(name).paths
+    values = {key: _each(field, table[key], f"{where}.{key}", folder if key in files else None)
               for key, field in known.items() if key in table}  # fmt: skip
-    laws = [_law(name, dict(zip(values, chosen, strict=True)), where)
+    correlation = _correlation(told, table, where)
+    laws = [_law(name, dict(zip(values, chosen, strict=True)), correlation, where)
             for chosen in itertools.product(*values.values())]  # fmt: skip
     if not all(law.drawn for law in laws):
         for key in {"seeds", "horizon"} & {*table}:
@@ -224,19 +228,34 @@ def _law_name(told: FailuresIn, where: str) -> str:
     return name
 
 
-def _law(name: str, values: Mapping[str, Any], where: str) -> Law:
+def _correlation(told: FailuresIn, table: dict[str, Any], where: str) -> Correlation:
+    if not told.cascade:
+        for key in {"cascade_window", "cascade_within"} & {*table}:
+            raise InputError("has no effect", f"{where}.{key}", "cascade beside it")
     try:
-        return make_law(name, values)
+        return Correlation(
+            group=told.group,
+            cascade=told.cascade,
+            cascade_window_s=seconds(told.cascade_window, "cascade_window"),
+            cascade_within=told.cascade_within,
+        )
     except InputError as error:
         raise error.at(where) from None
 
 
-def _each(field: FieldInfo, value: Any, where: str, folder: Path) -> list[Any]:
-    """One or more values of a parameter; a file is looked for from the campaign's folder on."""
+def _law(name: str, values: Mapping[str, Any], correlation: Correlation, where: str) -> Law:
+    try:
+        return correlated(make_law(name, values), correlation)
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list[Any]:
+    """One or more values of a parameter; files are looked for from a folder on."""
     values = value if isinstance(value, list) else [value]
     found = [read(field, one, where) for one in values]
     some(found, where)
-    return [str(folder / one) for one in found] if field.name == "file" else found
+    return found if folder is None else [str(folder / one) for one in found]
 
 
 def _checkpoint(

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table of results that stands for itself: in its metadata is what its reports need beside it.
 
 So a report can be written again where neither the runs nor their inputs are at hand.

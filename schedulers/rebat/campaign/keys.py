@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What determines the result of a simulation, and so makes its key: this and nothing else.
 
 Names of grids, of workloads and of files, and aliases of policies, do not count; the content of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of the kinds of units."""
 
 from __future__ import annotations

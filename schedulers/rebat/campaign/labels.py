@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the results table says of a simulation: which one it was, and its metrics."""
 
 from __future__ import annotations

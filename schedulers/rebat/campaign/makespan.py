@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF on job sets with explicit failure scenarios, from files.
 
 A job set file is JSON: ``P`` processors, ``jobs`` as objects with ``p`` (processors) and ``t``

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report of job migration needs beside the results: a machine before and after a
 compaction."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign file, read and checked: the units that it stands for.
 
 The file (TOML) says in ``[[grid]]`` tables what to run; which kind of unit a grid is of follows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the command line says of a scenario, and the scenario that it asks for."""
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rebat.campaign.spec import (
 from rebat.core.errors import InputError
 from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Rounding
+from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
 from rebat.models.operations import read_operations
@@ -38,6 +40,10 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     model: str = "authors"
     horizon: float | None = None
     begin: float | None = None
+    failure_group: int = 1
+    cascade: float = 0.0
+    cascade_window: float = 3600.0
+    cascade_within: int | None = None
 
     @property
     def mtbf_s(self) -> float | None:
@@ -45,8 +51,23 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
         told: float | None = getattr(self.law, "mtbf_s", self.mtbf)
         return told
 
+    @property
+    def correlation(self) -> Correlation:
+        """How failures come together, if they do."""
+        return Correlation(
+            group=self.failure_group,
+            cascade=self.cascade,
+            cascade_window_s=self.cascade_window,
+            cascade_within=self.cascade_within or 0,
+        )
+
     def failure_law(self) -> Law | None:
         """How nodes fail; None: they do not."""
+        law = self.single_law()
+        return None if law is None else correlated(law, self.correlation)
+
+    def single_law(self) -> Law | None:
+        """How they fail one by one."""
         if self.law is not None:
             return self.law
         if self.failures is not None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report of boxes on a torus needs beside the results: a machine at an instant."""
 
 from __future__ import annotations

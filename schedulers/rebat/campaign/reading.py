@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of a campaign file, checked with their places."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report of node replacement needs beside the results: a small run to look at."""
 
 from __future__ import annotations

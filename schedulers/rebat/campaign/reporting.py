@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign's report: one page per kind of unit that it ran."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run what a campaign asks for and its results folder lacks."""
 
 from __future__ import annotations

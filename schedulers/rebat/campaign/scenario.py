@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scenario made ready to run policies on: one way, for `rebat run` and for campaigns."""
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
 from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_perfect, add_young_daly
+from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
 from rebat.models.operations import check_operations
@@ -84,16 +86,19 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 def check_foresight(scenario: Scenario) -> None:
-    """Refuse to foresee what fails in groups.
+    """Refuse to foresee what fails in groups, or brings further failures.
 
-    Hazards are per node of the machine and add up over a partition: those of processors that fail
+    Hazards are per node of the machine and add up over a partition: those of nodes that fail
     together do not.
 
     Raises
     ------
     InputError
-        With ``cores_per_node``.
+        With ``cores_per_node``, and where failures come together.
     """
+    if scenario.failures and isinstance(scenario.failures.law, Correlated):
+        what = "failures come together, and the policy foresees them node by node"
+        raise InputError(what, "failure group, cascade", "none of them")
     if scenario.failures and scenario.cores_per_node > 1:
         what = f"is {scenario.cores_per_node}, and the policy foresees failures node by node"
         raise InputError(what, "cores per node", "1")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies on one scenario under many seeds, each seeing the same failures per seed.
 
 How narrow an interval is to be may say how many seeds there are: more are run until it is.

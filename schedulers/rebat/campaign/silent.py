@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Silent-error units of a campaign: the evaluation of RR-9296.
 
 A unit is one job set at one failure probability, number of processors and kind of reservations:

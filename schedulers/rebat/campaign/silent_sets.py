@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job sets that a campaign file names: drawn as in RR-9296, or the days of a trace."""
 
 from __future__ import annotations

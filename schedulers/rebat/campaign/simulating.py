@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One simulation of a campaign: its unit, its workload read once per process, its run."""
 
 from __future__ import annotations

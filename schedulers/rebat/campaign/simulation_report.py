@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of simulations: their results, their workloads, and an hour of one of the runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulations as a kind of unit: a workload, a policy and a failure scenario each."""
 
 from __future__ import annotations

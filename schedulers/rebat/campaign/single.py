@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run: a workload, a policy and machine events on the embedded engine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workloads of a campaign file: ``[workloads.NAME]``, a generator or a file each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run as plain data, in seconds, and the tables of the file that it comes from.
 
 ``grid`` makes the former of the latter; ``scenario`` makes a simulation of it; ``keys`` says what
@@ -118,7 +119,8 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[grid.failures]`` without the parameters of its law, which stand there too.
 
     ``model`` is another word for ``law``; a ``file`` alone is the law ``trace``. Seeds are numbers,
-    or 'workload': each workload meets the failures of its own seed.
+    or 'workload': each workload meets the failures of its own seed. ``group`` and the like are
+    those of `Correlation`.
     """
 
     law: str | None = None
@@ -127,6 +129,10 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: list[int] | Literal["workload"] | None = None
     horizon: Duration | None = None
     begin: Duration = 0
+    group: int = 1
+    cascade: float = 0.0
+    cascade_window: Duration = "1h"
+    cascade_within: int = 0
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The results folder of a campaign.
 
 ``runs/KEY.json`` holds one unit each and is there whole or not at all; ``results.parquet`` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is made of a campaign's results: results.parquet, tidy, and campaign.json."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far a campaign is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a campaign is made of: units of work, and what there is to know of each kind of them.
 
 A unit is one simulation, say, or one job set under all its failure scenarios. Its key is the hash

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a worker does: perform one unit and write its result, or why there is none."""
 
 from __future__ import annotations

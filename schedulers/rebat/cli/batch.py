@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat batch``: equal jobs one after another on a torus whose nodes fail."""
 
 from __future__ import annotations

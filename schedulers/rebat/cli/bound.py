@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat bound``: how good a makespan can be, and how bad a proved heuristic's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat campaign``: whole evaluations from one file, parallel and resumable."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat compare``: two job tables of one workload, job by job."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that were given and have no effect are refused; remarks are told on standard error."""
 
 from __future__ import annotations

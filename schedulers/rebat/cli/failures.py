@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat failures``: node failures as Batsim event files, and laws of nodes as tables."""
 
 from __future__ import annotations
@@ -7,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.scenario_options import CORES_PER_NODE, LawCommand, law_options
+from rebat.cli.failure_describe import describe
+from rebat.cli.failure_records import check_absent, export, import_, map_
+from rebat.cli.scenario_options import LawCommand, law_options
 from rebat.cli.types import DURATION, FILE, NODES, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
@@ -57,35 +60,6 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 
 
 @failures.command()
-@click.argument("file", type=FILE)
-@click.option("--nodes", type=NODES, required=True, help="Nodes of the machine.")  # fmt: skip
-@CORES_PER_NODE
-def describe(file: Path, nodes: int, cores_per_node: int) -> None:
-    """Say what a scenario amounts to: failures, MTBF, downtime, busiest nodes."""
-    from rebat.core.cores import groups_of
-    from rebat.models.failures.events import describe_events, events_of_nodes, read_events
-
-    count = groups_of(nodes, cores_per_node)
-    events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
-    facts = describe_events(events, count)
-    for line in _lines(facts):
-        click.echo(line)
-
-
-def _lines(facts: dict[str, Any]) -> list[str]:
-    lines = [f"{facts['failures']} failures on {facts['nodes_hit']} nodes"]
-    if facts["mtbf_s"]:
-        lines.append(f"mean time between failures   {format_duration(facts['mtbf_s'])}")
-    if facts["mean_downtime_s"]:
-        lines.append(f"mean downtime                {format_duration(facts['mean_downtime_s'])}")
-    lines.append(f"share of node time down      {facts['downtime_share']:.4e}")
-    busiest = ", ".join(f"{node} ({count})" for node, count in facts["busiest_nodes"])
-    if busiest:
-        lines.append(f"most often failing nodes     {busiest}")
-    return lines
-
-
-@failures.command()
 @click.argument("law")
 @click.option("--nodes", "n_nodes", type=NODES, required=True, help="Nodes of the machine.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="That of 'rebat failures generate' and of runs.")  # fmt: skip
@@ -104,7 +78,7 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path, force: bool) -> None:
     from rebat.models.failures.node_table import NodeTable, write_nodes
     from rebat.models.failures.per_node_laws import PerNodeLaw
 
-    _check_absent(out, force)
+    check_absent(out, force)
     asked = parse_law(law)
     if not isinstance(asked, PerNodeLaw):
         raise InputError("its nodes have no parameters of their own", law, " or ".join(FAMILIES))
@@ -135,7 +109,7 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
     from rebat.models.failures.fitting import fit_nodes
     from rebat.models.failures.node_table import write_nodes
 
-    _check_absent(out, force)
+    check_absent(out, force)
     recorded = read_events(events)
     largest = max((int(event.nodes.intervals[-1, 1]) for event in recorded), default=0)
     count = n_nodes or largest + 1
@@ -149,69 +123,6 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
         click.echo(line)
 
 
-@failures.command("import")
-@click.argument("trace", type=FILE)
-@click.option("--format", "form", type=click.Choice(("lanl", "mira-ras")), default="lanl", show_default=True, help="Whose record it is.")  # fmt: skip
-@click.option("--system", type=int, help="lanl: which system of the record, by its number.")
-@click.option("--downtime", "downtime_s", type=DURATION, help="mira-ras: how long an outage lasts at least (default: 1h; the record has no repairs).")  # fmt: skip
-@click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the file that is there.")
-def import_(
-    trace: Path, form: str, system: int | None, downtime_s: float | None, out: Path, force: bool
-) -> None:
-    """Turn a machine's failure record into an --events file.
-
-    lanl: one system of Los Alamos' failure records (LA-UR-05-7318, CSV). mira-ras: Mira's fatal
-    events as LogAider publishes them; date 0 is the start of the first event's day.
-
-    \b
-    Example, a machine of 512 nodes, fitted on its first half; Mira's 49,152:
-      rebat failures import LA-UR-05-7318.csv.xz --system 20 -o 20.events
-      rebat failures fit 20.events --nodes 512 --until 16000h -o nodes.csv
-      rebat failures import mira.cor.gz --format mira-ras -o mira.events
-    """
-    from rebat.models.failures.events import write_events
-
-    _check_absent(out, force)
-    found, remarks = (_lanl if form == "lanl" else _mira_ras)(trace, system, downtime_s)
-    write_events(found.events, out)
-    count = sum(not event.available for event in found.events)
-    length_s = found.events[-1].at_us / 1e6
-    click.echo(f"{out}: {count} failures in {format_duration(length_s)} from {remarks}")
-
-
-def _lanl(trace: Path, system: int | None, downtime_s: float | None) -> tuple[Any, str]:
-    from rebat.models.failures.lanl import read_lanl
-
-    if downtime_s is not None:
-        raise InputError("the record has repairs", "--downtime", "--format mira-ras")
-    if system is None:
-        raise InputError("which system is not said", "--system", "a number, from 2 to 24")
-    record = read_lanl(trace, system)
-    return record, f"{record.first} ({record.n_lines} lines, outages that overlap joined)"
-
-
-def _mira_ras(trace: Path, system: int | None, downtime_s: float | None) -> tuple[Any, str]:
-    from rebat.models.failures.mira_ras import read_mira_ras
-
-    if system is not None:
-        raise InputError("the record is of one machine", "--system", "--format lanl")
-    record = read_mira_ras(trace, 3600.0 if downtime_s is None else downtime_s)
-    hit = ", ".join(f"{kind} {n}" for kind, n in sorted(record.hit.items()))
-    lines = [
-        str(record.midnight),
-        f"  {record.hit.total()} events taken ({hit}), outages of a node that overlap joined",
-    ]
-    for reason, n in sorted(record.left_out.items()):
-        lines.append(f"  {n} events left out: {reason}, no compute node")
-    return record, "\n".join(lines)
-
-
-def _check_absent(out: Path, force: bool) -> None:
-    if out.is_file() and not force:
-        raise InputError("exists", str(out), "a new file, or --force to replace it")
-
-
 def _fit_lines(fit: Fit) -> list[str]:
     n_shared = len(fit.table) - fit.n_own
     scale, shape = format_duration(fit.pooled.scale_s), f"{fit.pooled.shape:.4g}"
@@ -221,3 +132,7 @@ def _fit_lines(fit: Fit) -> list[str]:
         f"{fit.table.laws.family} of all up-times".ljust(31) + f"scale {scale}, shape {shape}",
         f"log-likelihood (seconds)       {fit.log_likelihood:.10g}",
     ]
+
+
+for command in (describe, import_, map_, export):
+    failures.add_command(command)

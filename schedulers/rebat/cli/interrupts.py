@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and SIGTERM as exceptions that leave every block in order, and are never lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat``: the entry point. Commands are imported only when they are called."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat makespan``: R-LIST and R-SHELF on job sets with explicit failure scenarios."""
 
 from __future__ import annotations

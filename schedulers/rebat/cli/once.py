@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An option that takes one value is given once: of two values the first would be lost in silence."""
 
 from __future__ import annotations

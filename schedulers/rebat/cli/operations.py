@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat operations``: what an administrator asks for, written to a file."""
 
 from __future__ import annotations

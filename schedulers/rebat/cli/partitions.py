@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat partitions``: the boxes of a torus, and the free one that is least likely to fail."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat platform``: SimGrid platform files for Batsim."""
 
 from __future__ import annotations

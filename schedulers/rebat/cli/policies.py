@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat policies``: what can be run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat pybatsim-path``: where pybatsim finds rebat."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat run``: policies on a workload, on the embedded engine."""
 
 from __future__ import annotations

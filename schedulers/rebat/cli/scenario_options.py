@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that several commands have: how nodes fail, and what is added to a workload."""
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ _LAW = (
     click.option("--downtime", type=DURATION, default="1h", show_default=True, help="With --mtbf: how long a failed node stays down."),
     click.option("--model", "--failure-model", "model", default="authors", show_default=True, help="With --mtbf: the law's name."),
     CORES_PER_NODE,
+    click.option("--failure-group", type=NODES, default=1, show_default=True, help="A failure takes down the whole aligned group of so many nodes (512: a midplane); an MTBF is then that of such failures."),
+    click.option("--cascade", type=FiniteRange(min=0, max=1, max_open=True), default=0.0, show_default=True, help="The probability that a failure brings another one, and that one another: cascade/(1 - cascade) more on average, beyond the MTBF."),
+    click.option("--cascade-window", type=DURATION, default="1h", show_default=True, help="With --cascade: it comes so much later at most."),
+    click.option("--cascade-within", type=NODES, default=None, help="With --cascade: it hits a neighbour in the aligned block of so many nodes (default: any node of the machine)."),
 )  # fmt: skip
 
 _PREPARATION = (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat serve``: the scheduler process of a real Batsim 4 (or of ``rebat simulate``)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat simulate``: the embedded engine in Batsim's place on the wire."""
 
 from __future__ import annotations

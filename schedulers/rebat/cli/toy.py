@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat toy``: the first thing to try."""
 
 from __future__ import annotations

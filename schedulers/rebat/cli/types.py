@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Option types: durations in human units, and paths."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat validate``: is a Batsim output one that can have happened?"""
 
 from __future__ import annotations

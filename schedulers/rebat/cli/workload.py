@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat workload``: traces in, workloads out."""
 
 from __future__ import annotations

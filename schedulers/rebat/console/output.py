@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What commands print: lines on standard error, and results on standard output.
 
 Nothing that was computed is lost because it cannot be printed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress on standard error: of a simulation, of a campaign, and of a count."""
 
 from __future__ import annotations
@@ -87,6 +88,19 @@ def counting_bar(label: str, total: int) -> Iterator[Count]:
                 tell(f"rebat: {label}: {done} of {total}")
 
         yield on_progress
+
+
+@contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """Something turns on a terminal while a file is read or written; elsewhere nothing is said."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{what} ..."):
+        yield
 
 
 @contextmanager

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables for people: on a terminal, as plain text, and in notebooks and pages."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What everything else speaks in: times, jobs, node sets, events, decisions, errors."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An attempt is one execution of a job (one Batsim job): queued first, then running."""
 
 from __future__ import annotations

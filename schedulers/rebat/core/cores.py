@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cores (processors) that make up a node: node k of c cores is ``c k`` to ``c k+c-1``.
 
 They fail and are drained together. Laws draw the failures of nodes, operations name nodes; events

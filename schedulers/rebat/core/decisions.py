@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the scheduler answers: imperative, frozen, one class per kind."""
 
 from __future__ import annotations

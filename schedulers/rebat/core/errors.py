@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors, split by whose fault they are."""
 
 from __future__ import annotations

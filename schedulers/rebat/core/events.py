@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the simulator tells the scheduler: past tense, frozen, one class per kind."""
 
 from __future__ import annotations

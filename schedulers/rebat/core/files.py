@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files are written under a temporary name and then renamed: there whole, or not at all."""
 
 from __future__ import annotations

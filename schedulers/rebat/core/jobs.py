@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs as the user submitted them, their profiles, and workloads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of a results folder's files with their hashes, as ``sha256sum`` writes and checks it.
 
 It is the sign that a folder is ours: what it lists, unchanged, may be replaced; nothing else may.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Node sets: sorted disjoint intervals of node ids, as on Batsim's wire (``"0-3 5"``)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that a preset fixes for the session it runs in."""
 
 from __future__ import annotations

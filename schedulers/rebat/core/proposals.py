@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a policy may ask of the session: all that can happen to a job is *stop, then ...*.
 
 A resize, the replacement of a dead node, a migration, a theft and a plain requeue are one thing on

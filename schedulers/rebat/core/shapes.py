@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shape of a job: on which numbers of nodes it can run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs that come along with the package, found by name: ``mira-like-june-2017``, ``toy``."""
 
 from __future__ import annotations

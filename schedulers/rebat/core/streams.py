@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Named, seeded random streams: the same seed and name give the same numbers, always."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON objects that say by one of their fields what they are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a job's JSON says beside its size and times: its memory, its partition, and others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times are integers of one microsecond, the grid of Batsim's wire (`%.6f`).
 
 Integers make equal instants equal: no tolerance is needed anywhere in the engine or the plans.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The decisions on which a real Batsim dies, as typed errors."""
 
 from __future__ import annotations

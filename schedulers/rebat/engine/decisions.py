@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a scheduler may do to a simulation, and on what a real Batsim would die."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batsim 4.2.1's behaviour for delay workloads, on a platform without latency, in process.
 
 What was observed of the real one and is followed here:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine's own record of a job: Batsim knows executions, not who resubmitted what."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the engine behaves: Batsim's command-line switches, and instruments of its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is true in a simulation: the date, the nodes, the jobs, and what is to happen."""
 
 from __future__ import annotations

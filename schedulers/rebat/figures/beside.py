@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Printed values beside ours: diamonds, and points with their 95 % intervals, a panel each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Box plots over failure scenarios, as SVG texts for reports (Figures 1 to 21)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A figure on a file: no display, the same bytes for the same data."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs of one workload: by how much starts moved, and how long jobs waited."""
 
 from __future__ import annotations

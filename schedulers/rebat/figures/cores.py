@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes and their cores at instants: which job holds which core."""
 
 from __future__ import annotations

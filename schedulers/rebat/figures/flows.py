@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flow by size class, policies side by side (as Figures 6 and 8 of the node-stealing paper)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who ran where and when, with dead nodes (as Figure 2 of the node-stealing paper)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ratios with their 95 % intervals: a point and a line each, a panel per metric."""
 
 from __future__ import annotations

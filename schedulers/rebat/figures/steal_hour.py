@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An hour of the machine around a steal, as an SVG that tells job and attempt under the pointer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A torus at an instant: which job holds which unit, and how likely each is to fail."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch of jobs on a series of failures: what happened until a date, and what hits a job."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of nodes as rows of bits, a bit for each block of nodes that nothing in a plan separates.
 
 Jobs take whole racks and midplanes, so the thousands of nodes of a machine fall into a few dozen

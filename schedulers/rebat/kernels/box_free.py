@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which boxes of a torus are free: sets of units, shifted along its dimensions and met.
 
 Where a window of some units is free from a unit on is known from where its two parts are, just as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """First fit of boxes on a timeline of slots (see ``box_slots``): dates and boxes that stay free.
 
 The catalogue says for each volume which boxes there are (see ``box_free``); where boxes are of no

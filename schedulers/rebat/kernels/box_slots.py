@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A timeline of units in use: slots of time, each with the set of units that are taken in it.
 
 Sets of units are bits of 64-bit words. A slot lasts to the date of the next one, the last for ever.

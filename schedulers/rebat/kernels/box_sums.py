@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums over all boxes of a torus at once: a program of additions, made once and run often."""
 
 from __future__ import annotations

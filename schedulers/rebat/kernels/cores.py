@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cores of nodes: which of them an attempt gets, and where those of a node could go instead.
 
 Node k of c cores is ``c k`` to ``c k + c - 1``. Sections 3.3 and 4.4 of Rodríguez-Pascual et al.,

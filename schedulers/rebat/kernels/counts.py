@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Availability by counts: how many nodes are free from each date on, nodes interchangeable.
 
 A profile is two int64 arrays and a length: ``t[0:n]`` ascending dates (microseconds) and

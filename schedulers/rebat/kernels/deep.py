@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placing and compressing deep queues: `counts.place` and `counts.compress` on spread profiles.
 
 What is found, and what is moved, is the same to the last step. A reservation that is moved mostly

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which reservations wait for which running jobs: the first stage of DBES (reference [6] of
 Prabhakaran, Neumann and Wolf 2018), in the form that ``policies.malleable.rules`` states.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How every kernel is compiled: cached on disk, so that each machine compiles it once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which jobs to restart on fewer nodes, so that enough nodes come free at the least cost.
 
 Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,

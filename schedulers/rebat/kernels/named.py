@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Availability by named nodes, as in Batsched's schedule: first fit and reservations.
 
 Placement is first fit, in time and in space: the earliest beginning of a slice from which enough

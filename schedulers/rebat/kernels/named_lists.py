@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """List scheduling over named nodes: append, compress, backfill (see ``rebat.kernels.named``).
 
 ``size`` and ``duration`` are the queue's; reservation ``k`` is that of the queue's position ``k``.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which node does what: one tag a node, and the search for the lowest free nodes."""
 
 from __future__ import annotations

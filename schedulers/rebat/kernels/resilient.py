@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF under given failure scenarios (Benoit et al., RR-9296).
 
 The paper's five heuristics by its own names, R-LIST with any other reservation depth, and three

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the R-LIST and R-SHELF kernels share: the queue, the running attempts, the profile.
 
 Jobs are named by their place in the queue order (0 = highest priority) all through the kernels.

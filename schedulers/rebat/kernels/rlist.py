@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """R-LIST: list scheduling of rigid jobs with silent errors (RR-9296, Section 4.1, Algorithm 1).
 
 One kernel per way to keep reservations, each for a whole batch of failure scenarios. `depth` is the

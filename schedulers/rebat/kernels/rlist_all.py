@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """R-LIST-Q: all waiting jobs have reservations, made anew at every completion (RR-9296).
 
 Most reservations say nothing about who starts now. Only those are worked out that do, each at the

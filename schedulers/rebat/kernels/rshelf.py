@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """R-SHELF: shelves of rigid jobs with silent errors (RR-9296, Section 4.3, Algorithm 2)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time slices and the nodes free in each (see ``rebat.kernels.blocks`` for the arrays).
 
 The last slice has no end; the first begins now, or at the last date that was looked at.

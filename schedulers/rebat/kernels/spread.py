@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """First fits and small changes in long profiles: steps in blocks that know their longest windows.
 
 A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: a step that is put

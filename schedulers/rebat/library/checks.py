@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was asked for and has no effect is refused, on the command line as in Python."""
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from rebat.models.failures.laws import law_named
 
 OF_SHORT_LAWS = ("downtime", "model")
 OF_DRAWN_FAILURES = (*OF_SHORT_LAWS, "horizon")
+OF_CASCADES = ("cascade_window", "cascade_within")
+OF_CORRELATIONS = ("failure_group", "cascade", *OF_CASCADES)
 OF_CHECKPOINTS = ("checkpoint_cost", "recovery_cost", "checkpoint_rounding")
 SHORTEST_S = 1e-6
 """Times are counted in microseconds."""
@@ -67,10 +70,14 @@ def check_options(options: ScenarioOptions, given: Given) -> None:
         seconds = getattr(options, name)
         if seconds is not None and seconds < SHORTEST_S:
             raise InputError(f"is {seconds:g} s", given[name], "a microsecond or longer")
+    if not options.cascade:
+        _refuse(OF_CASCADES, given, "--cascade beside it")
     with given_by("--failure-model"):
-        law = options.failure_law()
+        law = options.single_law()
     if law is None:
-        _refuse(["begin"], given, "--law, --failures or --mtbf beside it")
+        expected = "--law, --failures or --mtbf beside it"
+        _refuse(["begin", *OF_CORRELATIONS], given, expected)
+    options.failure_law()
 
 
 def _check_beside_law(options: ScenarioOptions, law: Law, given: Given) -> None:

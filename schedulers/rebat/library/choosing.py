@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policies of a run, as people name them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat.failures``: how nodes fail, as a value to hand to ``rebat.run``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs gave, as pandas DataFrames; times in seconds."""
 
 from __future__ import annotations

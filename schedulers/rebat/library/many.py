@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many seeds there are to be."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A result as one page of HTML, for colleagues: nothing is loaded, no script."""
 
 from __future__ import annotations

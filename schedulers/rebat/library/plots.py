@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A figure that notebooks show by themselves."""
 
 from __future__ import annotations

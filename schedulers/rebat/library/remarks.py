@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is to be known before a run and after it, for people: notes and warnings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `rebat.run` gives: tables, comparisons, pictures, and the files of ``rebat run``."""
 
 from __future__ import annotations

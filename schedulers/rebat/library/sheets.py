@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparisons as tables for people: by metric, or with many policies by policy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is to be run: checked, read and made ready; and the verb that runs it."""
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.core.units import parse_duration
 from rebat.library import remarks
-from rebat.library.checks import Given, check_options, given_by, given_of, in_python
+from rebat.library.checks import (
+    OF_CORRELATIONS,
+    Given,
+    check_options,
+    given_by,
+    given_of,
+    in_python,
+)
 from rebat.library.choosing import Policies, chosen
 from rebat.library.failures import Duration
 from rebat.library.many import SeedOptions
@@ -33,6 +41,7 @@ from rebat.library.workloads import LoadedWorkload, kept, load_workload
 from rebat.metrics.platform import WalltimeKills
 from rebat.metrics.seeded import Seeds
 from rebat.metrics.summary import parse_selection, parse_window
+from rebat.models.failures.correlated import NONE
 from rebat.models.failures.laws import name_of
 
 
@@ -271,6 +280,9 @@ def _options(failures: FailureOptions | None, given: dict[str, Any]) -> Scenario
 
 def _plain(options: ScenarioOptions) -> dict[str, Any]:
     values = msgspec.structs.asdict(options)
+    if options.correlation == NONE:
+        for name in OF_CORRELATIONS:
+            del values[name]
     law = values.pop("law")
     if law is not None:
         values["law"] = {"name": name_of(law), **law.identity()}

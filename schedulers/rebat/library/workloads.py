@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads for notebooks: read from a file, found by name or generated, and shown as a table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes of several cores: how full they were, and what power they took.
 
 Section 4.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flow by size class: maximum, mean and weighted mean (sections 5.3.1 and 6.1.2 of Du et al.)."""
 
 from __future__ import annotations

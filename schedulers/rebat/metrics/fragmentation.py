@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that are free and of no use: what boxes, and units in a line, cost a machine.
 
 The head of the queue is its first attempt in the default order: highest priority, then entry.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What seeds say of a number: its mean with a 95 % bootstrap interval, and paired ratios."""
 
 from __future__ import annotations

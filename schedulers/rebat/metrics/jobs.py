@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One row per original job, over all its attempts."""
 
 from __future__ import annotations

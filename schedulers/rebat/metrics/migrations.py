@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints and restarts: how many, for what, and what they cost; drains and how long they took.
 
 After Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart",

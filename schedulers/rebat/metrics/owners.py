@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each user, or each queue, got: a row of rebat_users.csv and rebat_queues.csv."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the platform's time went: every node-second of a window, accounted for once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often jobs changed their size, and what replaced dead nodes (Prabhakaran et al. 2018)."""
 
 from __future__ import annotations

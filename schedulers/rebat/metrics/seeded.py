@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What policies gave under many seeds: a tidy table, and means and ratios with their intervals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What users feel beside the flow: how long jobs wait, and how much longer that makes them."""
 
 from __future__ import annotations

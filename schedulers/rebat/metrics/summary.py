@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All numbers of one run, ready for JSON and for tables."""
 
 from __future__ import annotations

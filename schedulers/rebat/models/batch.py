@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The batch of Vardas et al. 2022: equal jobs, strictly one after another, on nodes that fail.
 
 An attempt runs on nodes that a policy chooses; a failure of one of them aborts it, and after the

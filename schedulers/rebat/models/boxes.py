@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rectangular boxes of a torus: the partitions that jobs are placed in.
 
 A box has an extent along each dimension and an origin, its lowest corner, from which it goes up and

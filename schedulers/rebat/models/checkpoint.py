@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Periodic checkpointing: how jobs do it, and what that makes of their lengths.
 
 Section 5.2 (eqs 1 and 2) of Du, Marchal, Pallez and Robert, "Improving Batch Schedulers with Node

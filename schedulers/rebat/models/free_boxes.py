@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The search for free boxes as `kernels.box_free` runs it: the windows of ``BoxSums``, in sets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a job is interrupted, and what it keeps: sections 7.2.2 and 7.2.3 (Figures 14 to 18) of Du,
 Marchal, Pallez and Robert, "Improving Batch Schedulers with Node Stealing for Failed Jobs", CCPE
 2024.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a checkpoint and restart of a job costs: Table 1 of Rodríguez-Pascual, Cao, Moríñigo,
 Cooperman and Mayo-García, "Job migration in HPC clusters by means of checkpoint/restart", 2019,
 and other models.

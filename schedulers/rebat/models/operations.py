@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations: what an administrator asks of the scheduler while jobs run.
 
 A file of them has a JSON object a line, in order of date: ``{"timestamp": 3600, "type": "drain",

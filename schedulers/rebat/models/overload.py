@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs that failures hit so often that they cannot be expected to finish.
 
 The failure rate of a job's nodes is their share of the machine's, and an attempt that is hit goes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The partitions of a size that a torus has, and the free one that is least likely to fail.
 
 Source: Vardas et al. 2022, section 2.2; equation (1) with its sign put right.

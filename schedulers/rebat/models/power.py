@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The power that a node takes, by how much of it is in use."""
 
 from __future__ import annotations

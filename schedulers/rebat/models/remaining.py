@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What remains of a job after it was stopped, in microseconds: interrupted (``interruptions``),
 resized or with perfect checkpoints (Prabhakaran, Neumann and Wolf 2018), or as an image.
 """

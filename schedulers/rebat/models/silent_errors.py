@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Silent errors, detected when an attempt ends: probabilities, failure scenarios, lower bounds.
 
 Sections 3 and 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of

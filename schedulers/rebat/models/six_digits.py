@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers as the node-stealing authors' program has them (`digits=six`).
 
 It computes in doubles, in seconds, and writes every number of a resubmission with six significant

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a job lasts on another number of nodes than the one that its profile is written for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tori: node numbers, coordinates and hop distances.
 
 This module is the one place that says how nodes of a torus are numbered. The numbering is that of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocation units: a machine that hands out blocks of nodes rather than single ones.
 
 Mira gave out midplanes, boxes of 4x4x4x4x2 = 512 nodes; partitions are boxes of whole units, on a

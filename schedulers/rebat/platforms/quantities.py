@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SimGrid's numbers with units: speeds, bandwidths and latencies.
 
 Source: the comment on DTD version 4 in SimGrid's ``simgrid.dtd``.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a SimGrid platform file describes, as far as a batch scheduler cares.
 
 The XML is read by defusedxml: no entity is expanded and nothing is fetched, whatever the file says.

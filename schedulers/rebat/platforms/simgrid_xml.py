@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SimGrid platform files that Batsim 4 loads: a machine, and a host for Batsim itself.
 
 Written here, read by `read_platform` (`rebat.platforms.simgrid_read`).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which machine: 'mira', 'intrepid', 'torus:8,8,8,8' or 'flat:128'."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What to do: queue orders, planning, placement, recovery, and their named combinations.
 
 Called, ``rebat.policies()``, the package lists the schedulers that have names.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The product of which every scheduler is a point: one table of choices per axis.
 
 Adding a choice is a function or class and a row in one of the tables; every combination is then

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contract between session and policy: a view to read, proposals to answer with.
 
 A policy has no I/O, reads no clock and draws from no global random stream. The session checks each

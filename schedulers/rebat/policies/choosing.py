@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another point of the product: which choices have an effect there, and whether it exists."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a scheduler is put together from: a planning, and reactions in their order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that is not trusted: whatever goes wrong in it is one line that says where and when."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What determines the results of a scheduler."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code of one's own, from a Python file: a policy, ``FILE.py:CLASS``, or a rule of one axis.
 
 A file is read anew whenever it is asked for: what one run leaves in its module is not seen by the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules of one's own, ``FILE.py:FUNCTION``, made to fit where a rule of the tables goes.
 
 What a file's function answers is checked, and completed by what every rule must have: a failed job

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions of a machine, as in Slurm: named groups of nodes, the higher tiers first.
 
 Partitions of one tier share no node. Over the nodes of a higher tier a lower one may lie: its jobs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A point in the product of schedulers, and what the rows of its tables are."""
 
 from __future__ import annotations

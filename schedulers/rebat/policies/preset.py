@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scheduler by name: a point in the product of the axes (see ``axes``)."""
 
 from __future__ import annotations

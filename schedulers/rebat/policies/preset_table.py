@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of the schedulers that papers and programs have, by their names there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Priority rules of R-LIST and R-SHELF: one table of small key functions.
 
 Sections 4.2.1 (LJF) and 5.1 (the others) of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria

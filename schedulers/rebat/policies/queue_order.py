@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queue orders: one key function each; the smallest key is served first, the last key is unique.
 
 Every order puts higher priorities first (failed, then victim, then regular), so that recovery

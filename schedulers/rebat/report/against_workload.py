@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job table against its workload: every job there, as submitted, and run to its end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resubmissions: attempt N of job J is the job ``J#N``, as every Batsim scheduler names it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batsim's own output files, jobs.csv and schedule.csv, from the engine's record."""
 
 from __future__ import annotations

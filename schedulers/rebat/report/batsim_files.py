@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading Batsim's jobs.csv: the real one's, ours, and extracts of fewer columns.
 
 Times become integers of one microsecond, as printed (``%.6f``). Reading is strict, an error names

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a comparison says of cores of nodes, partitions and migrations, where there are any."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two job tables of the same workload, job by job: where two schedulers or simulators part."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies side by side: one table, values and ratios to the first policy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a comparison of two job tables leaves behind: differences.csv and its figure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be wrong with a job table, and what is known of the run that it tells of."""
 
 from __future__ import annotations

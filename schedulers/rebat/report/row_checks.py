@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one row of a job table must fulfil by itself, whoever wrote it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rebat's own files of a run, line by line; times in seconds, dates from the run's start."""
 
 from __future__ import annotations

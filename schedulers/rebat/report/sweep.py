@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds which node, in the order of time: finds overlaps and jobs on dead nodes.
 
 One pass over all starts, ends, failures and repairs, with an array of holders. An interval of nodes

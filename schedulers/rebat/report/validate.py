@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is a jobs.csv the record of something that can have happened? Whoever wrote it.
 
 Every rule here holds for any correct scheduler on Batsim, so that a finding is a mistake: of the

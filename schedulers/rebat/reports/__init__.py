@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of campaigns: a folder per paper, and what they share."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report as one self-contained HTML page, and as Markdown; no script, nothing loaded."""
 
 from __future__ import annotations

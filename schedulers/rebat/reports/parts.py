@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a report is made of: judgements, tables, pictures, and how it writes numbers."""
 
 from __future__ import annotations

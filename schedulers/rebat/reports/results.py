@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The results table of a campaign, as far as one kind of unit wrote it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a number of a campaign is about, workload and policy apart.
 
 Its fields are columns of the results table. Results are only ever put together or compared where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulations of a campaign by grid, workload and scenario, their metrics by policy and seed.
 
 A workload made with several seeds is one here, its values by seed (each the mean over the seeds of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dates to come: Batsim's calls carry no name, so who asked for which is kept here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the rooms of a session share."""
 
 from __future__ import annotations

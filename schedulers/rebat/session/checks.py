@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a proposal cannot be carried out; an empty text where it can.
 
 Whatever a real Batsim would abort on is found here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds which node: the only writer of the node pool."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes held for a job that waits or moves: plans hear of them as of something that runs.
 
 The node-stealing paper submits a fictitious job for that (section 7.2.1); Batsim hears of nothing.

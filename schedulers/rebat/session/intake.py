@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events taken in: what they say becomes the truth before anything is decided."""
 
 from __future__ import annotations

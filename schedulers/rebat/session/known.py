@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of every job: its profile, what its user said, and what can be done with it."""
 
 from __future__ import annotations

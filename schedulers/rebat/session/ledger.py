@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What became of every attempt: the only source of the metrics, embedded or over the wire."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can become of a job, as a table, and the one place where it changes.
 
 ::

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every attempt really does, and what remains of it: the only place that works that out.
 
 Attempts after the first are registered here, from the last checkpoint on, scaled when the number of

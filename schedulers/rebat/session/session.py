@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The session owns what is true and lets a policy decide; no socket, file or clock in here.
 
 It hides the wire's traps (attempts on dead nodes are always stopped; a resubmission waits for the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queued attempts: started as they are or in another size, or rejected."""
 
 from __future__ import annotations

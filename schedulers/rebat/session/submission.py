@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs as they come in: checked, and made the first of their attempts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proposals carried out: starts, and the one transaction *stop, then queue | move | wait |
 end*.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What policies see of a session: everything that is true, and nothing that they could change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stopped jobs that wait, with nodes held for them: the steals of timings T2 and T3.
 
 The node-stealing paper decides within one instant. The authors' program has two passes: what it

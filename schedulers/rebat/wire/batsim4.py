@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batsim 4's JSON messages (as observed with 4.2.1), both sides of the wire.
 
 Unknown event types and fields never fail a decoding: they are kept as ``Notified``. What cannot be

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session as bytes in, bytes out; and its replay from a recording."""
 
 from __future__ import annotations

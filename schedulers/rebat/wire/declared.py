@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a message type is declared, once: reading it and writing it follow from the same row."""
 
 from __future__ import annotations

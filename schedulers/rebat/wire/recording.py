@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversations as JSON lines: one message a line, whole on the disk before the next is sent."""
 
 from __future__ import annotations

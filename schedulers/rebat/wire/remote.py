@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine as Batsim's side of the wire: any Batsim 4 scheduler runs against it."""
 
 from __future__ import annotations

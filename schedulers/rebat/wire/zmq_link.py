@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both ends of Batsim's ZeroMQ link: the scheduler binds and replies, the simulator connects.
 
 Batsim's end is a REQ socket. The scheduler's is a ROUTER, which can do what a REP cannot: tell its

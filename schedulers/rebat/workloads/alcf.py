@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid and others).
 
 Source: Argonne Leadership Computing Facility, public data, files ``ANL-ALCF-DJC-*.csv``.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When the jobs of a generated workload arrive."""
 
 from __future__ import annotations

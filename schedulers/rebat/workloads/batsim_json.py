@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batsim's workload format: a JSON object with ``nb_res``, ``jobs`` and ``profiles``.
 
 Source: Batsim's documentation, *Workload*, and what Batsim 4.2.1 accepts. Reading is strict: an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From plain arrays to a workload of delay jobs, as every importer and generator needs it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calendar months in a time zone, for dates in seconds from the Unix epoch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The laws of Cirne's model of rigid and moldable jobs, as Prabhakaran et al. 2018 use it.
 
 Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,

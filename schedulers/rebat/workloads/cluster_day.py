@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A day of a small cluster, as in Rodríguez-Pascual et al., "Job migration in HPC clusters by means
 of checkpoint/restart", 2019, section 4.4.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A parsed trace: a column per field, and notes on what was done to it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job sets by day of submission: how RR-9296 makes sets of rigid jobs of a trace.
 
 Section 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of resilient

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A workload in numbers, in the form of the papers' tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rigid jobs of any workload made moldable or malleable, around the size that they asked for."""
 
 from __future__ import annotations

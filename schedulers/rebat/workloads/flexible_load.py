@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads of rigid, moldable and malleable jobs, as in Prabhakaran et al. 2018."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generators of workloads, where no trace is at hand: after Du et al. 2024 (node stealing), a load
 for a torus, rigid, moldable and malleable jobs after Prabhakaran et al. 2018, and a day of a small
 cluster after Rodríguez-Pascual et al. 2019."""

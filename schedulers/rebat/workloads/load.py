@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One door for every workload file: the reader is chosen by the file's name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of a generated month: sizes, run times, their coupling, arrivals, walltimes.
 
 Each function says which published number it meets, or that it is an assumption.

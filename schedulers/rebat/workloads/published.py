@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of published workloads, as data, each with its source.
 
 Source of the months: Du, Marchal, Pallez, Robert, "Improving batch schedulers with node stealing

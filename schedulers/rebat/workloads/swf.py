@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Standard Workload Format, the form of the Parallel Workloads Archive.
 
 Source: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A synthetic load for a machine that hands out boxes: made for comparisons, after no trace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every trace importer does after parsing: select, repair, shift, and say so.
 
 The importers fill a ``Trace`` (a column per field); ``to_workload`` makes a workload of it under

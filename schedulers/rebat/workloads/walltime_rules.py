@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What to do with jobs without walltime, and with jobs that ran up to it or over."""
 
 from __future__ import annotations

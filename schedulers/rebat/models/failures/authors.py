@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The failure scenarios of the node-stealing paper, number for number."""
 
 from __future__ import annotations

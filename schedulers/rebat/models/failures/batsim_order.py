@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order in which Batsim plays the events of a file: by date, and repairs before failures.
 
 Batsim sorts with C++'s ``std::sort`` by date and type, which does not keep the order of equals:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Machine events: Batsim's ``--events`` files, their checks, and a summary of them.
 
 A line of such a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Laws of nodes from recorded failures, by maximum likelihood.
 
 What is fitted are up-times: from a repair (or the beginning of the record) to the next failure.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures before a run: what is known of nodes when it begins.
 
 A run may begin at any date of a law or a record. What failed before is its history: it gives the

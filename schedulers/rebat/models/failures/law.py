@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a failure law is, and the machine events that follow from one."""
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class Law(msgspec.Struct, frozen=True):
     drawn: ClassVar[bool] = True
     """Whether seeds and horizons mean anything to it."""
 
+    paths: ClassVar[tuple[str, ...]] = ()
+    """The parameters that are files."""
+
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if name.endswith("_s"):
@@ -57,6 +61,10 @@ class Law(msgspec.Struct, frozen=True):
         """The outages that count when failures stop at a date: those before it."""
         horizon_us = to_us(horizon_s)
         return itertools.takewhile(lambda outage: outage.down_us < horizon_us, outages)
+
+    def told(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
+        """Outages as failures and repairs, by date."""
+        return events_of(outages)
 
     def events(
         self,
@@ -128,7 +136,7 @@ class DrawnEvents(msgspec.Struct, frozen=True):
         outages = self.law.outages(self.n_nodes, self.seed)
         if self.horizon_s is not None:
             outages = self.law.until(outages, self.horizon_s)
-        return events_of(outages)
+        return self.law.told(outages)
 
 
 class GroupedEvents(msgspec.Struct, frozen=True):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failure laws by name, and how people write them: ``authors:mtbf=1h,downtime=1h``."""
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from msgspec.structs import FieldInfo
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.units import parse_duration
 from rebat.models.failures.authors import Authors
+from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law, check_span, least_s
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import Renewal
 from rebat.models.failures.trace import Trace
 
@@ -26,6 +29,7 @@ LAWS: dict[str, type[Law]] = {
     "poisson": Poisson,
     "renewal": Renewal,
     "trace": Trace,
+    "record": Recorded,
     "weibull": Weibull,
     "gamma": Gamma,
     "lognormal": LogNormal,
@@ -41,8 +45,9 @@ def law_named(name: str) -> type[Law]:
 
 
 def name_of(law: Law) -> str:
-    """The name of a law."""
-    return next(name for name, kind in LAWS.items() if kind is type(law))
+    """The name of a law; correlated failures have that of the law behind them."""
+    behind = law.of if isinstance(law, Correlated) else law
+    return next(name for name, kind in LAWS.items() if kind is type(behind))
 
 
 def parameters(name: str) -> dict[str, FieldInfo]:
@@ -126,7 +131,7 @@ def form_of(name: str) -> str:
 def _kind(field: FieldInfo) -> str:
     if field.name.endswith("_s"):
         return "DURATION"
-    return {str: "TEXT", int: "INTEGER"}.get(field.type, "NUMBER")
+    return {str: "TEXT", int: "INTEGER", bool: "true"}.get(field.type, "NUMBER")
 
 
 def described() -> str:

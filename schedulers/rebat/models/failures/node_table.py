@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``nodes.csv``: a law and an uptime for every node of a machine, as a file.
 
 Columns are ``node,law,scale_s,shape,uptime_s``, in any order; without ``law`` the family is

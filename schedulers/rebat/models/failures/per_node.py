@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes whose times to failure follow one family of distributions, each with its own parameters.
 
 Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Laws whose nodes each have times to failure with parameters of their own, drawn from normals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Independent exponential failures of every machine, with a fixed repair time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures of the whole machine as one renewal process, with repairs of random length."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The failures of all nodes of a machine in one series by date, as arrays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures that were recorded: Batsim's own event files."""
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Trace(Law, frozen=True):
     """
 
     drawn: ClassVar[bool] = False
+    paths: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str
 

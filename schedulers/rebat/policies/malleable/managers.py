@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which malleable jobs grow and which shrink: the managers of Buisson, Sonmez, Mohamed, Lammers and
 Epema, "Scheduling malleable applications in multicluster systems", Cluster 2007 (reference [33] of
 Prabhakaran et al. 2018).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The malleable jobs of a moment, with room to give and to take."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of its sizes a moldable job gets when it is submitted; it keeps that one."""
 
 from __future__ import annotations

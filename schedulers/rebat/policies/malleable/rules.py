@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When malleable jobs grow and shrink: PRA, PWA and DBES.
 
 Sections III and V of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node

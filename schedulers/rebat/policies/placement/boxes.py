@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placements on a torus: boxes of allocation units, or units in a line.
 
 Source: Vardas et al. 2022, section 2.2: Slurm-linear, the random partition selector (RPS) and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placements: which of the free nodes an attempt gets.
 
 A chooser is a function of the nodes that are free as long as they are needed (a mask), the request

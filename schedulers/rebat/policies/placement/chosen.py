@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of any chooser: slow, and open to every idea of where an attempt should run.
 
 Each reservation holds the nodes that the chooser picked from those free over its whole length. The

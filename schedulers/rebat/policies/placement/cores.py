@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement ``cluster``: cores of nodes, few nodes for each attempt.
 
 Section 4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A placement is a chooser, and the plan that reserves what it chooses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Batsched's schedulers do beside planning on named machines: what they reject.
 
 Its conservative and EASY backfilling need no rules of their own. Conservative backfilling with

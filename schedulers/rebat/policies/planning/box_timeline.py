@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of what is in use or reserved, and the timeline of slots that they make up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The boxes of the sizes that jobs ask for, as the kernels want them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of a list scheduler over boxes of a torus, or units in a line: `ChosenPlan`, fast."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement ``any``: nodes are interchangeable, so a plan counts them.
 
 Two availability profiles are kept: ``base`` (running attempts and dead nodes) and ``plan`` (base

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """First come, first served, without backfilling and without a plan: walltimes play no part.
 
 Without partitions it is Batsched's ``fcfs``, and what Slurm does by default (section 4.4 of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moldable and malleable jobs over first come, first served with conservative backfilling.
 
 Section III of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """List scheduling with reservations: greedy, EASY and conservative backfilling in one.
 
 The axes are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), how the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement ``named``: the plan reserves named machines, the lowest-numbered free over a window.
 
 One table is kept (see ``rebat.kernels.blocks``): the time slices with the nodes free in each, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The waiting queue as sorted parallel arrays, ready for the kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """R-SHELF: shelves of jobs that start together, for Batsim and the embedded engine.
 
 Section 4.3, Algorithm 2 of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria RR-9296, 2020. A new

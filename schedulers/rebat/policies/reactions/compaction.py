@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compaction: jobs are moved together, so that nodes are full or empty.
 
 Algorithm 1, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Defragmentation: a job is moved when that makes room for the head of the queue.
 
 On a torus the head may wait although enough nodes are free: no box of them is. Of the jobs whose

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proactive migration: jobs leave nodes that are likely to fail soon, and nothing starts there.
 
 The law is that of failure-aware partitions (Vardas et al. 2022, section 2.2): a node whose

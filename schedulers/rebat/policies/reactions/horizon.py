@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs without an end are ended: at a date, or when nothing else is left.
 
 "There is no need to set a particular length for these jobs, hence the qualification of 'eternal':

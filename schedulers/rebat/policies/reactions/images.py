@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reactions that checkpoint and restart jobs have in common."""
 
 from __future__ import annotations

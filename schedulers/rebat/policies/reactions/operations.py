@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an administrator asks for is carried out: nodes are drained, jobs moved off them.
 
 The seven steps of smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reactions that are woken by a period: at its multiples, while there is something to look at."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dynamic node replacement: section III of Prabhakaran, Neumann and Wolf, "Efficient Fault
 Tolerance through Dynamic Node Replacement", 2018.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which moldable jobs start over on fewer nodes: the integer program of equation 3 of Prabhakaran,
 Neumann and Wolf 2018.
 

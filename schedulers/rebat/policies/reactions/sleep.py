@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Empty nodes sleep, and are woken when somebody waits: what compaction saves of energy.
 
 "Or to reduce power consumption by switching down or reducing the voltage of empty nodes" (section

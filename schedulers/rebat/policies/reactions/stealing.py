@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Node stealing: Algorithm 1 of Du et al. 2024, all timings, victims and criteria.
 
 A steal whose timing waits for a checkpoint (T2, T3) is a stop of the victim that is to come, on

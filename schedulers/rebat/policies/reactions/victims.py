@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom to steal from, when, and whether it is worth it: section 7.1 of the node-stealing paper.
 
 A victim rule orders the candidates (the smallest key is the victim); a criterion judges the steal

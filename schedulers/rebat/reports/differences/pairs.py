@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Baseline a stealing policy is compared with, and what tells it from its end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gain of node stealing under each difference between the paper and its program.
 
 The gain is the ratio of a stealing policy to Baseline with the same axes, paired by seed; the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the campaign answers, in sentences that are made of its numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections 4.2 and 4.3, which print no results, and what lies beyond the paper, as tables."""
 
 from __future__ import annotations

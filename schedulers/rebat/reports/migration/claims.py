@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the paper says of migration, and what our runs say beyond it, by rules beside the verdict.
 
 Numbers are means over seeds with 95 % intervals (Student's t), differences paired by seed. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs side by side: means over seeds, differences paired by seed, and printed values."""
 
 from __future__ import annotations

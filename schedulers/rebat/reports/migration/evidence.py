@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulations of a campaign, by policy and seed, and what is made of their metrics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which runs each part of the evaluation is about: found by policies, and by names of workloads
 where the paper prints numbers for them."""
 

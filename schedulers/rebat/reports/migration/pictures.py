@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures 3 and 4 and the shares of Table 2, from our runs and as printed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers that the paper prints, held against the intervals of ours."""
 
 from __future__ import annotations

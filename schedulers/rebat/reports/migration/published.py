@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What section 4 of Rodríguez-Pascual et al. 2019 prints. Shares are fractions of 1."""
 
 from __future__ import annotations

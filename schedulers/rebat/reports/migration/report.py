@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of job migration: Figures 3 and 4, Tables 1 and 2 and the statements of the paper,
 what it says of drains and eternal jobs, and energy, defragmentation and proactive migration beyond.
 

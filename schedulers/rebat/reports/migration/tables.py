@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures 3 and 4 and Tables 1 and 2 as tables: ours with intervals, the paper's beside them."""
 
 from __future__ import annotations

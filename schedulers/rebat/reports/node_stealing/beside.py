@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node-stealing paper's tables as figures: what is printed, and ours in each semantics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the node-stealing paper claims, each by a rule, judged against the section that claims it.
 
 A ratio is SFSJ's (H111's) value over Baseline's, paired by failure scenario. A claim holds when the

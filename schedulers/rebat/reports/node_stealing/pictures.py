@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of the node-stealing paper, from a campaign's results."""
 
 from __future__ import annotations

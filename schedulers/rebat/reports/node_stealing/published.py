@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the node-stealing paper prints, as data (Du, Marchal, Pallez, Robert 2024).
 
 Values are fractions where the paper prints per cent. Workloads go by the generators' names.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of simulations: sections 5 to 7 of Du, Marchal, Pallez, Robert 2024."""
 
 from __future__ import annotations

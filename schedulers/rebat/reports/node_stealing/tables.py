@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the node-stealing paper, from a campaign's results.
 
 Its own were printed by its program: beside them is what we have as the program does it, and as the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What our runs say of foresight, by rules that are stated beside the verdict."""
 
 from __future__ import annotations

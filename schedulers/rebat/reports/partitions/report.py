@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of simulations on a torus: many jobs at once, of many sizes."""
 
 from __future__ import annotations

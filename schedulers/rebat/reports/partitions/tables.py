@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each placement made of a load: means over seeds, and differences on the same failures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the paper leaves open, one choice changed at a time: which of them move the makespans."""
 
 from __future__ import annotations

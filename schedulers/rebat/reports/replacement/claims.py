@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The statements of section V of Prabhakaran et al. 2018, judged by rules beside the verdict.
 
 All numbers are medians over seeds of values that share a workload and, where there are any,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulations of a campaign, paired by workload: with failures and without, with replacement
 and without."""
 

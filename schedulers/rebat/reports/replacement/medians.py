@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Medians over seeds with intervals that ask for no distribution.
 
 Makespans have heavy tails here: one long repair under a job that needs nearly all processors may

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures 4 to 9 of Prabhakaran et al. 2018, from our runs."""
 
 from __future__ import annotations

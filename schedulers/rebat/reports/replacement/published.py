@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What section V of Prabhakaran et al. 2018 prints. Shares are fractions of 1."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of node replacement: Figures 4 to 9 and the statements of the paper, the choices that
 it leaves open, and replacement against stealing.
 

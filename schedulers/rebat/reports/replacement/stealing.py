@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rigid jobs of a production machine: what replacement gives against node stealing."""
 
 from __future__ import annotations

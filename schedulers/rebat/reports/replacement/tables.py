@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makespans, where the time went, and what became of jobs that failures hit: medians over seeds."""
 
 from __future__ import annotations

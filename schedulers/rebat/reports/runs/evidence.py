@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulations of a campaign, by what they share and by policy, in the order of its file."""
 
 from __future__ import annotations

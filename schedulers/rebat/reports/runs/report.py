@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies side by side, in the order of the campaign's file; ratios are to the first of them."""
 
 from __future__ import annotations

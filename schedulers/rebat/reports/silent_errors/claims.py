@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The claims of RR-9296, section 5, judged by rules that are stated beside the verdict."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures 5 and 6 of RR-9296, and Table 1 as a figure: the days of a machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the figures of RR-9296 are drawn: panels on one scale, one SVG each, and their colours."""
 
 from __future__ import annotations

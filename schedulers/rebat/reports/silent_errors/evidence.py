@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The makespans of a campaign, asked the questions that a report asks."""
 
 from __future__ import annotations

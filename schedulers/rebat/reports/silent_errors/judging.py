@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a claim becomes a judgement: by a rule of numbers that is stated beside the verdict."""
 
 from __future__ import annotations

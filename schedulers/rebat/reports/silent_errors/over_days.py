@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The claims of RR-9296, section 5.3, on the days of a machine: Figures 5 and 6, Table 1."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The claims of RR-9296, section 5.2, on the number of processors: Figures 3 and 4(b)."""
 
 from __future__ import annotations

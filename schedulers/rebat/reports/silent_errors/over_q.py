@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The claims of RR-9296, section 5.2, on the failure probability: Figures 2 and 4(a)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures 2 to 4 of RR-9296: job sets that were drawn."""
 
 from __future__ import annotations

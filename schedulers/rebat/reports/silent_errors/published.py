@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What RR-9296 prints, as data."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of silent-error units: Figures 2 to 6 and Table 1 of RR-9296, and its claims.
 
 References

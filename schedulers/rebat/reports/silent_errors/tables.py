@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table 1 of RR-9296, and its figures as numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The statements of Vardas et al. 2022, section 3, judged by rules stated beside the verdict.
 
 Every list of boxes is judged by itself. Where a number is the largest or smallest of several means,

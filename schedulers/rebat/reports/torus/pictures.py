@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures 2, 3 and 4 of Vardas et al. 2022, and the jobs of 512 nodes that it only mentions."""
 
 from __future__ import annotations

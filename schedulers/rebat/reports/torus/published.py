@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Vardas et al. 2022 print, as data. A trace goes by its mean scale (h) and mean shape."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of batches on a torus: Table 1, Figures 2 to 4 and the statements of the paper.
 
 References

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table 1 of Vardas et al. 2022, completion times, and gains beside the printed ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mira's fatal events of 2013 to 2018, as machine events.
 
 Source: the filtered log of fatal RAS events that LogAider (UChicago Argonne) publishes. Its
@@ -13,23 +14,23 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.core.files import open_text
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.boxes import Ints
-from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import Outage, check_span, events_of
-from rebat.models.failures.spans import Span, joined
+from rebat.models.failures.records.maintenance import Period, within
+from rebat.models.failures.records.record import Lines, Record, midnight, opened, us_between
+from rebat.models.failures.spans import Span, joined, one_a_date, single, spans_of, together
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units
 
@@ -51,20 +52,6 @@ _IO = re.compile(r"Q[0-9A-Z]{2}(?:-[A-Z]\d*)*\Z")
 _UNITS = Units(MIRA, MIDPLANES[MIRA])
 
 
-class RasRecord(NamedTuple):
-    """Fatal events as outages.
-
-    ``hit`` counts the lines by what they take down (``card``, ``board``, ``midplane``, ``rack``),
-    ``left_out`` those that name no compute node, by the reason. Date 0 of the events is
-    ``midnight``, when the day of the first line began.
-    """
-
-    events: list[MachineEvent]
-    hit: Counter[str]
-    left_out: Counter[str]
-    midnight: datetime
-
-
 class _Fatal(NamedTuple):
     down: datetime
     up: datetime
@@ -72,12 +59,21 @@ class _Fatal(NamedTuple):
     nodes: Ints | None
 
 
-def read_mira_ras(path: Path, downtime_s: float = 3600.0) -> RasRecord:
-    """Fatal events of Mira's compute nodes.
+Maintained = Literal["leave-out", "down"]
+MAINTAINED: tuple[Maintained, ...] = get_args(Maintained)
+
+
+def read_mira_ras(
+    path: Path,
+    downtime_s: float = 3600.0,
+    periods: Sequence[Period] = (),
+    maintained: Maintained = "leave-out",
+) -> Record:
+    """Fatal events of Mira's compute nodes; date 0 is midnight of the day of the first event.
 
     A card takes down its node, a node board 32, a midplane 512, a rack 1,024; a part of one of them
     (a link chip, a service card, a coolant monitor) as much as it is a part of. I/O drawers and
-    events without a location take no compute node, and are counted. Indented lines are messages
+    events without a location take no compute node, and are dropped. Indented lines are messages
     that go with the event above, and are passed over. Outages of a node that overlap are one.
 
     Parameters
@@ -87,6 +83,12 @@ def read_mira_ras(path: Path, downtime_s: float = 3600.0) -> RasRecord:
     downtime_s : float
         Seconds that an outage lasts at least. The record has an event's first and last message,
         most often the same, and no repairs: how long nodes were out of service is not known.
+    periods : sequence of Period
+        Maintenance, by date.
+    maintained : {'leave-out', 'down'}
+        What becomes of them. 'leave-out': events that begin within one are dropped, as no job was
+        there to be hit, and the machine is up. 'down': the whole machine is down for their length,
+        as if they were failures.
 
     Raises
     ------
@@ -95,25 +97,66 @@ def read_mira_ras(path: Path, downtime_s: float = 3600.0) -> RasRecord:
         compute node fails.
     """
     check_span(downtime_s, "downtime")
-    with open_text(path) as lines:
-        found = list(_fatal_events(lines, str(path)))
-    taken = [event for event in found if event.nodes is not None]
+    lines = Lines()
+    with opened(path) as text:
+        found = list(_fatal_events(text, str(path)))
+    left_out = list(periods) if maintained == "leave-out" else []
+    taken = list(_taken(found, left_out, lines))
     if not taken:
         raise InputError("no compute node fails", str(path), "an event in a rack (R..)")
-    hit = Counter(event.kind for event in taken)
-    first = min(event.down for event in found)
-    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
-    spans = itertools.chain.from_iterable(_spans(e, midnight, to_us(downtime_s)) for e in taken)
-    return RasRecord(
-        list(events_of(_together(joined(spans)))),
-        hit,
-        Counter(event.kind for event in found) - hit,
-        midnight,
+    zero = midnight(min(event.down for event in found))
+    spans = list(itertools.chain.from_iterable(_spans(e, zero, to_us(downtime_s)) for e in taken))
+    record = lines.record(spans, zero, MIRA.n_nodes)
+    if maintained == "leave-out" or not periods:
+        return record
+    return _maintained(
+        record, [_Whole(us_between(zero, a), us_between(zero, b)) for a, b in periods]
     )
 
 
-def _spans(event: _Fatal, midnight: datetime, shortest_us: int) -> Iterator[Span]:
-    down_us, up_us = _us(event.down - midnight), _us(event.up - midnight)
+def _taken(found: Iterable[_Fatal], left_out: list[Period], lines: Lines) -> Iterator[_Fatal]:
+    """The events that take nodes down while jobs may be there; counts them all."""
+    for event in found:
+        if event.nodes is None:
+            lines.dropped[event.kind] += 1
+        elif within(event.down, left_out):
+            lines.dropped["during maintenance"] += 1
+        else:
+            lines.taken[event.kind] += 1
+            yield event
+
+
+class _Whole(NamedTuple):
+    """The whole machine, from one date (us) until another."""
+
+    down_us: int
+    up_us: int
+
+
+def _maintained(record: Record, whole: list[_Whole]) -> Record:
+    """The record with the whole machine down now and then; what begins before date 0 begins at it.
+
+    Only the nodes whose outages meet a period are looked at one by one.
+    """
+    spans = spans_of(record.events)
+    down: list[Outage] = []
+    for at_us, until_us in ((max(down_us, 0), up_us) for down_us, up_us in whole if up_us > 0):
+        meeting = {s.node for s in spans if s.down_us <= until_us and s.up_us >= at_us}
+        spans += [Span(node, at_us, until_us) for node in meeting]
+        others = np.setdiff1d(np.arange(MIRA.n_nodes), list(meeting))
+        down.append(Outage(at_us, until_us, NodeSet.of_sorted(others)))
+    kept = list(joined(spans))
+    outages = together([*single(kept), *down])
+    record.taken["maintenance"] += len(down)
+    return msgspec.structs.replace(
+        record,
+        events=list(one_a_date(events_of(outages))),
+        n_joined=record.n_joined + len(spans) - len(kept),
+    )
+
+
+def _spans(event: _Fatal, zero: datetime, shortest_us: int) -> Iterator[Span]:
+    down_us, up_us = us_between(zero, event.down), us_between(zero, event.up)
     assert event.nodes is not None
     for node in event.nodes.tolist():
         yield Span(node, down_us, max(up_us, down_us + shortest_us))
@@ -189,16 +232,3 @@ def _nodes(match: re.Match[str]) -> tuple[str, Ints]:
         return "board", board
     card = int(match["card"])
     return "card", board[card : card + 1]
-
-
-def _us(span: timedelta) -> int:
-    return span // timedelta(microseconds=1)
-
-
-def _together(spans: Iterable[Span]) -> Iterator[Outage]:
-    """Nodes that go down and come back at the same dates, as one outage; by date."""
-    nodes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    for node, down_us, up_us in spans:
-        nodes[down_us, up_us].append(node)
-    for (down_us, up_us), members in sorted(nodes.items()):
-        yield Outage(down_us, up_us, NodeSet.of(members))

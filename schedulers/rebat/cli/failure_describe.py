@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat failures describe``: a record in numbers, the laws that fit it, and a picture."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rebat.cli.scenario_options import CORES_PER_NODE
+from rebat.cli.types import DURATION, FILE, NODES
+from rebat.core.errors import InputError
+from rebat.core.units import format_duration, to_us
+
+if TYPE_CHECKING:
+    from rebat.models.failures.events import MachineEvent
+    from rebat.models.failures.samples import Fitted, Sample
+
+Fits = list[tuple["Sample", list["Fitted"]]]
+N_FITS = 12
+"""Four families, three samples."""
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--nodes", type=NODES, required=True, help="Nodes of the machine.")
+@CORES_PER_NODE
+@click.option(
+    "--begin",
+    "begin_s",
+    type=DURATION,
+    help="Look at what is later than this alone (default: all).",
+)
+@click.option(
+    "--end",
+    "end_s",
+    type=DURATION,
+    help="Look at what is earlier alone (default: up to the last event).",
+)
+@click.option(
+    "--figure",
+    type=FILE,
+    help="Write a picture, as PNG: recorded times with the laws that fit them, failures over time.",
+)
+def describe(
+    file: Path, nodes: int, cores_per_node: int, begin_s: float | None, end_s: float | None,
+    figure: Path | None,
+) -> None:  # fmt: skip
+    """Say what a scenario amounts to: failures, MTBF, downtime, busiest nodes; and which laws fit.
+
+    Exponential, Weibull, log-normal and gamma laws are fitted by maximum likelihood to the times
+    between failures of the machine (what fails at one date is one failure), to the lives of nodes
+    (those that go on as the record ends count as longer) and to the repairs. The smallest AIC is
+    the best of the four; * marks it.
+
+    \b
+    Example:
+      rebat failures describe 20.events --nodes 512 --figure 20.png
+    """
+    from rebat.core.cores import groups_of
+    from rebat.models.failures.events import describe_events, events_of_nodes, read_events
+
+    if begin_s is not None and end_s is not None and end_s <= begin_s:
+        raise InputError("is not after --begin", "--end", "a later date")
+    count = groups_of(nodes, cores_per_node)
+    events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
+    if begin_s is not None or end_s is not None:
+        events = _within(events, begin_s or 0.0, end_s)
+    facts = describe_events(events, count, None if end_s is None else (0.0, end_s - (begin_s or 0)))
+    for line in _lines(facts):
+        click.echo(line)
+    found = _fits(events, count, None if end_s is None else end_s - (begin_s or 0))
+    click.echo(_table(found), nl=False)
+    if figure is not None:
+        _draw(found, events, f"{file.name}, {count} nodes", figure)
+        click.echo(f"wrote {figure}")
+
+
+def _within(
+    events: Sequence[MachineEvent], begin_s: float, end_s: float | None
+) -> list[MachineEvent]:
+    from rebat.core.units import FOREVER_US
+    from rebat.models.failures.spans import window
+
+    end_us = FOREVER_US if end_s is None else to_us(end_s)
+    return window(events, to_us(begin_s), end_us)
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    lines = [f"{facts['failures']} failures on {facts['nodes_hit']} nodes"]
+    if facts["mtbf_s"]:
+        lines.append(f"mean time between failures   {format_duration(facts['mtbf_s'])}")
+    if facts["mean_downtime_s"]:
+        lines.append(f"mean downtime                {format_duration(facts['mean_downtime_s'])}")
+    lines.append(f"share of node time down      {facts['downtime_share']:.4e}")
+    busiest = ", ".join(f"{node} ({count})" for node, count in facts["busiest_nodes"])
+    if busiest:
+        lines.append(f"most often failing nodes     {busiest}")
+    return lines
+
+
+def _fits(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> Fits:
+    from rebat.console.progress import counting_bar
+    from rebat.models.failures.samples import fits, samples
+
+    found: Fits = []
+    done = 0
+    with counting_bar("laws fitted", N_FITS) as on_progress:
+
+        def on_fit() -> None:
+            nonlocal done
+            done += 1
+            on_progress(done)
+
+        for sample in samples(events, n_nodes, None if end_s is None else to_us(end_s)):
+            found.append((sample, fits(sample.times, on_fit)))
+    return found
+
+
+def _table(found: Fits) -> str:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rebat.console.tables import WIDTH
+
+    table = Table(title="Laws fitted")
+    for name in ("times", "law", "scale", "shape", "mean", "AIC"):
+        table.add_column(name, justify="left" if name in ("times", "law") else "right")
+    for sample, laws in found:
+        table.add_section()
+        name = f"{sample.name} ({_counts(sample)})"
+        if not laws:
+            table.add_row(name, "too few to fit", "", "", "", "")
+        for place, law in enumerate(laws):
+            table.add_row(name if place == 0 else "", *_cells(law, best=place == 0))
+    out = Console()
+    text = io.StringIO()
+    width = out.width if out.is_terminal else WIDTH
+    Console(file=text, force_terminal=out.is_terminal, width=width).print(table)
+    return text.getvalue()
+
+
+def _counts(sample: Sample) -> str:
+    ended, going = len(sample.times.failed_s), len(sample.times.going_s)
+    return f"{ended}" + (f", {going} go on" if going else "")
+
+
+def _cells(law: Fitted, best: bool) -> list[str]:
+    scale_s, shape = law.parameters
+    return [
+        f"{law.family}{' *' if best else ''}",
+        format_duration(scale_s),
+        "" if law.family == "exponential" else f"{shape:.4g}",
+        format_duration(law.mean_s),
+        f"{law.aic:.1f}",
+    ]
+
+
+def _draw(found: Fits, events: Sequence[MachineEvent], title: str, path: Path) -> None:
+    import numpy as np
+
+    from rebat.core.units import US_PER_S
+    from rebat.figures.failures import Panel, draw_failures
+    from rebat.models.failures.samples import empirical
+
+    none = np.empty(0)
+    panels = []
+    for sample, laws in found:
+        times_s, longer = empirical(sample.times) if len(sample.times.failed_s) else (none, none)
+        curves = {law.family: law.survival(times_s) for law in laws}
+        panels.append(Panel(sample.name, times_s, longer, curves))
+    dates_us = np.unique([event.at_us for event in events if not event.available])
+    draw_failures(panels, dates_us / US_PER_S, title, path)

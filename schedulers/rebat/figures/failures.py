@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A failure record as a picture: how long things last, with the laws fitted; failures over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.figures.canvas import colours, label, new_figure, save, time_unit
+
+Floats = npt.NDArray[np.float64]
+
+
+_LEFT_OUT = 0.005
+"""Of the times, so many of the shortest are left of the picture: logarithms have no end there."""
+
+
+class Panel(NamedTuple):
+    """Times of a kind (s), the share of all that is longer, and the laws' curves at those times."""
+
+    title: str
+    times_s: Floats
+    longer: Floats
+    laws: Mapping[str, Floats]
+
+
+def draw_failures(panels: Sequence[Panel], dates_s: Floats, title: str, path: Path) -> None:
+    """Write a figure: a panel for each, and the number of failures by date (s)."""
+    figure = new_figure(11.0, 7.6)
+    *places, last = figure.subplots(2, 2).ravel()
+    names = sorted({name for panel in panels for name in panel.laws})
+    shades = dict(zip(names, colours(len(names)), strict=True))
+    for axis, panel in zip(places, panels, strict=False):
+        _times(axis, panel, shades)
+    _over_time(last, dates_s)
+    figure.suptitle(label(title), fontsize=12)
+    save(figure, path)
+
+
+def _times(axis: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
+    """On a logarithmic axis: times differ by orders of magnitude."""
+    axis.set_title(panel.title, fontsize=11)
+    if not len(panel.times_s):
+        axis.text(0.5, 0.5, "none", ha="center", transform=axis.transAxes)
+        return
+    unit, size = time_unit([float(np.median(panel.times_s))])
+    axis.step(panel.times_s / size, panel.longer, where="post", color="black", label="recorded")
+    for name, curve in panel.laws.items():
+        axis.plot(panel.times_s / size, curve, color=shades[name], linewidth=1.3, label=label(name))
+    axis.set_xscale("log")
+    axis.set_xlim(left=np.quantile(panel.times_s, _LEFT_OUT) / size)
+    axis.set_ylim(0, 1.02)
+    axis.set_xlabel(f"time ({unit})")
+    axis.set_ylabel("share that is longer")
+    axis.legend(fontsize=9)
+    axis.grid(alpha=0.3)
+
+
+def _over_time(axis: Any, dates_s: Floats) -> None:
+    unit, size = time_unit(dates_s.tolist())
+    axis.step(dates_s / size, np.arange(1, len(dates_s) + 1), where="post", color="black")
+    axis.set_title("failures of the machine over time", fontsize=11)
+    axis.set_xlabel(f"date ({unit})")
+    axis.set_ylabel("failures so far")
+    axis.grid(alpha=0.3)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the Failure Trace Archive: ``event_trace.tab``.
+
+Source: Kondo, Javadi, Iosup, Epema, "The Failure Trace Archive: enabling comparative analysis of
+failures in diverse distributed systems", CCGrid 2010, and the format's own description. Columns,
+parted by tabs: event_id, component_id, node_id, platform_id, node_name, event_type,
+event_start_time, event_stop_time, event_end_reason. Dates are seconds from the Unix epoch; event
+type 0 is unavailability, 1 availability; lines that begin with ``#`` are comments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.core.errors import InputError
+from rebat.core.units import FOREVER_US, MAX_SECONDS, to_us
+from rebat.models.failures.records.record import Lines, Record, opened
+from rebat.models.failures.spans import Span
+
+UNAVAILABLE, AVAILABLE = "0", "1"
+LEAST_FIELDS = 8
+_NODE, _PLATFORM, _NAME, _TYPE, _START, _STOP = 2, 3, 4, 5, 6, 7
+
+
+class _Event(NamedTuple):
+    node: int
+    platform: int
+    name: str
+    kind: str
+    start_s: float
+    stop_s: float | None
+
+
+def read_fta(path: Path, platform: int | None = None) -> Record:
+    """Unavailabilities of nodes; time zero is when the first line of any kind starts.
+
+    A node is down while any of its components is unavailable. What no line speaks of counts as
+    available. Nodes are numbered from 0 by their node_id, those included that are always available.
+
+    Parameters
+    ----------
+    path : Path
+        The table, plain, .gz or .xz.
+    platform : int, optional
+        Which platform_id; it must be said where there are several.
+
+    Raises
+    ------
+    InputError
+        With file and line: fields that miss or cannot be read. For a table of several platforms,
+        and one in which nothing is unavailable.
+    """
+    lines = Lines()
+    with opened(path) as text:
+        found = list(_of_platform(_events(text, str(path)), platform, lines, str(path)))
+    spans = list(_down(found, lines))
+    if not spans:
+        raise InputError("nothing is unavailable", str(path), f"event type {UNAVAILABLE}")
+    first_s = min(event.start_s for event in found)
+    named = {event.node: event.name or str(event.node) for event in found}
+    ids = {node: number for number, node in enumerate(sorted(named))}
+    return lines.record(
+        [Span(ids[event.node], *_dates_us(event, first_s)) for event in spans],
+        datetime.fromtimestamp(first_s, UTC).replace(tzinfo=None),
+        len(ids),
+        tuple(named[node] for node in ids),
+    )
+
+
+def _of_platform(
+    events: Iterable[_Event], platform: int | None, lines: Lines, where: str
+) -> Iterator[_Event]:
+    seen: set[int] = set()
+    for event in events:
+        seen.add(event.platform)
+        if platform is None and len(seen) > 1:
+            numbers = " and ".join(map(str, sorted(seen)))
+            raise InputError(f"platforms {numbers}", where, "--platform, one of those in the file")
+        if platform in (None, event.platform):
+            yield event
+        else:
+            lines.dropped["of other platforms"] += 1
+    if platform is not None and platform not in seen:
+        raise InputError(f"platform {platform} has no line", where, "one of those in the file")
+
+
+def _down(found: Iterable[_Event], lines: Lines) -> Iterator[_Event]:
+    for event in found:
+        if event.kind == AVAILABLE:
+            lines.dropped["available"] += 1
+        elif event.kind != UNAVAILABLE:
+            lines.dropped[f"event type {event.kind}"] += 1
+        elif event.stop_s == event.start_s:
+            lines.dropped["back at once"] += 1
+        else:
+            lines.taken["node"] += 1
+            yield event
+
+
+def _dates_us(event: _Event, first_s: float) -> tuple[int, int]:
+    stop_us = FOREVER_US if event.stop_s is None else to_us(event.stop_s - first_s)
+    return to_us(event.start_s - first_s), stop_us
+
+
+def _events(text: Iterable[str], where: str) -> Iterator[_Event]:
+    for number, line in enumerate(text, 1):
+        if line.strip() and not line.startswith("#"):
+            try:
+                yield _event([field.strip() for field in line.rstrip("\r\n").split("\t")])
+            except InputError as error:
+                raise error.at(f"{where}:{number}") from None
+
+
+def _event(fields: list[str]) -> _Event:
+    if len(fields) < LEAST_FIELDS:
+        expected = (
+            "event_id, component_id, node_id, platform_id, node_name, event_type, "
+            "event_start_time, event_stop_time, event_end_reason, parted by tabs"
+        )
+        raise InputError(f"{len(fields)} fields", expected=expected)
+    start_s = _seconds(fields[_START], "event_start_time")
+    stop = fields[_STOP]
+    stop_s = None if stop in ("", "NULL") else _seconds(stop, "event_stop_time")
+    if stop_s is not None and stop_s < start_s:
+        raise InputError("stops before it starts", expected="event_start_time, event_stop_time")
+    node, platform = (
+        _id(fields[at], name) for at, name in ((_NODE, "node_id"), (_PLATFORM, "platform_id"))
+    )
+    return _Event(node, platform, fields[_NAME], fields[_TYPE], start_s, stop_s)
+
+
+def _id(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise InputError(f"{name} is {text[:40]!r}", expected="a whole number")
+    return int(text)
+
+
+def _seconds(text: str, name: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= MAX_SECONDS:
+        raise InputError(f"{name} is {text[:40]!r}", expected="seconds from the Unix epoch")
+    return value

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat failures import``, ``export``, ``map`` and ``describe``: files, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import main
+from rebat.models.failures.events import down_intervals, read_events
+from rebat.models.failures.records.formats import FORMATS
+from tests.models.test_fta import line
+from tests.models.test_fta import written as fta_table
+
+TABLE = """\
+node,down,up
+a,2024-03-01T10:00,2024-03-01T11:00
+b,2024-03-01T10:30,2024-03-01T10:40
+a,2024-03-01T10:50,2024-03-01T12:00
+b,2024-03-03T00:00,
+"""
+
+
+def run(*arguments: object) -> None:
+    main(["failures", *map(str, arguments)])
+
+
+def refused(capsys, *arguments: object) -> str:
+    with pytest.raises(SystemExit) as left:
+        run(*arguments)
+    assert left.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    return error
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def test_import_says_what_became_of_every_line(table: Path, tmp_path: Path, capsys) -> None:
+    out, names = tmp_path / "m.events", tmp_path / "names.csv"
+    run("import", table, "--format", "csv", "--names", names, "-o", out)
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        f"{out}: 3 failures in 2 d from 2024-03-01 00:00:00",
+        "  4 lines read, 4 taken (node 4)",
+        "  4 outages of nodes, 1 joined to others that they overlap or touch",
+    ]
+    assert names.read_text() == "node,name\n0,a\n1,b\n"
+    minute = 60 * 10**6
+    found = {(0, 600 * minute, 720 * minute), (1, 630 * minute, 640 * minute)}
+    assert set(down_intervals(read_events(out))) == {*found, (1, 2880 * minute, None)}
+
+
+def test_an_archives_table(tmp_path: Path, capsys) -> None:
+    path = fta_table(tmp_path, line(1, 0, 0, 60), line(1, 1, 60, 90), line(2, 0, 30, 60))
+    run("import", path, "--format", "fta", "-o", tmp_path / "f.events")
+    told = capsys.readouterr().out
+    assert "2 failures in 1 min from 2001-09-09 01:46:40" in told
+    assert "1 dropped: available" in told
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        ("2024-03-01T11:30", None, {(0, 0, 30), (1, 2190, None)}),
+        ("690min", "2024-03-02", {(0, 0, 30)}),
+        (None, "10h20min", {(0, 600, 720)}),
+    ],
+)
+def test_a_window(table: Path, tmp_path: Path, begin, end, expected) -> None:
+    out = tmp_path / "w.events"
+    given = {"--begin": begin, "--end": end}
+    options = [part for pair in given.items() if pair[1] for part in pair]
+    run("import", table, "--format", "csv", *options, "-o", out)
+    minute = 60 * 10**6
+    found = down_intervals(read_events(out))
+    assert {(n, a // minute, b and b // minute) for n, a, b in found} == expected
+
+
+BAD = {
+    "no such format": (["--format", "x"], "unknown format 'x'"),
+    "an option of another": (["--format", "csv", "--platform", "1"], "--platform: has no effect"),
+    "no date": (["--format", "csv", "--begin", "soon"], "--begin: is 'soon'"),
+    "before it": (["--format", "csv", "--begin", "2023-01-01"], "--begin: is before the record"),
+    "order": (["--format", "csv", "--begin", "2d", "--end", "1d"], "--end: is not after"),
+    "zone": (["--format", "csv", "--end", "2024-03-02T00Z"], "--end: is '2024-03-02T00Z'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_imported(case: str, table: Path, tmp_path: Path, capsys) -> None:
+    options, told = BAD[case]
+    out = tmp_path / "m.events"
+    assert told in refused(capsys, "import", table, *options, "-o", out)
+    assert not out.exists()
+
+
+def test_names_of_numbers_and_dates_of_none_are_refused(tmp_path: Path, capsys) -> None:
+    path, out = tmp_path / "n.csv", tmp_path / "m.events"
+    path.write_text("node,down,up\n1,2,3\n")
+    base = ["import", path, "--format", "csv", "-o", out]
+    assert "--names: has no effect" in refused(capsys, *base, "--names", tmp_path / "names.csv")
+    assert "a duration from date 0" in refused(capsys, *base, "--begin", "2024-01-01")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_broken_files_are_told_in_a_line(suffix: str, tmp_path: Path, capsys) -> None:
+    path = tmp_path / f"r.csv{suffix}"
+    for form in FORMATS:
+        options = ["--format", form, *(["--system", "2"] if form == "lanl" else [])]
+        for content in (b"", b"\xff\xfe\x00", b"\x1f\x8b\x00cut", b"a\n\n\x00\n"):
+            path.write_bytes(content)
+            assert path.name in refused(capsys, "import", path, *options, "-o", tmp_path / "o")
+        path.unlink()
+        assert path.name in refused(capsys, "import", path, *options, "-o", tmp_path / "o")
+
+
+def test_a_file_that_is_there_is_kept(table: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "m.events"
+    base = ["import", table, "--format", "csv", "-o", out]
+    run(*base)
+    before = out.read_bytes()
+    assert "exists" in refused(capsys, *base)
+    assert "exists" in refused(capsys, "export", out, "-o", table)
+    assert "exists" in refused(capsys, "map", out, "--nodes", "4", "-o", table)
+    run(*base, "--force")
+    assert out.read_bytes() == before
+
+
+def test_every_format_is_in_the_help(capsys) -> None:
+    run("import", "--help")
+    told = " ".join(capsys.readouterr().out.split())
+    for name, form in FORMATS.items():
+        assert f"{name} {form.about}" in told
+
+
+def test_map(table: Path, tmp_path: Path, capsys) -> None:
+    events, out = tmp_path / "m.events", tmp_path / "big.events"
+    run("import", table, "--format", "csv", "-o", events)
+    run("map", events, "--nodes", "8", "--by", "share", "-o", out)
+    assert "3 failures in 2 d, of 2 nodes on 8 by share" in capsys.readouterr().out
+    first, second, last = (event.nodes for event in read_events(out) if not event.available)
+    assert (str(first), str(second), str(last)) == ("0-3", "4-7", "4-7")
+    assert "unknown way to map" in refused(
+        capsys, "map", events, "--nodes", "8", "--by", "x", "-o", tmp_path / "y"
+    )
+    assert "m.events: node 1 fails" in refused(
+        capsys, "map", events, "--from-nodes", "1", "--nodes", "8", "-o", tmp_path / "y"
+    )
+
+
+def test_describe_with_its_picture(tmp_path: Path, capsys) -> None:
+    events, figure = tmp_path / "w.events", tmp_path / "w.png"
+    law = "weibull:scale=40h,shape=2,downtime=1h"
+    run("generate", "--nodes", "32", "--law", law, "--horizon", "1000h", "-o", events)
+    capsys.readouterr()
+    run("describe", events, "--nodes", "32", "--figure", figure)
+    told = capsys.readouterr().out
+    assert "mean time between failures" in told
+    rows = [line for line in told.splitlines() if " * " in line]
+    assert len(rows) == 3
+    assert "lives of nodes" in rows[1]
+    assert "weibull *" in rows[1]  # the law behind it, but for the hour of repair
+    assert "exponential *" in rows[2]  # repairs last an hour, all of them: no other law fits
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    again = tmp_path / "x.png"
+    run("describe", events, "--nodes", "32", "--figure", again)
+    assert again.read_bytes() == figure.read_bytes()
+
+
+def test_describe_a_window(tmp_path: Path, capsys) -> None:
+    events = tmp_path / "e.events"
+    run("generate", "--nodes", "8", "--mtbf", "1h", "--horizon", "100h", "-o", events)
+    capsys.readouterr()
+    run("describe", events, "--nodes", "8", "--begin", "50h", "--end", "60h")
+    found = [e for e in read_events(events) if not e.available and 50 <= e.at_us / 3.6e9 < 60]
+    down = sum(since < 50 * 3.6e9 < to for _, since, to in down_intervals(read_events(events)))
+    assert capsys.readouterr().out.startswith(f"{len(found) + down} failures")
+    assert "--end: is not after" in refused(
+        capsys, "describe", events, "--nodes", "8", "--begin", "2h", "--end", "1h"
+    )
+
+
+def test_describe_what_is_too_little(tmp_path: Path, capsys) -> None:
+    events, figure = tmp_path / "e.events", tmp_path / "e.png"
+    events.write_text('{"type": "machine_unavailable", "resources": "2", "timestamp": 10}\n')
+    run("describe", events, "--nodes", "4", "--figure", figure)
+    assert capsys.readouterr().out.count("too few to fit") == 3
+    assert figure.exists()

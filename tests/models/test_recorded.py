@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records as a law: imported on the way, mapped, seeded; in campaigns too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.opening import open_campaign
+from rebat.cli.main import main
+from rebat.core.errors import InputError
+from rebat.models.failures.correlated import Correlation, correlated
+from rebat.models.failures.events import check_alternation, read_events, write_events
+from rebat.models.failures.law import generate_events
+from rebat.models.failures.laws import parse_law
+from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.recorded import Recorded
+from tests.campaign.builders import GRID, campaign_file, run_here
+
+ROOT = Path(__file__).parents[2]
+TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
+LANL = TRACES / "LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    """The failures of 16 nodes, as an event file and as a table."""
+    events = generate_events(Poisson(3600.0, 600.0), 16, horizon_s=1e5)
+    write_events(events, tmp_path / "r.events")
+    main(["failures", "export", str(tmp_path / "r.events"), "-o", str(tmp_path / "r.csv")])
+    return tmp_path / "r.events"
+
+
+def test_on_its_own_machine_it_is_the_file(record: Path) -> None:
+    law = Recorded(str(record), size=16)
+    assert list(law.events(16)) == list(law.events(16, seed=5))
+    table = Recorded(str(record.with_suffix(".csv")), format="csv", size=16)
+    assert list(table.events(16)) == list(law.events(16))
+    assert list(law.events(16)) == read_events(record)
+
+
+@pytest.mark.parametrize("way", ["rank", "share", "rate"])
+@pytest.mark.parametrize("n_nodes", [5, 16, 40])
+def test_on_other_machines_it_is_what_the_command_writes(record, tmp_path, way, n_nodes) -> None:
+    law = parse_law(f"record:file={record},size=16,map={way},turn=true")
+    events = list(law.events(n_nodes, seed=2))
+    check_alternation(events, n_nodes)
+    out = tmp_path / "m.events"
+    main([
+        "failures", "map", str(record), "--from-nodes", "16", "--nodes", str(n_nodes),
+        "--by", way, "--turn", "--seed", "2", "-o", str(out),
+    ])  # fmt: skip
+    assert read_events(out) == events
+    assert events != list(law.events(n_nodes, seed=3))
+
+
+def test_a_horizon_ends_it(record: Path) -> None:
+    law = Recorded(str(record), size=16)
+    downs = [e.at_us for e in law.events(16, horizon_s=5e4) if not e.available]
+    assert downs == [e.at_us for e in law.events(16) if not e.available and e.at_us < 5e10]
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("format=x", "unknown format 'x'"),
+        ("map=x", "unknown map 'x'"),
+        ("maintained=x", "unknown maintained 'x'"),
+        ("size=-1", "size: is -1"),
+        ("turn=perhaps", "turn: is 'perhaps'"),
+    ],
+)
+def test_what_cannot_be(record: Path, text: str, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        parse_law(f"record:file={record},{text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("size=3", "node .* fails"),
+        ("system=3", "options of another format"),
+        ("format=csv,system=3", "no effect on csv"),
+        ("format=lanl", "--system: which system"),
+    ],
+)
+def test_what_is_found_as_it_is_read(record: Path, text: str, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        list(parse_law(f"record:file={record},{text}").events(16))
+
+
+def test_a_record_is_no_law(record: Path) -> None:
+    with pytest.raises(InputError, match="no probability"):
+        Recorded(str(record)).survival(0.0, 1.0, 16)
+
+
+def test_a_campaign_imports_it_itself(record: Path) -> None:
+    """Content counts, names do not; seeds differ where the record is turned."""
+    folder = record.parent
+    failures = 'law = "record"\nfile = "r.csv"\nformat = "csv"\nsize = 16\nturn = true\n'
+    head = GRID.partition("[grid.failures]")[0]
+    grid = f'{head}[grid.failures]\n{failures}map = "rate"\nseeds = [0, 1]\n'
+    file = campaign_file(folder, grid)
+    status, _ = run_here(file, folder / "results")
+    assert (status.ok, status.failed) == (10, 0)
+    units = open_campaign(file).units
+    told = "file=r.csv,format=csv,map=rate,size=16,turn=true"
+    assert {unit.labels["law"] for unit in units} == {None, told}
+    (folder / "r.csv").rename(folder / "other.csv")
+    renamed = campaign_file(folder, grid.replace("r.csv", "other.csv"))
+    assert [unit.key for unit in open_campaign(renamed).units] == [unit.key for unit in units]
+    (folder / "other.csv").write_text("node,down,up\n1,2,3\n")
+    changed = open_campaign(renamed).units
+    assert sum(new.key != old.key for new, old in zip(changed, units, strict=True)) == 8
+
+
+@pytest.mark.skipif(not LANL.exists(), reason="the record is not here")
+def test_los_alamos_on_a_machine_eight_times_as_large() -> None:
+    """Eight copies of 512 nodes fail eight times as often, but for outages cut or joined."""
+    law = parse_law(f"record:file={LANL},format=lanl,system=20,map=rate")
+    failed = sum(len(e.nodes) for e in law.events(4096, seed=1) if not e.available)
+    assert abs(failed - 8 * 2461) <= 7 * 512
+    assert abs(failed - 8 * 2461) <= 40
+
+
+def test_a_record_in_groups(record: Path) -> None:
+    """Whole groups of 8 fail whenever the record has one of their nodes fail."""
+    together = correlated(Recorded(str(record), size=16), Correlation(group=8))
+    events = list(together.events(16))
+    check_alternation(events, 16)
+    assert {str(event.nodes) for event in events} <= {"0-7", "8-15", "0-15"}
+    firsts = {e.at_us for e in events if not e.available}
+    assert firsts <= {e.at_us for e in read_events(record) if not e.available}
