@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat view``: a file, or a server on this machine alone that Ctrl-C ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images of runs: each pixel is the share of its node-time, at any size of machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page to explore: one file that needs no other, foreign names as text, data as they are."""
 
 from __future__ import annotations

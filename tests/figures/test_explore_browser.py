@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page in a headless Chromium: drawn as it was, zoomed, searched, read by pointing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series and outages of a timeline against plain loops over the ledger."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What rebat run has written is read back as it was, or refused with file and line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One page, served on this machine alone until it is interrupted."""
 
 from __future__ import annotations

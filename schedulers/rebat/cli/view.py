@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``rebat view``: a page on which runs can be explored, as a file or served on this machine."""
 
 from __future__ import annotations

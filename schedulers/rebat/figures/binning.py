@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run as an image: each pixel the mean colour of what lies in it, however large the machine."""
 
 from __future__ import annotations

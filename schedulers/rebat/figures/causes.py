@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the end of an attempt looks like: a colour for every cause, in all pictures of runs."""
 
 from __future__ import annotations

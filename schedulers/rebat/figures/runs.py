@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happened over time: utilisation.png, and gantt.png for machines of any size."""
 
 from __future__ import annotations

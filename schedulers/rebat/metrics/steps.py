@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers that change at dates: how many nodes are free, how many attempts wait."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole run in columns: who ran where and when, and what was down; for pictures of any size."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading the CSV files of a run by column; an error names the file and line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading the output folder of a run, or of several policies, as timelines for pictures."""
 
 from __future__ import annotations

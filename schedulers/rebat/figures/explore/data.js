@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 "use strict";
 // The data of a page: unpacked, and found by time. Times are milliseconds.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the page knows of a run: its timeline, in milliseconds and sorted by start."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page: Bokeh has the axes, panning and zooming; we draw into it, search, and tell.
 
 const byId = (id) => document.getElementById(id);

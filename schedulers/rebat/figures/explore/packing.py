@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of a run as one compressed text that the page unpacks into typed arrays.
 
 A JSON head says what each array is; the arrays follow, each with the first bytes of all its numbers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page: figures with linked axes by Bokeh, our script that draws into them, no network."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One run: draws what of it lies in view into an image of the size of the screen, so that the cost
 // goes with the pixels and not with the jobs; and tells what lies at a point.
 // x is time, y the number of a node, from the top.
