@@ -34,7 +34,8 @@ def toy(tmp_path_factory) -> Path:
 def test_every_file_is_there(toy: Path) -> None:
     names = {str(p.relative_to(toy)) for p in toy.rglob("*") if p.is_file()}
     expected = {f"{policy}/{name}" for policy in ("baseline", "sfsj") for name in RUN_FILES}
-    assert names == expected | {"comparison.csv", "flows.png", "gantt.png", "SHA256SUMS"}
+    figures = {"flows.png", "gantt.png", "utilisation.png"}
+    assert names == expected | figures | {"comparison.csv", "SHA256SUMS"}
 
 
 def test_job_rows_have_the_agreed_columns(toy: Path) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rebat.campaign.scenario import prepared
-from rebat.campaign.single import simulate, write_run
+from rebat.campaign.single import RunResult, simulate, write_run
 from rebat.campaign.spec import CheckpointModel, Scenario, SilentErrors
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
@@ -35,6 +35,7 @@ class Written(NamedTuple):
     workload: Workload
     events: list[MachineEvent]
     policy: str
+    result: RunResult
 
 
 def random_run(seed: int, folder: Path) -> Written:
@@ -55,7 +56,7 @@ def random_run(seed: int, folder: Path) -> Written:
         events = generate_events(Poisson(mtbf_s, 15.0), n_nodes, horizon_s=600.0, seed=seed)
     result = simulate(workload, preset(policy), n_nodes=n_nodes, machine_events=events)
     write_run(folder, result, {})
-    return Written(folder, workload, events, policy)
+    return Written(folder, workload, events, policy, result)
 
 
 def random_workload(rng: np.random.Generator, n_nodes: int) -> Workload:

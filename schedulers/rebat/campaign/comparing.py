@@ -62,12 +62,10 @@ def folder_of(policy: str) -> str:
 
 
 def draw(folder: Path, results: Sequence[RunResult]) -> None:
-    """Flows by job size, and what ran where on small machines."""
+    """Flows by job size, and what happened over time."""
     from rebat.figures.flows import draw_flows
-    from rebat.figures.gantt import draw_gantt, worth_drawing
+    from rebat.figures.runs import draw_runs
 
     draw_flows({result.policy: result.summary for result in results}, folder / "flows.png")
-    n_nodes = results[0].summary.n_nodes
-    if all(worth_drawing(result.ledger, n_nodes) for result in results):
-        ledgers = {result.policy: result.ledger for result in results}
-        draw_gantt(ledgers, n_nodes, folder / "gantt.png")
+    ledgers = {result.policy: result.ledger for result in results}
+    draw_runs(ledgers, results[0].summary.n_nodes, folder)

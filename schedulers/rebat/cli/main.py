@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.simulate:simulate",
         "Stand in for Batsim: run any Batsim scheduler on the embedded engine.",
     ),
+    "view": ("rebat.cli.view:view", "Explore runs in the browser: who ran where, and why not."),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
     "validate": (
         "rebat.cli.validate:validate",

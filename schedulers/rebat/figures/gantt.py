@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rebat.core.attempts import INTERRUPTED, Cause, job_name
+from rebat.core.attempts import job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, save, time_unit
+from rebat.figures.causes import STOPPED
 from rebat.metrics.platform import down_intervals
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
-"""Beyond this a Gantt chart tells nothing any more and none is drawn by default."""
+"""Beyond this a chart with every attempt drawn and named tells nothing any more."""
 
 
 _HATCH = "///"
-_INTERRUPTED = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
@@ -89,7 +89,7 @@ def _attempts(axis: Any, ledger: Ledger, scale: float) -> None:
         start, length = (
             to_s(us) / scale for us in (record.start_us, record.end_us - record.start_us)
         )
-        interrupted = record.cause in _INTERRUPTED
+        interrupted = record.cause in STOPPED
         colour = COLOURS[(record.attempt.job_serial - 1) % len(COLOURS)]
         for first, last in record.nodes.intervals.tolist():
             axis.broken_barh(

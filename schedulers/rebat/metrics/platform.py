@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause
 from rebat.core.nodes import NodeSet
 from rebat.core.units import US_PER_S
+from rebat.metrics.steps import Steps, steps_of
 from rebat.models.checkpoint import Checkpointing
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -181,17 +182,14 @@ def down_intervals(
     return intervals
 
 
-def free_steps(ledger: Ledger, n_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     """Dates, ascending and distinct, and the number of nodes up and free from each on."""
     ran = [record for record in ledger.attempts if record.start_us >= 0]
     size, events = column(ran, "attempt.n_nodes"), ledger.node_events
     told = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     at, by = np.array([(0, n_nodes), *told], dtype=np.int64).T
     dates = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
-    steps, where = np.unique(dates, return_inverse=True)
-    change = np.zeros(len(steps), dtype=np.int64)
-    np.add.at(change, where, np.concatenate([-size, size, by]))
-    return steps, np.cumsum(change)
+    return steps_of(dates, np.concatenate([-size, size, by]))
 
 
 def column(records: Sequence[AttemptRecord], name: str) -> npt.NDArray[np.int64]:

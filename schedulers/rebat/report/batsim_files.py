@@ -41,7 +41,7 @@ STATES = (
 
 SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
 
-_LONGEST_FIELD = 2**27
+LONGEST_FIELD = 2**27
 """Characters; every second node of a large machine takes more than Python's default of 2**17."""
 
 
@@ -134,7 +134,7 @@ def read_jobs(path: Path) -> JobsFile:
         With file and line: missing columns, rows of another length, bad times, states, node sets.
     """
     path = find_jobs_file(Path(path))
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(LONGEST_FIELD)
     with open_text(path, newline="") as text:
         try:
             return JobsFile(path, list(_records(csv.reader(text, strict=True), str(path))))

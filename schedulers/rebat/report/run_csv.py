@@ -11,12 +11,14 @@ from rebat.core.attempts import job_name
 from rebat.core.units import to_s
 from rebat.metrics.jobs import JOB_COLUMNS, JobRows
 from rebat.metrics.owners import GROUP_COLUMNS, group_rows
+from rebat.metrics.timeline import checkpoint_dates
 from rebat.report.batsim_csv import csv_field
 from rebat.session.ledger import AttemptRecord, Ledger
 
 ATTEMPT_COLUMNS = (
     "job_id", "attempt", "size", "submission_time", "queued_time", "start_time", "finish_time",
     "cause", "why", "kept_seconds", "lost_seconds", "nodes",
+    "recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds",
 )  # fmt: skip
 """Of rebat_attempts.csv: see `attempt_values`."""
 
@@ -43,18 +45,25 @@ def attempts_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
-    """What became of an attempt, by `ATTEMPT_COLUMNS`; what never ran has no start and no nodes.
+    """What became of an attempt, by `ATTEMPT_COLUMNS`.
+
+    What never ran has no start and no nodes, what was rejected no end either.
 
     ``attempt`` is 0 for a job's first; ``cause`` why it ended (`core.attempts.Cause`), ``why`` the
     word of the policy that stopped it: of a victim, the job that its nodes were taken for.
     ``kept_seconds`` is the progress kept, of which ``lost_seconds`` were lost after all.
+    The last four are its recovery, the periods before its first checkpoint and before each further
+    one, and what a checkpoint takes; without the latter where it writes none at known dates.
     """
     attempt, ran = record.attempt, record.start_us >= 0
+    recovery_us, pattern = checkpoint_dates(record.checkpointing)
     return (
         job_name(attempt.job_id), attempt.number, attempt.n_nodes, to_s(attempt.submit_us),
-        to_s(attempt.queued_us), to_s(record.start_us) if ran else None, to_s(record.end_us),
+        to_s(attempt.queued_us), to_s(record.start_us) if ran else None,
+        to_s(record.end_us) if record.end_us >= 0 else None,
         str(record.cause), record.why, to_s(max(0, record.useful_us)), to_s(record.lost_us),
-        str(record.nodes or ""),
+        str(record.nodes or ""), to_s(recovery_us), *map(to_s, pattern or ()),
+        *(() if pattern else (None, None, None)),
     )  # fmt: skip
 
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run as an image: each pixel the mean colour of what lies in it, however large the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.figures.causes import CAUSE_COLOURS, STOPPED
+from rebat.metrics.timeline import CAUSES, Timeline
+
+Float = npt.NDArray[np.float64]
+
+PALE = 0.75
+"""How much of the colour of work that was lost is white."""
+
+
+class Rectangles(NamedTuple):
+    """Times (microseconds) and nodes, first to last, of rectangles."""
+
+    start: npt.NDArray[Any]
+    end: npt.NDArray[Any]
+    first: npt.NDArray[Any]
+    last: npt.NDArray[Any]
+
+
+def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: int) -> Float:
+    """An image (rows x columns x 3, 0 to 1) of all nodes, the lowest on top, in a window.
+
+    A pixel's colour is the mean over its node-time: of attempts by how they ended (paler where the
+    work was lost), black where nodes were down, white where they were free.
+    """
+    image, cover = np.zeros((rows, columns, 3)), np.zeros((rows, columns))
+    for colour, rectangles in _layers(timeline):
+        part = coverage(rectangles, window_us, timeline.n_nodes, rows, columns)
+        image += part[..., None] * np.array(colour)
+        cover += part
+    most = np.maximum(cover, 1.0)[..., None]
+    found: Float = image / most + (1 - np.minimum(cover, 1.0))[..., None]
+    return np.clip(found, 0.0, 1.0)
+
+
+def coverage(
+    rectangles: Rectangles, window_us: tuple[int, int], n_nodes: int, rows: int, columns: int
+) -> Float:
+    """The share of each pixel (rows x columns) that rectangles cover, those that overlap added.
+
+    Exact: a rectangle's edges are steps in both directions, and the sums of their changes over the
+    pixels are the shares. The cost is that of the rectangles plus that of the pixels.
+    """
+    first, last = window_us
+    wide, high = columns / (last - first), rows / n_nodes
+    x = [np.clip((date - first) * wide, 0, columns) for date in (rectangles.start, rectangles.end)]
+    y = [np.clip(node * high, 0, rows) for node in (rectangles.first, rectangles.last + 1)]
+    sums = np.zeros((rows + 2) * (columns + 2))
+    for down, at_row in _changes(y):
+        for right, at_column in _changes(x):
+            place = at_row * (columns + 2) + at_column
+            sums += np.bincount(place, weights=down * right, minlength=len(sums))
+    table = sums.reshape(rows + 2, columns + 2).cumsum(axis=0).cumsum(axis=1)
+    return table[:rows, :columns]
+
+
+def _changes(edges: list[Float]) -> Iterator[tuple[Float, npt.NDArray[np.int64]]]:
+    """What is added from a pixel on: at the edge up to where it ends, at the other one taken."""
+    for sign, edge in zip((1, -1), edges, strict=True):
+        pixel = np.floor(edge).astype(np.int64)
+        into = edge - pixel
+        yield sign * (1 - into), pixel
+        yield sign * into, pixel + 1
+
+
+def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]]:
+    """Rectangles by colour."""
+    from matplotlib.colors import to_rgb
+
+    blocks, cause = timeline.blocks, timeline.cause[timeline.blocks.owner]
+    start, end = timeline.start_us[blocks.owner], timeline.end_us[blocks.owner]
+    kept = end - tail_us(timeline)[blocks.owner]
+    for number in np.unique(cause):
+        own = cause == number
+        colour = to_rgb(CAUSE_COLOURS.get(CAUSES[number], "#bbbbbb"))
+        first, last = blocks.first[own], blocks.last[own]
+        yield colour, Rectangles(start[own], kept[own], first, last)
+        pale = tuple(PALE + (1 - PALE) * part for part in colour)
+        yield pale, Rectangles(kept[own], end[own], first, last)
+    down = timeline.outages
+    yield (0.0, 0.0, 0.0), Rectangles(down.down_us, down.up_us, down.first, down.last)
+
+
+def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:
+    """How much of the end of each attempt was in vain: what ran and was kept by no checkpoint.
+
+    Of an interrupted attempt all after its recovery and the progress kept; and of any attempt what
+    was kept first and lost later.
+    """
+    run = timeline.end_us - timeline.start_us
+    unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)
+    stopped = np.isin(timeline.cause, [CAUSES.index(cause) for cause in STOPPED])
+    tail: npt.NDArray[np.int64] = np.where(stopped, unkept, 0) + timeline.lost_us
+    return np.where(timeline.ran, np.minimum(tail, run), 0)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+// The data of a page: unpacked, and found by time. Times are milliseconds.
+
+async function unpacked(text) {
+  const zipped = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const headLength = new DataView(bytes.buffer).getUint32(0, true);
+  let at = 4 + headLength;
+  const kinds = { Float64Array, Int32Array, Uint8Array };
+  // Each array comes with the lowest bytes of all its numbers first, then the next ones.
+  const unshuffled = (kind, length) => {
+    const width = kinds[kind].BYTES_PER_ELEMENT, plain = new Uint8Array(width * length);
+    for (let b = 0; b < width; b++)
+      for (let i = 0, from = at + b * length; i < length; i++) plain[i * width + b] = bytes[from + i];
+    at += width * length;
+    return new kinds[kind](plain.buffer);
+  };
+  const filled = (value) => { // in the order in which they were packed
+    if (value === null || typeof value !== "object") return value;
+    if (value.array) return unshuffled(value.array, value.length);
+    for (const key of Object.keys(value)) value[key] = filled(value[key]);
+    return value;
+  };
+  return filled(JSON.parse(new TextDecoder().decode(bytes.subarray(4, at))));
+}
+
+const BLOCK = 128;
+
+// What makes it quick to find the spans that meet a stretch of time: they are sorted by start, and
+// of each BLOCK of them the latest end is known.
+class Spans {
+  constructor(start, end, count) {
+    this.start = start; this.end = end; this.count = count;
+    this.latest = new Float64Array(Math.ceil(count / BLOCK)).fill(-Infinity);
+    for (let i = 0; i < count; i++) {
+      const b = (i / BLOCK) | 0;
+      if (end[i] > this.latest[b]) this.latest[b] = end[i];
+    }
+  }
+
+  meet(from, to, visit) {
+    const stop = after(this.start, to, this.count);
+    for (let b = 0; b * BLOCK < stop; b++) {
+      if (this.latest[b] < from) continue;
+      const last = Math.min((b + 1) * BLOCK, stop);
+      for (let i = b * BLOCK; i < last; i++) if (this.end[i] >= from) visit(i);
+    }
+  }
+}
+
+// How many of the ascending values are at most x.
+function after(values, x, count = values.length) {
+  let low = 0, high = count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= x) low = middle + 1; else high = middle;
+  }
+  return low;
+}

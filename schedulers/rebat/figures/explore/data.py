@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page knows of a run: its timeline, in milliseconds and sorted by start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.figures.binning import tail_us
+from rebat.figures.causes import CAUSE_COLOURS
+from rebat.metrics.steps import Steps
+from rebat.metrics.timeline import CAUSES, Pattern, Timeline, series_of
+
+Array = npt.NDArray[Any]
+
+
+def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) -> dict[str, Any]:
+    """All that the page's script is given."""
+    end_us = max((timeline.makespan_us for timeline in timelines), default=0)
+    first, last = window_us or (0, max(end_us, 1))
+    return {
+        "nodes": max(timeline.n_nodes for timeline in timelines),
+        "end": max(end_us, 1) / 1e3,
+        "window": [first / 1e3, min(last, max(end_us, 1)) / 1e3],
+        "causes": [
+            {"name": str(cause), "colour": CAUSE_COLOURS.get(cause, "#bbbbbb")} for cause in CAUSES
+        ],
+        "runs": [run_data(timeline) for timeline in timelines],
+    }
+
+
+def run_data(timeline: Timeline) -> dict[str, Any]:
+    """One run; attempts that never ran come last."""
+    order = np.argsort(np.where(timeline.ran, timeline.start_us, 2**62), kind="stable")
+    names, job = np.unique(np.array(timeline.job_id, dtype=object), return_inverse=True)
+    words, why = np.unique(np.array(timeline.why, dtype=object), return_inverse=True)
+    blocks, outages, series = timeline.blocks, timeline.outages, series_of(timeline)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    by_owner = np.argsort(place[blocks.owner], kind="stable")
+    counts = np.bincount(place[blocks.owner], minlength=len(order))
+    milliseconds = {
+        "submitted": timeline.submit_us, "queued": timeline.queued_us,
+        "start": timeline.start_us, "end": timeline.end_us,
+        "kept": timeline.kept_us, "lost": timeline.lost_us, "tail": tail_us(timeline),
+        **pattern_data(timeline.pattern),
+    }  # fmt: skip
+    return {
+        "name": timeline.name,
+        "nodes": timeline.n_nodes,
+        "ran": int(timeline.ran.sum()),
+        "jobs": names.tolist(),
+        "whys": words.tolist(),
+        "job": job[order].astype(np.int32),
+        "why": why[order].astype(np.int32),
+        "number": timeline.number[order].astype(np.int32),
+        "cause": timeline.cause[order].astype(np.uint8),
+        **{name: _ms(values[order]) for name, values in milliseconds.items()},
+        "offset": np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        "first": blocks.first[by_owner].astype(np.int32),
+        "last": blocks.last[by_owner].astype(np.int32),
+        "down": _ms(outages.down_us),
+        "up": _ms(outages.up_us),
+        "downFirst": outages.first.astype(np.int32),
+        "downLast": outages.last.astype(np.int32),
+        "failedAt": _ms(timeline.failures[0]),
+        "failedNode": timeline.failures[1].astype(np.int32),
+        "series": {
+            "busy": _steps(series.busy), "queued": _steps(series.queued),
+            "free": _steps(series.free),
+        },
+    }  # fmt: skip
+
+
+def pattern_data(pattern: Pattern) -> dict[str, Array]:
+    """Checkpoints of attempts."""
+    return {
+        "recovery": pattern.recovery_us,
+        "firstPeriod": pattern.first_us,
+        "period": pattern.period_us,
+        "cost": pattern.cost_us,
+    }
+
+
+def _ms(us: Array) -> Array:
+    """Milliseconds: what Bokeh's axes of time count in; what is -1 stays below 0."""
+    return us.astype(np.float64) / 1e3
+
+
+def _steps(steps: Steps) -> dict[str, Array]:
+    dates, values = steps
+    return {"at": _ms(dates), "value": values.astype(np.int32)}

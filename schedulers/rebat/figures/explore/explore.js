@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: Bokeh has the axes, panning and zooming; we draw into it, search, and tell.
+
+const byId = (id) => document.getElementById(id);
+
+// ---- words ----------------------------------------------------------------------------------
+
+function date(ms) { // 3 d 04:05:06
+  const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
+  const clock = `${two(Math.floor(s / 3600) % 24)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
+  return s >= 86400 ? `${Math.floor(s / 86400)} d ${clock}` : clock;
+}
+
+function span(ms) {
+  const units = [["d", 86400e3], ["h", 3600e3], ["min", 60e3], ["s", 1e3]];
+  const [unit, size] = units.find(([, least]) => ms >= least) || units[3];
+  return `${+(ms / size).toPrecision(3)} ${unit}`;
+}
+
+function attemptLines(run, i) {
+  let size = 0;
+  for (let k = run.offset[i]; k < run.offset[i + 1]; k++) size += run.last[k] - run.first[k] + 1;
+  const why = run.whys[run.why[i]], cause = run.causes[run.cause[i]].name;
+  const lines = [
+    `Job ${run.jobs[run.job[i]]}, attempt ${run.number[i] + 1} (${size} nodes)`,
+    `${date(run.start[i])} to ${date(run.end[i])}, ${span(run.end[i] - run.start[i])}`,
+    `waited ${span(run.start[i] - run.queued[i])}; submitted ${date(run.submitted[i])}`,
+    `ended: ${cause}${why ? (cause === "stolen" ? `, its nodes taken ${why}` : ` (${why})`) : ""}`,
+  ];
+  if (run.tail[i] > 0) lines.push(`lost ${span(run.tail[i])} on each node`);
+  const recovery = run.recovery[i] ? `; recovery ${span(run.recovery[i])}` : "";
+  if (run.firstPeriod[i] >= 0)
+    lines.push(`checkpoints every ${span(run.period[i])}, ${span(run.cost[i])} each${recovery}`);
+  return lines;
+}
+
+function markLines(run, mark) {
+  if (mark.kind === "failure") return [`Node ${mark.node} failed`, date(mark.at)];
+  return attemptLines(run, mark.attempt);
+}
+
+// ---- the page -------------------------------------------------------------------------------
+
+class Explorer {
+  constructor(data, doc) {
+    this.data = data;
+    for (const cause of data.causes) cause.rgb = rgb(cause.colour);
+    const named = (name) => doc.get_model_by_name(name);
+    this.runs = data.runs.map((run, k) => new Run(run, data.causes, named(`gantt${k}`)));
+    this.series = ["busy", "queued", "free"].map((name) => [name, named(name)]);
+    this.x = named("time"); this.y = named("nodes");
+    this.mode = "cause"; this.pointer = { x: 0, y: 0 };
+    this.frames = 0; this.drawMs = 0;
+    this.listen();
+    this.draw();
+  }
+
+  get view() {
+    return { x0: this.x.start, x1: this.x.end, y0: this.y.end, y1: this.y.start };
+  }
+
+  listen() {
+    const soon = () => this.drawSoon();
+    for (const { properties } of [this.x, this.y])
+      for (const property of [properties.start, properties.end]) property.change.connect(soon);
+    for (const run of this.runs) {
+      run.figure.properties.inner_width.change.connect(soon);
+      run.figure.properties.inner_height.change.connect(soon);
+      this.hear(run.figure, (event) => this.linesAt(run, event.x, event.y));
+    }
+    for (const [name, figure] of this.series)
+      this.hear(figure, (event) => this.valuesAt(name, event.x));
+    const follow = ({ clientX: x, clientY: y, pointerType, buttons }) => {
+      const touch = pointerType === "touch";
+      this.pointer = { x, y, touch, drags: buttons > 0 && !touch };
+    };
+    for (const name of ["pointermove", "pointerdown"]) document.addEventListener(name, follow, true);
+    this.buttons();
+  }
+
+  hear(figure, lines) {
+    const show = (event) => this.tip(this.pointer.drags ? null : lines(event));
+    figure.on_event("mousemove", show);
+    figure.on_event("tap", show);
+    figure.on_event("mouseleave", () => { // a finger always leaves
+      if (!this.pointer.touch) this.tip(null);
+    });
+    figure.on_event("panstart", () => this.tip(null));
+  }
+
+  buttons() {
+    byId("whole").onclick = () => { this.choose(""); this.show(0, this.data.end, -0.5, this.data.nodes); };
+    byId("in").onclick = () => this.zoom(0.5);
+    byId("out").onclick = () => this.zoom(2);
+    byId("box").onclick = (event) => this.boxes(event.currentTarget);
+    byId("colours").onchange = (event) => this.colourBy(event.target.value);
+    byId("search").onsubmit = (event) => {
+      event.preventDefault();
+      this.choose(byId("job").value.trim(), true);
+    };
+    byId("job").oninput = (event) => { if (!event.target.value) this.choose(""); };
+  }
+
+  colourBy(mode) {
+    this.mode = mode;
+    for (const one of document.querySelectorAll(".key .cause")) one.hidden = mode === "job";
+    this.draw();
+  }
+
+  boxes(button) { // dragging draws a box to zoom to, or moves
+    const on = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", on);
+    for (const { figure } of this.runs)
+      for (const tool of figure.toolbar.tools) {
+        if (tool.type === "BoxZoomTool") tool.active = on;
+        if (tool.type === "PanTool") tool.active = !on;
+      }
+  }
+
+  show(x0, x1, y0, y1) {
+    const { end, nodes } = this.data;
+    this.x.setv({ start: Math.max(0, x0), end: Math.min(end, x1) });
+    this.y.setv({ start: Math.min(nodes - 0.5, y1), end: Math.max(-0.5, y0) });
+  }
+
+  zoom(by) {
+    const { x0, x1, y0, y1 } = this.view, xm = (x0 + x1) / 2, ym = (y0 + y1) / 2;
+    const xh = Math.max(500, by * (x1 - x0) / 2), yh = Math.max(1, by * (y1 - y0) / 2);
+    this.show(xm - xh, xm + xh, ym - yh, ym + yh);
+  }
+
+  // Pick a job out in all runs, and go there.
+  choose(name, go = false) {
+    const found = [], box = { x0: Infinity, x1: -Infinity, y0: Infinity, y1: -Infinity };
+    for (const run of this.runs) {
+      run.chosen = name !== "" && run.jobNumber.has(name) ? run.jobNumber.get(name) : -1;
+      if (run.chosen >= 0) found.push(`${run.name}: ${this.extent(run, box)}`);
+    }
+    const told = found.length ? `Job ${name} – ${found.join("; ")}` : `No job ${name}.`;
+    byId("told").textContent = name === "" ? "" : told;
+    if (go && box.x1 > box.x0) {
+      const dx = 0.15 * (box.x1 - box.x0) + 1000, dy = 0.25 * (box.y1 - box.y0) + 2;
+      this.show(box.x0 - dx, box.x1 + dx, box.y0 - dy, box.y1 + dy);
+    }
+    this.draw();
+  }
+
+  // Widens the box by the attempts of the chosen job; says how they ended.
+  extent(run, box) {
+    const ends = new Map();
+    let count = 0;
+    for (let i = 0; i < run.job.length; i++) {
+      if (run.job[i] !== run.chosen) continue;
+      const { name } = run.causes[run.cause[i]];
+      ends.set(name, (ends.get(name) || 0) + 1);
+      count++;
+      if (i >= run.ran) continue;
+      box.x0 = Math.min(box.x0, run.start[i]); box.x1 = Math.max(box.x1, run.end[i]);
+      box.y0 = Math.min(box.y0, run.first[run.offset[i]]);
+      box.y1 = Math.max(box.y1, run.last[run.offset[i + 1] - 1]);
+    }
+    const words = [...ends].map(([name, times]) => (times > 1 ? `${times} × ${name}` : name));
+    return `${count} attempt${count > 1 ? "s" : ""} (${words.join(", ")})`;
+  }
+
+  // So many dates on the axis as there is room for.
+  tickWell() {
+    const figures = [...this.runs.map((run) => run.figure), ...this.series.map(([, one]) => one)];
+    for (const figure of figures)
+      for (const ticker of figure.below[0].ticker.tickers)
+        ticker.desired_num_ticks = Math.max(2, Math.min(8, Math.floor(figure.inner_width / 90)));
+  }
+
+  drawSoon() { // once for all changes of one event, and before Bokeh paints
+    if (this.waiting) return;
+    this.waiting = true;
+    queueMicrotask(() => { this.waiting = false; this.draw(); });
+  }
+
+  draw() {
+    if (!(this.runs[0].figure.inner_width > 0)) return; // not laid out yet
+    const began = performance.now();
+    if (this.width !== this.runs[0].figure.inner_width) {
+      this.width = this.runs[0].figure.inner_width;
+      this.tickWell();
+    }
+    for (const run of this.runs) run.draw(this.view, this.mode, this.detail || 1);
+    for (const [name, figure] of this.series) this.drawSeries(name, figure);
+    this.drawMs = performance.now() - began;
+    this.frames++;
+    if (!this.ready) { this.ready = performance.now(); document.body.dataset.ready = "yes"; }
+    this.settle();
+  }
+
+  // Where drawing takes long, half the detail while moving, and all of it when still.
+  settle() {
+    clearTimeout(this.timer);
+    if (!this.detail && this.drawMs > 30) this.detail = 0.5;
+    if (this.detail) this.timer = setTimeout(() => this.drawInFull(), 180);
+  }
+
+  drawInFull() {
+    this.detail = 1;
+    this.draw();
+    this.detail = 0;
+    clearTimeout(this.timer);
+  }
+
+  drawSeries(name, figure) {
+    const { x0, x1 } = this.view, columns = Math.max(50, figure.inner_width | 0);
+    this.runs.forEach((run, k) => {
+      figure.renderers[k].data_source.data = stepLine(run.series[name], x0, x1, columns);
+    });
+  }
+
+  linesAt(run, x, y) {
+    const { x0, x1, y0, y1 } = this.view, node = Math.round(y);
+    const { inner_width: width, inner_height: height } = run.figure;
+    const mark = run.markAt(x, y, (x1 - x0) / width, (y1 - y0) / height);
+    if (mark) return markLines(run, mark);
+    const i = run.attemptAt(x, node);
+    if (i >= 0) return [...attemptLines(run, i), `node ${node} at ${date(x)}`];
+    const k = run.outageAt(x, node);
+    return k < 0 ? null : [`Node ${node} down`, `${date(run.down[k])} to ${date(run.up[k])}`];
+  }
+
+  valuesAt(name, x) {
+    return [date(x), ...this.runs.map((run) => {
+      const { at, value } = run.series[name], place = after(at, x) - 1;
+      const now = place < 0 ? 0 : value[place];
+      const share = name === "queued" ? "" : ` (${(100 * now / run.nodes).toFixed(1)} %)`;
+      return `${run.name}: ${now}${share}`;
+    })];
+  }
+
+  // Shows lines beside the pointer, within the window; text only, as names are foreign data.
+  tip(lines) {
+    const tip = byId("tip");
+    tip.hidden = !lines;
+    if (!lines) return;
+    const element = (text) => Object.assign(document.createElement("div"), { textContent: text });
+    tip.replaceChildren(...lines.map(element));
+    const { x, y } = this.pointer, { width, height } = tip.getBoundingClientRect();
+    const left = x + 14 + width > innerWidth - 8 ? x - 14 - width : x + 14;
+    const top = y + 14 + height > innerHeight - 8 ? y - 14 - height : y + 14;
+    tip.style.left = `${Math.min(Math.max(8, left), innerWidth - width - 8)}px`;
+    tip.style.top = `${Math.max(8, top)}px`;
+  }
+}
+
+// A line of steps from x0 to x1; where steps are closer than pixels, from least to most of each.
+function stepLine({ at, value }, x0, x1, columns) {
+  const x = [], y = [], from = Math.max(0, after(at, x0) - 1), to = after(at, x1);
+  let now = from < to ? value[from] : 0;
+  x.push(Math.max(x0, 0)); y.push(now);
+  if (to - from < 2 * columns) {
+    for (let k = from + 1; k < to; k++) {
+      x.push(at[k], at[k]); y.push(now, value[k]); now = value[k];
+    }
+  } else {
+    const width = (x1 - x0) / columns;
+    for (let c = 0, k = from + 1; c < columns && k < to; c++) {
+      const until = x0 + (c + 1) * width, middle = until - width / 2;
+      let least = now, most = now;
+      for (; k < to && at[k] <= until; k++) {
+        now = value[k];
+        if (now < least) least = now;
+        if (now > most) most = now;
+      }
+      x.push(middle, middle, middle); y.push(least, most, now);
+    }
+  }
+  x.push(x1); y.push(now);
+  return { x, y };
+}
+
+async function begin() {
+  const data = await unpacked(byId("data").textContent);
+  for (;;) { // Bokeh lays its figures out when the page is there
+    const doc = window.Bokeh && Bokeh.documents[0];
+    if (doc && doc.is_idle) return new Explorer(data, doc);
+    await new Promise((resume) => setTimeout(resume, 15));
+  }
+}
+
+begin().then((explorer) => { window.explorer = explorer; }, (error) => {
+  byId("told").textContent = "DecompressionStream" in window
+    ? `This page cannot be shown: ${error.message}` : "This page needs a newer browser.";
+  console.error(error);
+});

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: figures with linked axes by Bokeh, our script that draws into them, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from rebat.core.attempts import Cause
+from rebat.figures.canvas import COLOURS
+from rebat.figures.causes import CAUSE_COLOURS
+from rebat.figures.explore.data import page_data
+from rebat.figures.explore.packing import packed
+from rebat.metrics.timeline import CAUSES, Timeline
+
+if TYPE_CHECKING:
+    from bokeh.plotting import figure
+
+SERIES = (
+    ("busy", "Nodes in use"),
+    ("queued", "Attempts waiting"),
+    ("free", "Nodes up and free"),
+)
+"""Series and their titles, from top to bottom."""
+
+SCRIPTS = ("data.js", "canvas.js", "run.js", "explore.js")
+
+MOST_TOGETHER = 6
+"""So many runs can be told apart above each other and by the colours of their lines."""
+
+
+def explorer_page(
+    timelines: Sequence[Timeline], title: str, window_us: tuple[int, int] | None = None
+) -> str:
+    """A page on which the runs can be explored; it needs no other file and no network.
+
+    Parameters
+    ----------
+    timelines : sequence of Timeline
+        At most ``MOST_TOGETHER``, the topmost first.
+    title : str
+    window_us : (int, int), optional
+        What is shown first, in microseconds (default: all).
+    """
+    import jinja2
+    from bokeh.embed import components
+    from bokeh.resources import Resources
+
+    data = page_data(timelines, window_us)
+    figures = _figures(data)
+    script, places = components(figures)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    page: str = environment.from_string(_asset("page.html")).render(
+        title=title,
+        runs=[
+            (run["name"], COLOURS[k], places[f"gantt{k}"], f"gantt{k}" in _with_axis(data))
+            for k, run in enumerate(data["runs"])
+        ],
+        series=[(what, places[name], name in _with_axis(data)) for name, what in SERIES],
+        causes=_causes(timelines),
+        shown=_shown(data),
+        style=_asset("explore.css"),
+        bokeh=Resources(mode="inline", components=["bokeh"]).render(),
+        figures=script,
+        data=packed(data),
+        code="\n".join(map(_asset, SCRIPTS)),
+    )
+    return page
+
+
+def _asset(name: str) -> str:
+    return resources.files("rebat.figures.explore").joinpath(name).read_text(encoding="utf-8")
+
+
+def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
+    """Name and colour of the causes that occur, for the legend."""
+    seen = {int(number) for timeline in timelines for number in set(timeline.cause[timeline.ran])}
+    return [
+        (str(cause), colour)
+        for cause, colour in CAUSE_COLOURS.items()
+        if CAUSES.index(cause) in seen or cause == Cause.COMPLETED
+    ]
+
+
+def _shown(data: dict[str, Any]) -> set[str]:
+    """What else occurs, for the legend."""
+    signs = {
+        "tail": any((run["tail"] > 0).any() for run in data["runs"]),
+        "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),
+        "failures": any(len(run["down"]) for run in data["runs"]),
+    }
+    return {name for name, there in signs.items() if there}
+
+
+def _figures(data: dict[str, Any]) -> dict[str, figure]:
+    """By name: a Gantt chart of each run and the series, all over one axis of time."""
+    from bokeh.models import Range1d
+
+    first, last = data["window"]
+    x = Range1d(
+        first, last, bounds=(0, data["end"]), min_interval=min(1000, data["end"]), reset_start=0,
+        reset_end=data["end"], name="time",
+    )  # fmt: skip
+    top, bottom = -0.5, data["nodes"] - 0.5
+    y = Range1d(bottom, top, bounds=(top, bottom), min_interval=1, name="nodes")
+    figures = {f"gantt{k}": _gantt(x, y) for k in range(len(data["runs"]))}
+    for name, _ in SERIES:
+        most = max(int(run["series"][name]["value"].max(initial=1)) for run in data["runs"])
+        figures[name] = _lines(x, max(most, 1), len(data["runs"]))
+    for name, one in figures.items():
+        one.name = name
+        one.xaxis.visible = name in _with_axis(data)
+    return figures
+
+
+def _with_axis(data: dict[str, Any]) -> tuple[str, str]:
+    """The lowest chart and the lowest series: only below these stand dates."""
+    return f"gantt{len(data['runs']) - 1}", SERIES[-1][0]
+
+
+_LOOK: dict[str, Any] = {
+    "x_axis_type": "timedelta", "toolbar_location": None, "sizing_mode": "stretch_both",
+    "min_border_left": 66, "min_border_right": 26, "output_backend": "canvas",
+}  # fmt: skip
+
+
+def _gantt(x: Any, y: Any) -> figure:
+    from bokeh.models import ColumnDataSource
+    from bokeh.plotting import figure
+
+    plot = figure(
+        x_range=x, y_range=y, tools="pan,box_zoom,wheel_zoom", active_scroll="wheel_zoom", **_LOOK
+    )
+    image = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []}, name="image")
+    plot.image_rgba(
+        "image", "x", "y", "dw", "dh", source=image, origin="bottom_left", anchor="top_left"
+    )
+    names = ColumnDataSource({"x": [], "y": [], "text": []}, name="names")
+    plot.text(
+        "x", "y", "text", source=names, text_align="center", text_baseline="middle",
+        text_font_size="11px", text_color="white", background_fill_color="#222222",
+        background_fill_alpha=0.45, padding=1,
+    )  # fmt: skip
+    plot.yaxis.formatter.use_scientific = False
+    _plain(plot)
+    return plot
+
+
+def _lines(x: Any, most: int, n_runs: int) -> figure:
+    from bokeh.models import ColumnDataSource, Range1d
+    from bokeh.plotting import figure
+
+    y = Range1d(-0.03 * most, 1.08 * most)
+    plot = figure(
+        x_range=x, y_range=y, tools="xpan,xwheel_zoom", active_scroll="xwheel_zoom", **_LOOK
+    )
+    for k in range(n_runs):
+        source = ColumnDataSource({"x": [], "y": []}, name=f"line{k}")
+        plot.line("x", "y", source=source, line_color=COLOURS[k], line_width=1.2, alpha=0.9)
+    plot.yaxis.ticker.desired_num_ticks = 3
+    plot.yaxis.formatter.use_scientific = False
+    _plain(plot)
+    return plot
+
+
+def _plain(plot: Any) -> None:
+    plot.grid.grid_line_alpha = 0.4
+    plot.outline_line_color = "#cccccc"
+    plot.axis.minor_tick_line_color = None

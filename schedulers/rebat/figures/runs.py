@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened over time: utilisation.png, and gantt.png for machines of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rebat.core.attempts import Cause
+from rebat.core.units import US_PER_S, to_s
+from rebat.figures.binning import PALE, binned, tail_us
+from rebat.figures.canvas import colours, label, new_figure, save, time_unit
+from rebat.figures.causes import CAUSE_COLOURS
+from rebat.figures.gantt import draw_gantt, worth_drawing
+from rebat.metrics.steps import Steps
+from rebat.metrics.timeline import CAUSES, Timeline, series_of, timeline_of
+from rebat.session.ledger import Ledger
+
+_ROWS, _COLUMNS = 240, 1000
+"""Pixels of a binned chart: about those that a panel has."""
+
+
+def draw_runs(ledgers: Mapping[str, Ledger], n_nodes: int, folder: Path) -> None:
+    """utilisation.png and gantt.png of several policies: small runs in full, others binned."""
+    timelines = [timeline_of(name, ledger, n_nodes) for name, ledger in ledgers.items()]
+    draw_utilisation(timelines, folder / "utilisation.png")
+    if all(worth_drawing(ledger, n_nodes) for ledger in ledgers.values()):
+        draw_gantt(ledgers, n_nodes, folder / "gantt.png")
+    else:
+        draw_binned_gantt(timelines, folder / "gantt.png")
+
+
+def draw_utilisation(timelines: Sequence[Timeline], path: Path) -> None:
+    """Nodes in use, attempts that wait, and nodes up and free over time, a line per policy."""
+    figure = new_figure(10, 6.4)
+    axes = figure.subplots(3, 1, sharex=True)
+    end_us = _end_us(timelines)
+    unit, scale = time_unit([to_s(end_us)])
+    for timeline, colour in zip(timelines, colours(len(timelines)), strict=True):
+        series = series_of(timeline)
+        shares = (100.0 / timeline.n_nodes, 1.0, 100.0 / timeline.n_nodes)
+        for axis, steps, share in zip(axes, series, shares, strict=True):
+            _step(axis, steps, share, end_us, scale, label(timeline.name), colour)
+    for axis, what in zip(
+        axes, ("nodes in use (%)", "attempts waiting", "nodes up and free (%)"), strict=True
+    ):
+        axis.set_ylabel(what)
+        axis.set_ylim(bottom=0)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.3)
+    axes[-1].set_xlim(0, end_us / US_PER_S / scale)
+    axes[-1].set_xlabel(f"time ({unit})")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False)
+    save(figure, path)
+
+
+def _step(
+    axis: Any, steps: Steps, share: float, end_us: int, scale: float, name: str, colour: Any
+) -> None:
+    dates, values = steps
+    x = np.append(dates, end_us) / US_PER_S / scale
+    y = np.append(values, values[-1:]) * share
+    axis.step(x, y, where="post", label=name, color=colour, linewidth=0.8, alpha=0.85)
+
+
+def draw_binned_gantt(
+    timelines: Sequence[Timeline], path: Path, window_us: tuple[int, int] | None = None
+) -> None:
+    """A panel per policy of who ran where, an image in which pixels are means; see `binned`.
+
+    ``window_us`` is what is shown (default: from 0 to the last end).
+    """
+    window = window_us or (0, _end_us(timelines))
+    unit, scale = time_unit(map(to_s, window))
+    figure = new_figure(10, 0.8 + 2.5 * len(timelines))
+    axes = figure.subplots(len(timelines), 1, sharex=True, squeeze=False)[:, 0]
+    first, last = (to_s(us) / scale for us in window)
+    for axis, timeline in zip(axes, timelines, strict=True):
+        axis.imshow(
+            binned(timeline, window, min(_ROWS, timeline.n_nodes), _COLUMNS), aspect="auto",
+            extent=(first, last, timeline.n_nodes - 0.5, -0.5), interpolation="nearest",
+        )  # fmt: skip
+        _marks(axis, timeline, scale)
+        axis.set_xlim(first, last)
+        axis.set_ylim(timeline.n_nodes - 0.5, -0.5)
+        axis.set_title(label(timeline.name), loc="left", fontsize=10)
+        axis.set_ylabel("node")
+    axes[-1].set_xlabel(f"time ({unit})")
+    _legend(figure, timelines)
+    save(figure, path)
+
+
+def _end_us(timelines: Sequence[Timeline]) -> int:
+    return max(1, *(timeline.makespan_us for timeline in timelines))
+
+
+def _marks(axis: Any, timeline: Timeline, scale: float) -> None:
+    """Failures and steals, smaller where there are many."""
+    dates, nodes = timeline.failures
+    size = 3 if len(dates) > 300 else 14
+    axis.scatter(dates / US_PER_S / scale, nodes, s=size, marker="x", color="black", linewidths=0.6)
+    stolen = np.flatnonzero(timeline.cause == CAUSES.index(Cause.STOLEN))
+    at = np.searchsorted(timeline.blocks.owner, stolen)
+    axis.scatter(
+        timeline.end_us[stolen] / US_PER_S / scale, timeline.blocks.first[at], s=12, marker="v",
+        color=CAUSE_COLOURS[Cause.STOLEN], edgecolors="white", linewidths=0.4, clip_on=True,
+    )  # fmt: skip
+
+
+def _legend(figure: Any, timelines: Sequence[Timeline]) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    seen = {int(number) for one in timelines for number in set(one.cause[one.ran])}
+    known = [cause for cause in CAUSE_COLOURS if CAUSES.index(cause) in seen]
+    handles: list[Any] = [Patch(facecolor=CAUSE_COLOURS[cause], label=cause) for cause in known]
+    if any(tail_us(timeline).any() for timeline in timelines):
+        handles.append(Patch(facecolor=(1.0, PALE, PALE), label="paler: work lost"))
+    if any(len(timeline.failures[0]) for timeline in timelines):
+        handles.append(Patch(facecolor="black", label="node down"))
+        cross: dict[str, Any] = {"marker": "x", "color": "black", "linestyle": ""}
+        handles.append(Line2D([], [], label="failure", **cross))
+    figure.legend(handles=handles, loc="outside upper right", ncols=5, frameon=False, fontsize=9)

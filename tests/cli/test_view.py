@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat view``: a file, or a server on this machine alone that Ctrl-C ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from urllib.error import HTTPError
+
+import pytest
+
+from rebat.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("toy") / "out"
+    main(
+        ["run", str(ROOT / "workloads/toy.json"), "-p", "sfsj", "-p", "baseline", "-p", "easy",
+         "--failures", str(ROOT / "failure_events/toy.events"), "--out", str(out)]
+    )  # fmt: skip
+    return out
+
+
+def headings(page: str) -> list[str]:
+    return [part.partition('"')[0] for part in page.split('class="gantt" aria-label="')[1:]]
+
+
+def test_the_page_is_written_and_its_size_said(toy: Path, tmp_path: Path, capsys) -> None:
+    html = tmp_path / "page.html"
+    main(["view", str(toy), "--html", str(html)])
+    page = html.read_text()
+    assert headings(page) == ["sfsj", "baseline"]
+    size_mb = html.stat().st_size / 1e6
+    assert capsys.readouterr().out == f"{html}: {size_mb:.1f} MB\n"
+    assert size_mb < 2
+
+
+def test_policies_are_picked(toy: Path, tmp_path: Path) -> None:
+    html = tmp_path / "page.html"
+    main(["view", str(toy), "-p", "easy", "-p", "sfsj", "--html", str(html)])
+    assert headings(html.read_text()) == ["easy", "sfsj"]
+    main(["view", str(toy / "easy"), "--html", str(html)])
+    assert headings(html.read_text()) == ["easy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["absent"], "absent: is no folder"),
+        ([str(ROOT / "workloads")], "holds no summary.json"),
+        (["OUT", "-p", "easi"], "unknown policy 'easi'; did you mean easy?"),
+        (["OUT", "--window", "3d"], "--window"),
+        (["OUT", "--window", "5d:6d"], "--window"),
+        (["OUT", "--html", "/proc/none/page.html"], "/proc/none"),
+        (["OUT", "--port", "99999"], "--port"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(toy: Path, arguments, told: str, capsys) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["view", *(str(toy) if word == "OUT" else word for word in arguments)])
+    captured = capsys.readouterr()
+    assert stop.value.code == 2
+    assert told in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_an_old_result_is_told_what_it_lacks(toy: Path, tmp_path: Path, capsys) -> None:
+    for name in ("summary.json", "node_events.csv"):
+        (tmp_path / name).write_bytes((toy / "sfsj" / name).read_bytes())
+    with pytest.raises(SystemExit):
+        main(["view", str(tmp_path)])
+    assert (
+        "holds no rebat_attempts.csv (expected a result of this version" in capsys.readouterr().err
+    )
+
+
+def test_a_taken_port_is_told(toy: Path, capsys) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(SystemExit) as stop:
+            main(["view", str(toy), "--no-browser", "--port", str(taken.getsockname()[1])])
+    assert stop.value.code == 2
+    assert "--port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_it_is_served_here_until_interrupted(toy: Path, name: str, status: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "rebat", "view", str(toy), "--no-browser"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        address = process.stdout.readline().split()[0]
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(address, timeout=20) as answer:
+            assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+            assert headings(answer.read().decode()) == ["sfsj", "baseline"]
+        with pytest.raises(HTTPError, match="404"):
+            urllib.request.urlopen(f"{address}../../etc/passwd", timeout=20)
+        process.send_signal(getattr(signal, name))
+        _, error = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert error == ("rebat: interrupted\n" if name == "SIGINT" else "rebat: terminated\n")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of runs: each pixel is the share of its node-time, at any size of machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.image import imread
+
+from rebat.figures import gantt, runs
+from rebat.figures.binning import Rectangles, binned, coverage, tail_us
+from rebat.figures.causes import CAUSE_COLOURS
+from rebat.metrics.timeline import timeline_of
+from tests.scenarios import fails, machine, run
+
+RECTANGLE = st.tuples(
+    st.integers(-20, 120), st.integers(0, 80), st.integers(0, 29), st.integers(0, 9)
+)
+
+
+def overlap(a: float, b: float, c: float, d: float) -> float:
+    return max(0.0, min(b, d) - max(a, c))
+
+
+@settings(deadline=None)
+@given(st.lists(RECTANGLE, max_size=6), st.integers(1, 7), st.integers(1, 9))
+def test_coverage_is_the_area_that_rectangles_share_with_each_pixel(many, rows, columns) -> None:
+    n_nodes, (begin, end) = 40, (10, 100)
+    table = [(start, start + length, first, first + more) for start, length, first, more in many]
+    plain = np.zeros((rows, columns))
+    for j in range(rows):
+        for i in range(columns):
+            for start, stop, first, last in table:
+                wide = overlap(
+                    start, stop, begin + i * (end - begin) / columns,
+                    begin + (i + 1) * (end - begin) / columns,
+                )  # fmt: skip
+                high = overlap(first, last + 1, j * n_nodes / rows, (j + 1) * n_nodes / rows)
+                plain[j, i] += wide * high / ((end - begin) / columns) / (n_nodes / rows)
+    columns_of = np.array(table, dtype=np.int64).reshape(-1, 4).T
+    found = coverage(Rectangles(*columns_of), (begin, end), n_nodes, rows, columns)
+    assert found == pytest.approx(plain, abs=1e-9)
+
+
+def test_a_pixel_for_every_node_and_second_shows_who_had_it() -> None:
+    """Node 2 fails after 3 of 6 seconds: what ran on it is lost."""
+    ledger = run("baseline", machine(4, (2, 5), (1, 6)), fails(2, 3, 5)).ledger
+    timeline = timeline_of("baseline", ledger, 4)
+    image = binned(timeline, (0, 6_000_000), 4, 6)
+    completed = np.array([0x44, 0x77, 0xAA]) / 255
+    assert image[0] == pytest.approx(np.array([*[completed] * 5, [1, 1, 1]]), abs=1e-6)
+    assert image[2, 3:5] == pytest.approx(0)
+    red = np.array([0xEE, 0x66, 0x77]) / 255
+    assert image[2, :3] == pytest.approx(np.array([1 - (1 - red) / 4] * 3), abs=1e-6)
+    assert tail_us(timeline)[0] == 3_000_000
+    assert CAUSE_COLOURS[ledger.attempts[0].cause] == "#ee6677"
+
+
+def test_free_nodes_are_white_and_means_are_means() -> None:
+    timeline = timeline_of("easy", run("easy", machine(4, (2, 10))).ledger, 4)
+    image = binned(timeline, (0, 20_000_000), 1, 1)
+    completed = np.array([0x44, 0x77, 0xAA]) / 255
+    assert image[0, 0] == pytest.approx((completed + 3) / 4)
+
+
+@pytest.mark.parametrize(("n_nodes", "small"), [(8, True), (500, False)])
+def test_small_machines_have_the_chart_in_full_and_others_an_image(
+    n_nodes: int, small: bool, tmp_path: Path, monkeypatch
+) -> None:
+    called = []
+    for name in ("draw_gantt", "draw_binned_gantt"):
+        real = getattr(runs, name)
+
+        def draw(*given, real=real, name=name):
+            called.append(name)
+            real(*given)
+
+        monkeypatch.setattr(runs, name, draw)
+    made = run("sfsj", machine(n_nodes, (6, 10), (1, 5), (2, 8)), fails(0, 3, 6))
+    ledgers = {"sfsj": made.ledger, "_again$": made.ledger}
+    runs.draw_runs(ledgers, n_nodes, tmp_path)
+    assert called == ["draw_gantt" if small else "draw_binned_gantt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gantt.png", "utilisation.png"]
+    assert all(imread(path).std() > 0.01 for path in tmp_path.iterdir())
+    assert gantt.worth_drawing(made.ledger, n_nodes) is small
+
+
+def test_a_run_without_attempts_can_be_drawn(tmp_path: Path) -> None:
+    from rebat.session.ledger import Ledger
+
+    runs.draw_runs({"none": Ledger()}, 500, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2

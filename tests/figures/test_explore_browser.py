@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a headless Chromium: drawn as it was, zoomed, searched, read by pointing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebat.figures.explore.page import explorer_page
+from rebat.metrics.timeline import Timeline, timeline_of
+from tests.scenarios import fails, machine, run
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+if CHROMIUM is None:
+    pytest.skip("needs the program chromium", allow_module_level=True)
+
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
+WIDTHS = [1280, 412]
+EVIL = "<script>document.title = 'run'</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def timelines() -> list[Timeline]:
+    """Eight nodes: node 0 fails at 3 s; with stealing the failed job takes another's node."""
+    workload = machine(8, (6, 10), (1, 20), (2, 8), (1, 30))
+    made = {name: run(name, workload, fails(0, 3, 9)) for name in ("baseline", "sfsj")}
+    return [timeline_of(name, one.ledger, 8) for name, one in made.items()]
+
+
+Opened = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(browser, tmp_path: Path) -> Iterator[Opened]:
+    """Opens a page at a width, without network, and looks that nothing was told to the console."""
+    contexts, told = [], []
+
+    def open_page(page: str, width: int = 1280) -> Any:
+        path = tmp_path / "page.html"
+        path.write_text(page)
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, has_touch=width < 600, offline=True
+        )
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda m: told.append(m.text) if m.type in ("error", "warning") else None)
+        tab.on("pageerror", lambda error: told.append(str(error)))
+        tab.on("request", lambda r: told.append(r.url) if r.url.startswith("http") else None)
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("body[data-ready]")
+        tab.wait_for_timeout(300)
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert told == []
+
+
+def spot(tab: Any, plot: str, time_s: float, y: float) -> tuple[float, float]:
+    """Where on the screen a time and a node (or value) of a plot are."""
+    return tuple(tab.evaluate(
+        """([name, x, y]) => {
+          const figure = Bokeh.documents[0].get_model_by_name(name);
+          const view = Bokeh.index.find_one(figure), box = view.el.getBoundingClientRect();
+          return [box.x + view.frame.x_scale.compute(x), box.y + view.frame.y_scale.compute(y)];
+        }""",
+        [plot, 1000 * float(time_s), float(y)],
+    ))  # fmt: skip
+
+
+def words(tab: Any, plot: str, time_s: float, y: float) -> str:
+    """What is told of that place."""
+    tab.mouse.move(5, 5)
+    tab.mouse.move(*spot(tab, plot, time_s, y))
+    tab.wait_for_timeout(80)
+    tip = tab.locator("#tip")
+    return tip.inner_text() if tip.is_visible() else ""
+
+
+def drag(tab: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Slowly, as a hand does."""
+    tab.mouse.move(*start)
+    tab.mouse.down()
+    for k in range(1, 9):
+        tab.wait_for_timeout(40)
+        tab.mouse.move(*(a + (b - a) * k / 8 for a, b in zip(start, end, strict=True)))
+    tab.wait_for_timeout(40)
+    tab.mouse.up()
+
+
+def seen(tab: Any) -> list[float]:
+    view = tab.evaluate("explorer.view")
+    return [view[name] for name in ("x0", "x1", "y0", "y1")]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_pointing_tells_what_the_ledger_says(opened, timelines, width: int) -> None:
+    tab = opened(explorer_page(timelines, "toy"), width)
+    for k, timeline in enumerate(timelines):
+        for owner, first, last in zip(*timeline.blocks, strict=True):
+            middle_s = (timeline.start_us[owner] + timeline.end_us[owner]) / 2e6
+            if (timeline.end_us[owner] - timeline.start_us[owner]) < 4e6:
+                continue  # marks of what happened lie over it
+            text = words(tab, f"gantt{k}", middle_s, (first + last) // 2)
+            job, number = timeline.job_id[owner], timeline.number[owner]
+            assert text.startswith(f"Job {job}, attempt {number + 1} (")
+            if timeline.why[owner]:
+                assert timeline.why[owner] in text
+    assert "down" in words(tab, "gantt0", 6, 0)
+    assert words(tab, "gantt0", 3, 0).startswith("Node 0 failed")
+
+
+def test_who_took_a_victims_node_is_told(opened, timelines) -> None:
+    tab = opened(explorer_page(timelines, "toy"))
+    victims = [text for text in timelines[1].why if text.startswith("for ")]
+    assert victims
+    stolen = tab.evaluate(
+        "explorer.runs[1].marks.filter(m => m.kind === 'stolen').map(m => [m.at / 1000, m.node])"
+    )
+    text = words(tab, "gantt1", *stolen[0])
+    assert f"ended: stolen, its nodes taken {victims[0]}" in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_series_tell_their_values(opened, timelines, width: int) -> None:
+    tab = opened(explorer_page(timelines, "toy"), width)
+    text = words(tab, "queued", 5, 1)
+    assert text.splitlines()[0] == "00:00:05"
+    assert [line.partition(":")[0] for line in text.splitlines()[1:]] == ["baseline", "sfsj"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_wider_than_the_screen(opened, timelines, width: int) -> None:
+    tab = opened(explorer_page(timelines, "toy"), width)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    for time_s in (0.2, 29.5):
+        words(tab, "gantt0", time_s, 7)
+        box = tab.locator("#tip").bounding_box()
+        if box:
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+
+
+def test_wheel_drag_and_buttons_move_both_policies(opened, timelines) -> None:
+    tab = opened(explorer_page(timelines, "toy"))
+    whole = seen(tab)
+    tab.mouse.move(*spot(tab, "gantt0", 10, 3))
+    tab.mouse.wheel(0, -300)
+    tab.wait_for_timeout(300)
+    near = seen(tab)
+    assert whole[0] < near[0] < near[1] < whole[1]
+    for plot in ("gantt0", "gantt1", "busy"):
+        figure = f"Bokeh.documents[0].get_model_by_name('{plot}')"
+        assert tab.evaluate(f"{figure}.x_range.start") == near[0]
+    x, y = spot(tab, "gantt0", 10, 3)
+    drag(tab, (x, y), (x - 120, y))
+    tab.wait_for_function("before => explorer.view.x0 > before", arg=near[0], timeout=10_000)
+    tab.wait_for_timeout(300)
+    moved = seen(tab)
+    assert moved[1] - moved[0] == pytest.approx(near[1] - near[0])
+    tab.get_by_role("button", name="Whole run").click()
+    assert seen(tab) == whole
+    tab.get_by_role("button", name="Zoom in").click()
+    assert seen(tab)[1] - seen(tab)[0] == pytest.approx((whole[1] - whole[0]) / 2)
+    tab.get_by_role("button", name="Zoom out").click()
+    assert seen(tab) == pytest.approx(whole)
+
+
+def test_a_box_is_zoomed_to(opened, timelines) -> None:
+    tab = opened(explorer_page(timelines, "toy"))
+    tab.get_by_role("button", name="Zoom to a box").click()
+    drag(tab, spot(tab, "gantt1", 4, 1), spot(tab, "gantt1", 12, 5))
+    tab.wait_for_function("explorer.view.x0 > 3000", timeout=10_000)
+    tab.wait_for_timeout(300)
+    assert seen(tab) == pytest.approx([4000, 12000, 1, 5], rel=0.1)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None:
+    tab = opened(explorer_page(timelines, "toy"), width)
+    tab.keyboard.press("Tab")
+    tab.keyboard.type("1")
+    tab.keyboard.press("Enter")
+    tab.wait_for_timeout(300)
+    told = tab.locator("#told").inner_text()
+    for timeline in timelines:
+        count = timeline.job_id.count("1")
+        assert f"{timeline.name}: {count} attempt" in told
+    ends = [timeline.end_us[i] for timeline in timelines
+            for i, name in enumerate(timeline.job_id) if name == "1"]  # fmt: skip
+    assert seen(tab)[1] >= max(ends) / 1e3 or seen(tab)[1] == timelines[0].makespan_us / 1e3
+    chosen = tab.evaluate("explorer.runs.map(run => run.jobs[run.chosen])")
+    assert chosen == ["1", "1"]
+    tab.locator("#job").fill("no such job")
+    tab.keyboard.press("Enter")
+    assert tab.locator("#told").inner_text() == "No job no such job."
+
+
+def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:
+    """Pixels in the middle of attempts, of outages and of what was free, as they are shown."""
+    tab = opened(explorer_page(timelines, "toy"))
+    names = tab.evaluate("explorer.data.causes.map(cause => cause.rgb)")
+
+    def colour(plot: int, time_s: float, node: float) -> list[int]:
+        return tab.evaluate(
+            """([k, x, y]) => { const { canvas } = explorer.runs[k];
+              const { x0, x1, y0, y1 } = explorer.view;
+              const i = Math.floor((1000 * x - x0) / (x1 - x0) * canvas.width);
+              const j = Math.floor((y - y0) / (y1 - y0) * canvas.height);
+              const pixel = canvas.pixels[j * canvas.width + i];
+              return [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255, pixel >>> 24]; }""",
+            [plot, float(time_s), float(node)],
+        )  # fmt: skip
+
+    for k, timeline in enumerate(timelines):
+        for owner, first, _ in zip(*timeline.blocks, strict=True):
+            if timeline.lost_us[owner] or timeline.cause[owner]:
+                continue  # hatched, or with a part that is
+            start_s = timeline.start_us[owner] / 1e6
+            assert colour(k, start_s + 0.9, first + 0.3) == [*names[0], 255]
+        assert colour(k, 6, 0) == [0, 0, 0, 255]
+        assert colour(k, timeline.makespan_us / 1e6 - 0.5, 7.3)[3] in (0, 255)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_foreign_names_do_not_run(opened, timelines, width: int) -> None:
+    n = len(timelines[0].job_id)
+    evil = timelines[0]._replace(name=EVIL, job_id=[EVIL] * n, why=[EVIL] * n)
+    tab = opened(explorer_page([evil], EVIL), width)
+    assert tab.title() == EVIL
+    owner, first, _ = (column[0] for column in evil.blocks)
+    middle_s = (evil.start_us[owner] + evil.end_us[owner]) / 2e6
+    assert EVIL in words(tab, "gantt0", middle_s, first)
+    tab.locator("#job").fill(EVIL)
+    tab.keyboard.press("Enter")
+    assert tab.locator("#told").inner_text().startswith(f"Job {EVIL}")
+    assert tab.title() == EVIL
+
+
+def test_a_tap_tells_on_a_phone(opened, timelines) -> None:
+    tab = opened(explorer_page(timelines, "toy"), 412)
+    x, y = spot(tab, "gantt0", 15, 3)
+    tab.touchscreen.tap(x, y)
+    tab.wait_for_timeout(300)
+    assert tab.locator("#tip").is_visible()
