@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -13,8 +13,10 @@ from matplotlib.image import imread
 
 from rebat.figures import gantt, runs
 from rebat.figures.binning import Rectangles, binned, coverage, tail_us
+from rebat.figures.canvas import png_of
 from rebat.figures.causes import CAUSE_COLOURS
 from rebat.metrics.timeline import timeline_of
+from rebat.session.ledger import Ledger
 from tests.scenarios import fails, machine, run
 
 RECTANGLE = st.tuples(
@@ -69,28 +71,26 @@ def test_free_nodes_are_white_and_means_are_means() -> None:
 
 @pytest.mark.parametrize(("n_nodes", "small"), [(8, True), (500, False)])
 def test_small_machines_have_the_chart_in_full_and_others_an_image(
-    n_nodes: int, small: bool, tmp_path: Path, monkeypatch
+    n_nodes: int, small: bool
 ) -> None:
-    called = []
-    for name in ("draw_gantt", "draw_binned_gantt"):
-        real = getattr(runs, name)
-
-        def draw(*given, real=real, name=name):
-            called.append(name)
-            real(*given)
-
-        monkeypatch.setattr(runs, name, draw)
     made = run("sfsj", machine(n_nodes, (6, 10), (1, 5), (2, 8)), fails(0, 3, 6))
     ledgers = {"sfsj": made.ledger, "_again$": made.ledger}
-    runs.draw_runs(ledgers, n_nodes, tmp_path)
-    assert called == ["draw_gantt" if small else "draw_binned_gantt"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gantt.png", "utilisation.png"]
-    assert all(imread(path).std() > 0.01 for path in tmp_path.iterdir())
+    figure = runs.gantt_figure(ledgers, n_nodes)
+    assert [bool(axis.images) for axis in figure.axes] == [not small] * 2
     assert gantt.worth_drawing(made.ledger, n_nodes) is small
+    assert figure.axes[-1].get_xlim()[1] > 10
+    for one in (figure, runs.utilisation_figure(runs.timelines_of(ledgers, n_nodes))):
+        assert imread(BytesIO(png_of(one))).std() > 0.01
 
 
-def test_a_run_without_attempts_can_be_drawn(tmp_path: Path) -> None:
-    from rebat.session.ledger import Ledger
+@pytest.mark.parametrize("n_nodes", [8, 500])
+def test_a_window_is_what_is_shown(n_nodes: int) -> None:
+    made = run("sfsj", machine(n_nodes, (6, 10), (1, 5), (2, 8)), fails(0, 3, 6))
+    figure = runs.gantt_figure({"sfsj": made.ledger}, n_nodes, (2_000_000, 4_000_000))
+    assert figure.axes[-1].get_xlim() == pytest.approx((2, 4))
 
-    runs.draw_runs({"none": Ledger()}, 500, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
+
+def test_a_run_without_attempts_can_be_drawn() -> None:
+    nothing = {"none": Ledger()}
+    assert png_of(runs.gantt_figure(nothing, 500))
+    assert png_of(runs.utilisation_figure(runs.timelines_of(nothing, 500)))

@@ -5,33 +5,22 @@ from __future__ import annotations
 
 import logging
 import warnings
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rebat.campaign.single import RunResult
 from rebat.figures import flows, gantt
 from rebat.figures.boxes import in_time_units
-from rebat.figures.canvas import colours, time_unit
+from rebat.figures.canvas import colours, png_of, time_unit
 from rebat.metrics.platform import down_intervals
 from rebat.session.ledger import Ledger
 from tests.scenarios import fails, machine, run
 
 
-@pytest.fixture
-def drawn(monkeypatch) -> list[Any]:
-    """Figures that would have been saved; they are drawn all the same."""
-    figures: list[Any] = []
-    for module in (flows, gantt):
-        real = module.save
-
-        def save(figure, path, real=real) -> None:
-            figures.append(figure)
-            real(figure, path)
-
-        monkeypatch.setattr(module, "save", save)
-    return figures
+def drawn(figure: Any) -> Any:
+    """A figure that was really drawn."""
+    assert png_of(figure).startswith(b"\x89PNG")
+    return figure
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +33,8 @@ def test_so_many_series_have_so_many_colours(n: int) -> None:
     assert len({str(colour) for colour in colours(n)}) == n
 
 
-def test_fourteen_policies_have_fourteen_colours_in_the_picture(
-    result: RunResult, drawn: list[Any], tmp_path: Path
-) -> None:
-    flows.draw_flows({f"p{n}": result.summary for n in range(14)}, tmp_path / "flows.png")
-    (figure,) = drawn
+def test_fourteen_policies_have_fourteen_colours_in_the_picture(result: RunResult) -> None:
+    figure = drawn(flows.flows_figure({f"p{n}": result.summary for n in range(14)}))
     bars = figure.axes[0].containers
     assert len({container.patches[0].get_facecolor() for container in bars}) == 14
     shown = {handle.get_facecolor() for handle in figure.legends[0].legend_handles}
@@ -59,30 +45,28 @@ def test_fourteen_policies_have_fourteen_colours_in_the_picture(
     ]
 
 
-def test_a_gantt_chart_explains_itself(result: RunResult, drawn: list[Any], tmp_path: Path) -> None:
-    gantt.draw_gantt({"baseline": result.ledger}, 4, tmp_path / "gantt.png")
-    texts = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+def test_a_gantt_chart_explains_itself(result: RunResult) -> None:
+    figure = drawn(gantt.named_gantt({"baseline": result.ledger}, 4))
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == ["ran to its end", "interrupted: failure, steal, resize or error", "node down"]
 
 
-def test_outages_are_drawn_up_to_the_makespan(drawn: list[Any], tmp_path: Path) -> None:
+def test_outages_are_drawn_up_to_the_makespan() -> None:
     """Of some 3,000 outages, all but two begin after the last job."""
     events = [event for k in range(3000) for event in fails(3, 8 + 5 * k, 12 + 5 * k)]
     ledger = run("easy", machine(4, (2, 15), (1, 4)), events).ledger
     assert len(down_intervals(ledger.node_events, 0)) == 3000
-    gantt.draw_gantt({"easy": ledger}, 4, tmp_path / "gantt.png")
-    black = [
-        c for c in drawn[0].axes[0].collections if tuple(c.get_facecolor()[0][:3]) == (0, 0, 0)
-    ]
+    figure = drawn(gantt.named_gantt({"easy": ledger}, 4))
+    black = [c for c in figure.axes[0].collections if tuple(c.get_facecolor()[0][:3]) == (0, 0, 0)]
     spans = [path.get_extents().intervalx for c in black for path in c.get_paths()]
     assert [(round(low), round(high)) for low, high in spans] == [(8, 12), (13, 15)]
 
 
-def test_units_fit(result: RunResult, drawn: list[Any], tmp_path: Path) -> None:
-    flows.draw_flows({"baseline": result.summary}, tmp_path / "flows.png")
-    gantt.draw_gantt({"baseline": result.ledger}, 4, tmp_path / "gantt.png")
-    assert drawn[0].axes[0].get_ylabel() == "Maximum flow (s)"
-    assert drawn[1].axes[0].get_xlabel() == "time (s)"
+def test_units_fit(result: RunResult) -> None:
+    flow = drawn(flows.flows_figure({"baseline": result.summary}))
+    chart = drawn(gantt.named_gantt({"baseline": result.ledger}, 4))
+    assert flow.axes[0].get_ylabel() == "Maximum flow (s)"
+    assert chart.axes[0].get_xlabel() == "time (s)"
     assert [time_unit([x])[0] for x in (0.0, 59.0, 60.0, 7200.0, 86_400.0)] == [
         "s", "s", "min", "h", "days",
     ]  # fmt: skip
@@ -91,16 +75,14 @@ def test_units_fit(result: RunResult, drawn: list[Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["_Mine", "a$b$c$", "漢字"])
-def test_no_name_makes_matplotlib_talk(
-    name: str, result: RunResult, drawn: list[Any], tmp_path: Path, capsys
-) -> None:
+def test_no_name_makes_matplotlib_talk(name: str, result: RunResult, capsys) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        flows.draw_flows({"baseline": result.summary, name: result.summary}, tmp_path / "f.png")
-        gantt.draw_gantt({name: result.ledger}, 4, tmp_path / "g.png")
-        gantt.draw_gantt({name: Ledger()}, 4, tmp_path / "empty.png")
+        figure = drawn(flows.flows_figure({"baseline": result.summary, name: result.summary}))
+        drawn(gantt.named_gantt({name: result.ledger}, 4))
+        drawn(gantt.named_gantt({name: Ledger()}, 4))
     assert [str(warning.message) for warning in told] == []
     assert capsys.readouterr().err == ""
     assert logging.getLogger("matplotlib").level == logging.ERROR
-    shown = [text.get_text().strip() for text in drawn[0].legends[0].get_texts()]
+    shown = [text.get_text().strip() for text in figure.legends[0].get_texts()]
     assert shown == ["baseline", name.replace("$", r"\$")]

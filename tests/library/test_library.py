@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,9 @@ def toy() -> rebat.Result:
 def seeded() -> rebat.Result:
     return rebat.run("synthetic-small", POLICIES, failures=FAILURES, seeds=3, workers=1)
 
+
+DATA = '<script type="text/plain" id="data">[^<]*'
+"""What a page of the explorer shows, packed."""
 
 MINE = """
 from rebat import Policy
@@ -268,7 +272,8 @@ def test_a_warning_says_what_failures_will_not_let_finish() -> None:
 def test_notebooks_show_tables_and_pictures(toy: rebat.Result, seeded: rebat.Result) -> None:
     assert toy._repr_html_().startswith("<table>")
     assert "sfsj/baseline" in repr(toy)
-    assert toy.plot_flows()._repr_png_().startswith(b"\x89PNG")
+    for plot in (toy.plot_flows(), toy.plot_gantt("0:10s"), toy.plot_utilisation()):
+        assert plot._repr_png_().startswith(b"\x89PNG")
     assert seeded.plot_ratios()._repr_png_().startswith(b"\x89PNG")
     assert "<workload toy: 5 jobs" in repr(rebat.load_workload("toy"))
     assert "[" in seeded._repr_html_()
@@ -280,6 +285,15 @@ def test_the_page_needs_no_other_file(toy: rebat.Result, tmp_path: Path) -> None
     assert "http" not in text
     assert "<script" not in text
     assert "data:image/png;base64," in text
+
+
+def test_runs_can_be_explored_from_a_notebook(toy: rebat.Result, tmp_path: Path) -> None:
+    """The page is that of 'rebat view' on the files that are written."""
+    toy.write(tmp_path / "toy.json")
+    main(["view", str(tmp_path / "toy.json"), "--html", str(tmp_path / "view.html")])
+    assert toy.explore(tmp_path / "page.html") == (tmp_path / "page.html").read_text()
+    ours, theirs = ((tmp_path / name).read_text() for name in ("page.html", "view.html"))
+    assert re.findall(DATA, ours) == re.findall(DATA, theirs)
 
 
 def test_names_are_text_in_pages(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several policies on one scenario: run each, then draw what they gave side by side."""
+"""Several policies on one scenario: run each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
@@ -59,13 +58,3 @@ def run_each(policies: Iterable[Recorded], run: Callable[[Runnable], RunResult])
 def folder_of(policy: str) -> str:
     """What a policy's folder is called."""
     return policy.replace(":", "+").replace("/", "+")
-
-
-def draw(folder: Path, results: Sequence[RunResult]) -> None:
-    """Flows by job size, and what happened over time."""
-    from rebat.figures.flows import draw_flows
-    from rebat.figures.runs import draw_runs
-
-    draw_flows({result.policy: result.summary for result in results}, folder / "flows.png")
-    ledgers = {result.policy: result.ledger for result in results}
-    draw_runs(ledgers, results[0].summary.n_nodes, folder)

@@ -45,10 +45,11 @@ SEED_OPTIONS = (
 @click.option("--columns", help="Print a row per policy, the best first, with these metrics of comparison.csv: useful_utilisation,flow_max_s:all (with more than four policies a few are chosen).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv.")  # fmt: skip
 @click.option("--figures", is_flag=True, help="Draw them too: flows.png, utilisation.png, gantt.png; ratios.png of many seeds.")  # fmt: skip
+@click.option("--gantt", help="With --figures: the stretch of time that gantt.png shows, START:END, like 10d:12d (default: all).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, figures: bool, force: bool, columns: str | None, seeds: int | None,
+    out: Path, figures: bool, gantt: str | None, force: bool, columns: str | None, seeds: int | None,
     until_width: float | None, until_metric: str | None, workers: int | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
@@ -75,6 +76,7 @@ def run(
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
 
+    _check_gantt(figures and seeds is None and until_width is None, gantt)
     asked = study(
         lambda: load_workload(workload),
         policies,
@@ -91,10 +93,24 @@ def run(
     with atomic_folder(out, force) as folder:
         result = asked.run()
         sheet = result.sheet(columns.split(",") if columns else ())
-        result.write_into(folder, figures)
+        result.write_into(folder, figures, gantt)
     tell_all(remarks.of_results(result.runs))
     for failure in result.failed:
         tell(f"rebat: error: {failure}")
     say(f"{sheet.text()}results in {out}", kept=f"the results are in {out}")
     if result.failed:
         raise SystemExit(2)
+
+
+def _check_gantt(drawn: bool, gantt: str | None) -> None:
+    """Before anything runs."""
+    from rebat.core.errors import InputError
+    from rebat.library.checks import given_by
+    from rebat.metrics.summary import parse_window
+
+    if gantt is None:
+        return
+    if not drawn:
+        raise InputError("has no effect", "--gantt", "--figures beside it, and one seed")
+    with given_by("--gantt"):
+        parse_window(gantt)

@@ -62,11 +62,14 @@ def view(
 
 def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
     from rebat.console.progress import counting_bar
+    from rebat.core.errors import InputError
     from rebat.figures.explore.page import MOST_TOGETHER
     from rebat.report.timelines import read_timeline, run_folders
 
     found = []
-    for folder in run_folders(out, policies)[:MOST_TOGETHER]:
+    if len(policies) > MOST_TOGETHER:
+        raise InputError(f"{len(policies)} are asked for", "--policy", f"{MOST_TOGETHER} at most")
+    for folder in run_folders(out, policies):
         with counting_bar(f"reading {folder.name}", 1) as on_rows:
             found.append(read_timeline(folder, on_rows))
     return found

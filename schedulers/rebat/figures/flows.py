@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from rebat.figures.canvas import colours, label, new_figure, save, time_unit
+from rebat.figures.canvas import colours, label, new_figure, time_unit
 from rebat.metrics.summary import RunSummary
 
 
@@ -28,11 +27,6 @@ def _values(summary: RunSummary, field: str) -> dict[str, float]:
     if field == "mean_s" and everything is not None:
         values["weighted"] = everything.weighted_mean_s
     return values
-
-
-def draw_flows(summaries: Mapping[str, RunSummary], path: Path) -> None:
-    """The figure as PNG."""
-    save(flows_figure(summaries), path)
 
 
 def flows_figure(summaries: Mapping[str, RunSummary]) -> Any:

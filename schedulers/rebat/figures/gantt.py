@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rebat.core.attempts import job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import COLOURS, label, new_figure, save, time_unit
+from rebat.figures.canvas import COLOURS, label, new_figure, time_unit
 from rebat.figures.causes import STOPPED
-from rebat.metrics.platform import down_intervals
+from rebat.metrics.platform import Window, down_intervals
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
@@ -28,9 +27,15 @@ def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
     return n_nodes <= MOST_NODES and len(ledger.attempts) <= MOST_ATTEMPTS
 
 
-def draw_gantt(ledgers: Mapping[str, Ledger], n_nodes: int, path: Path) -> None:
-    """One panel per policy; hatched: the attempt was interrupted; black: the node is down."""
-    save(_figure(ledgers, n_nodes)[0], path)
+def named_gantt(
+    ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
+) -> Any:
+    """One panel per policy, each attempt with its name; hatched: it was interrupted; black: the
+    node is down. ``window_us`` is what is shown (default: from 0 to the last end)."""
+    figure, scale = _figure(ledgers, n_nodes)
+    if window_us:
+        figure.axes[-1].set_xlim(*(to_s(us) / scale for us in window_us))
+    return figure
 
 
 def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, str]) -> str:

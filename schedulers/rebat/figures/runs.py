@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened over time: utilisation.png, and gantt.png for machines of any size."""
+"""What happened over time: utilisation, and who ran where on machines of any size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy as np
 from rebat.core.attempts import Cause
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.binning import PALE, binned, tail_us
-from rebat.figures.canvas import colours, label, new_figure, save, time_unit
+from rebat.figures.canvas import colours, label, new_figure, time_unit
 from rebat.figures.causes import CAUSE_COLOURS
-from rebat.figures.gantt import draw_gantt, worth_drawing
+from rebat.figures.gantt import named_gantt, worth_drawing
+from rebat.metrics.platform import Window
 from rebat.metrics.steps import Steps
 from rebat.metrics.timeline import CAUSES, Timeline, series_of, timeline_of
 from rebat.session.ledger import Ledger
@@ -23,17 +23,24 @@ _ROWS, _COLUMNS = 240, 1000
 """Pixels of a binned chart: about those that a panel has."""
 
 
-def draw_runs(ledgers: Mapping[str, Ledger], n_nodes: int, folder: Path) -> None:
-    """utilisation.png and gantt.png of several policies: small runs in full, others binned."""
-    timelines = [timeline_of(name, ledger, n_nodes) for name, ledger in ledgers.items()]
-    draw_utilisation(timelines, folder / "utilisation.png")
+def timelines_of(ledgers: Mapping[str, Ledger], n_nodes: int) -> list[Timeline]:
+    """Of several policies, what happened over time."""
+    return [timeline_of(name, ledger, n_nodes) for name, ledger in ledgers.items()]
+
+
+def gantt_figure(
+    ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
+) -> Any:
+    """Who ran where and when, a panel per policy: small runs in full, others binned.
+
+    ``window_us`` is what is shown (default: from 0 to the last end).
+    """
     if all(worth_drawing(ledger, n_nodes) for ledger in ledgers.values()):
-        draw_gantt(ledgers, n_nodes, folder / "gantt.png")
-    else:
-        draw_binned_gantt(timelines, folder / "gantt.png")
+        return named_gantt(ledgers, n_nodes, window_us)
+    return binned_gantt(timelines_of(ledgers, n_nodes), window_us)
 
 
-def draw_utilisation(timelines: Sequence[Timeline], path: Path) -> None:
+def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
     """Nodes in use, attempts that wait, and nodes up and free over time, a line per policy."""
     figure = new_figure(10, 6.4)
     axes = figure.subplots(3, 1, sharex=True)
@@ -55,7 +62,7 @@ def draw_utilisation(timelines: Sequence[Timeline], path: Path) -> None:
     axes[-1].set_xlabel(f"time ({unit})")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False)
-    save(figure, path)
+    return figure
 
 
 def _step(
@@ -67,9 +74,7 @@ def _step(
     axis.step(x, y, where="post", label=name, color=colour, linewidth=0.8, alpha=0.85)
 
 
-def draw_binned_gantt(
-    timelines: Sequence[Timeline], path: Path, window_us: tuple[int, int] | None = None
-) -> None:
+def binned_gantt(timelines: Sequence[Timeline], window_us: Window | None = None) -> Any:
     """A panel per policy of who ran where, an image in which pixels are means; see `binned`.
 
     ``window_us`` is what is shown (default: from 0 to the last end).
@@ -91,7 +96,7 @@ def draw_binned_gantt(
         axis.set_ylabel("node")
     axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure, timelines)
-    save(figure, path)
+    return figure
 
 
 def _end_us(timelines: Sequence[Timeline]) -> int:

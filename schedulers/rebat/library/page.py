@@ -23,7 +23,9 @@ pre { background: #f6f6f6; padding: .8rem; overflow-x: auto }"""
 def page(result: Result) -> str:
     """The comparison, the pictures that there are, and where it came from."""
     title = f"{', '.join(result.policies)} on {result.provenance['workload']['file']}"
-    plots = [result.plot_flows()] if result.runs else []
+    plots = []
+    if result.runs:
+        plots = [result.plot_flows(), result.plot_utilisation(), result.plot_gantt()]
     plots += [result.plot_ratios()] if not result.runs and len(result.policies) > 1 else []
     pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)
     known = msgspec.json.format(msgspec.json.encode(result.provenance), indent=2).decode()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from rebat.campaign.comparing import Compared, draw, folder_of
+from rebat.campaign.comparing import Compared, folder_of
 from rebat.campaign.labels import flat_metrics
 from rebat.campaign.single import RunResult, write_run
 from rebat.console.tables import Sheet
@@ -19,7 +19,8 @@ from rebat.library import frames, sheets
 from rebat.library.page import page
 from rebat.library.plots import Plot
 from rebat.metrics.seeded import Row, Seeds, intervals_csv, rows, seeds_csv
-from rebat.metrics.summary import as_json
+from rebat.metrics.summary import as_json, parse_window
+from rebat.session.ledger import Ledger
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -166,6 +167,57 @@ class Result:
             raise InputError("there is one policy", "plot_ratios", "two or more to compare")
         return Plot(figure, "ratios to the first policy")
 
+    def plot_gantt(self, window: str | None = None) -> Plot:
+        """Who ran where and when, a panel per policy; of a large machine pixels are means.
+
+        Parameters
+        ----------
+        window : str, optional
+            What is shown, ``"10d:12d"`` (default: from 0 to the last end).
+
+        Raises
+        ------
+        InputError
+            For a window that is none.
+        """
+        from rebat.figures.runs import gantt_figure
+
+        ledgers = self._ledgers("a Gantt chart")
+        shown = None if window is None else parse_window(window)
+        return Plot(gantt_figure(ledgers, self._n_nodes, shown), "who ran where and when")
+
+    def plot_utilisation(self) -> Plot:
+        """Nodes in use, attempts that wait, and nodes up and free, over time."""
+        from rebat.figures.runs import timelines_of, utilisation_figure
+
+        timelines = timelines_of(self._ledgers("utilisation"), self._n_nodes)
+        return Plot(utilisation_figure(timelines), "nodes in use, the queue, and free nodes")
+
+    def explore(self, path: str | Path | None = None, *policies: str) -> str:
+        """A page on which the runs can be explored, as of ``rebat view``; written to ``path``.
+
+        ``policies`` are those to show (default: the first two).
+        """
+        from rebat.figures.explore.page import explorer_page
+        from rebat.figures.runs import timelines_of
+
+        ledgers = self._ledgers("the explorer")
+        shown = policies or tuple(self.policies[:2])
+        text = explorer_page(
+            timelines_of({name: ledgers[name] for name in shown}, self._n_nodes),
+            f"rebat: {self.provenance['workload']['file']}",
+        )
+        if path is not None:
+            write_text(Path(path), text)
+        return text
+
+    def _ledgers(self, what: str) -> dict[str, Ledger]:
+        return {run.policy: run.ledger for run in self._single(what)}
+
+    @property
+    def _n_nodes(self) -> int:
+        return self.runs[0].summary.n_nodes
+
     # ---- files
 
     def to_html(self, path: str | Path | None = None) -> str:
@@ -178,7 +230,14 @@ class Result:
             write_text(Path(path), text)
         return text
 
-    def write(self, out: str | Path, *, figures: bool = False, force: bool = False) -> None:
+    def write(
+        self,
+        out: str | Path,
+        *,
+        figures: bool = False,
+        force: bool = False,
+        gantt: str | None = None,
+    ) -> None:
         """Write what ``rebat run --out`` writes, byte for byte.
 
         Parameters
@@ -187,6 +246,8 @@ class Result:
             A new folder; with ``force`` an earlier result is replaced as a whole.
         figures : bool
             Draw them too.
+        gantt : str, optional
+            The window that gantt.png shows.
 
         Raises
         ------
@@ -194,9 +255,9 @@ class Result:
             When something stands there, or it cannot be written.
         """
         with atomic_folder(Path(out), force) as folder:
-            self.write_into(folder, figures)
+            self.write_into(folder, figures, gantt)
 
-    def write_into(self, folder: Path, figures: bool = False) -> None:
+    def write_into(self, folder: Path, figures: bool = False, gantt: str | None = None) -> None:
         """The same into a folder that is there."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
@@ -208,11 +269,13 @@ class Result:
             write_text(folder / "run.json", text + "\n")
         write_text(folder / "comparison.csv", intervals_csv(self.rows))
         if figures:
-            self._draw(folder)
+            self._draw(folder, gantt)
 
-    def _draw(self, folder: Path) -> None:
+    def _draw(self, folder: Path, gantt: str | None) -> None:
         if self.runs:
-            draw(folder, self.runs)
+            self.plot_flows().save(folder / "flows.png")
+            self.plot_utilisation().save(folder / "utilisation.png")
+            self.plot_gantt(gantt).save(folder / "gantt.png")
         elif len(self.policies) > 1:
             self.plot_ratios().save(folder / "ratios.png")
 

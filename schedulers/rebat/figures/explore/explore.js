@@ -166,9 +166,11 @@ class Explorer {
   // So many dates on the axis as there is room for.
   tickWell() {
     const figures = [...this.runs.map((run) => run.figure), ...this.series.map(([, one]) => one)];
-    for (const figure of figures)
-      for (const ticker of figure.below[0].ticker.tickers)
-        ticker.desired_num_ticks = Math.max(2, Math.min(8, Math.floor(figure.inner_width / 90)));
+    for (const figure of figures) {
+      const { ticker } = figure.below[0]; // of several, of which the whole says how many it wants
+      for (const one of [ticker, ...ticker.tickers])
+        one.desired_num_ticks = Math.max(2, Math.min(8, Math.floor(figure.inner_width / 90)));
+    }
   }
 
   drawSoon() { // once for all changes of one event, and before Bokeh paints
