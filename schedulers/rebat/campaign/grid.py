@@ -2,7 +2,7 @@
 """Grids of simulations: the runs that their tables in a campaign file stand for.
 
 The file names workloads, then says which policies meet them under which failures;
-``campaigns/README.md`` shows it. Every duration is in human units.
+``docs/how-to/campaigns.md`` shows it. Every duration is in human units.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """A campaign file, read and checked: the units that it stands for.
 
 The file (TOML) says in ``[[grid]]`` tables what to run; which kind of unit a grid is of follows
-from its keys, and each kind reads its own tables. ``campaigns/README.md`` shows it.
+from its keys, and each kind reads its own tables. ``docs/how-to/campaigns.md`` shows it.
 """
 
 from __future__ import annotations
