@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from rebat.core.errors import RebatError as RebatError
     from rebat.library.failures import failures as failures
     from rebat.library.result import Result as Result
-    from rebat.library.study import run as run
+    from rebat.library.run import run as run
     from rebat.library.workloads import load_workload as load_workload
     from rebat.policies.base import Policy as Policy
 
 _VERBS = {
     "load_workload": "rebat.library.workloads",
     "failures": "rebat.library.failures",
-    "run": "rebat.library.study",
+    "run": "rebat.library.run",
     "Result": "rebat.library.result",
     "Policy": "rebat.policies.base",
     "InputError": "rebat.core.errors",

@@ -20,7 +20,7 @@ def toy(out: Path) -> None:
     chart OUT/gantt.png shows both.
     """
     from rebat.library.failures import failures
-    from rebat.library.study import run
+    from rebat.library.run import run
 
     result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
     result.write(out, figures=True, force=True)

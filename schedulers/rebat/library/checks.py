@@ -41,8 +41,16 @@ def in_python() -> Iterator[None]:
     try:
         yield
     except RebatError as error:
-        text = re.sub(r"--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), str(error))
-        raise type(error)(text) from None
+        raise type(error)(python_spelling(str(error))) from None
+
+
+def python_spelling(text: str) -> str:
+    """A text in which options stand as arguments.
+
+    >>> python_spelling("--checkpoint-cost: has no effect")
+    'checkpoint_cost: has no effect'
+    """
+    return re.sub(r"--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), text)
 
 
 def check_options(options: ScenarioOptions, given: Given) -> None:

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat.run``: policies on a workload, from Python."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from rebat.campaign.options import FailureOptions, ScenarioOptions
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
+from rebat.core.units import parse_duration
+from rebat.library import remarks
+from rebat.library.checks import given_of, in_python, python_spelling
+from rebat.library.choosing import Policies
+from rebat.library.failures import Duration
+from rebat.library.many import SeedOptions
+from rebat.library.remarks import Remark
+from rebat.library.result import Result
+from rebat.library.study import study
+from rebat.library.workloads import LoadedWorkload, kept, load_workload
+from rebat.metrics.platform import WalltimeKills
+
+
+def run(
+    workload: Workload | str | Path,
+    policies: Policies,
+    *,
+    failures: FailureOptions | None = None,
+    checkpoint: str = "none",
+    seeds: int | None = None,
+    until_width: float | None = None,
+    until_metric: str | None = None,
+    workers: int | None = None,
+    nodes: int | None = None,
+    window: str = "auto",
+    select: str = "auto",
+    **options: Duration | None,
+) -> Result:
+    """Run policies on a workload, on the embedded engine, and compare them.
+
+    Parameters
+    ----------
+    workload : Workload, str or Path
+        From `load_workload` or made in Python; or what `load_workload` takes.
+    policies : str, class, or several of them
+        Schedulers by name (``rebat.policies()`` lists them), with changed axes if wanted:
+        ``"baseline:depth=easy"``; one's own as ``"FILE.py:CLASS"`` or as a class.
+    failures : FailureOptions, optional
+        From `failures`; without it no node fails.
+    checkpoint : {"none", "young-daly", "perfect"}
+        As ``rebat run --checkpoint``.
+    seeds, until_width, until_metric, workers
+        As ``rebat run --seeds`` and the rest: so many seeds, on all cores, each policy seeing the
+        same failures per seed; the result then has intervals, and no jobs of single runs.
+    nodes : int, optional
+        Nodes of the machine (default: the workload's).
+    window, select : str
+        What to measure, as ``rebat run --window`` and ``--select``.
+    **options
+        ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
+        ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
+        ``cores_per_node``, ``walltime_kills``: each as the option of ``rebat run``; ``seed``, where
+        nothing but silent errors is drawn.
+
+    Returns
+    -------
+    Result
+        With ``jobs``, ``attempts``, ``nodes`` and ``metrics`` as pandas DataFrames.
+
+    Raises
+    ------
+    InputError
+        For what contradicts itself, has no effect or cannot be read.
+    PolicyError
+        When every policy failed.
+
+    Examples
+    --------
+    >>> from rebat.library.failures import failures
+    >>> result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
+    >>> result.jobs.groupby("policy")["flow"].max()
+    policy
+    baseline    25.0
+    sfsj        21.0
+    Name: flow, dtype: float64
+    """
+    with in_python(), tempfile.TemporaryDirectory() as folder:
+        asked = _options(failures, {"checkpoint": checkpoint, **options})
+        found = study(
+            lambda: _read(workload, Path(folder)),
+            policies,
+            asked,
+            given_of(failures, options),
+            SeedOptions(
+                seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
+            ),
+            nodes,
+            window,
+            select,
+        )
+        _warn(found.remarks)
+        result = found.run()
+        _warn(remarks.of_results(result.runs))
+        return result
+
+
+def _warn(some: Iterable[Remark]) -> None:
+    for remark in some:
+        if remark.kind == "warning":
+            warnings.warn(python_spelling(remark.text), stacklevel=3)
+
+
+def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
+    return kept(workload, folder) if isinstance(workload, Workload) else load_workload(workload)
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of `run` that are those of ``rebat run``; durations in human units."""
+
+    checkpoint: Literal["none", "young-daly", "perfect"] = "none"
+    checkpoint_cost: Duration = "5min"
+    recovery_cost: Duration = "5min"
+    checkpoint_rounding: Literal["ceil", "floor"] = "ceil"
+    silent_errors: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    silent_error_probability: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = None
+    operations: str | None = None
+    cores_per_node: Annotated[int, msgspec.Meta(ge=1)] = 1
+    walltime_kills: WalltimeKills = "wasted"
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+def _options(failures: FailureOptions | None, given: dict[str, Any]) -> ScenarioOptions:
+    """The options of a scenario.
+
+    Raises
+    ------
+    InputError
+        For an option that there is not, a value that cannot be, and a seed that is said twice.
+    """
+    if "seed" in given and failures:
+        raise InputError("is said twice", "--seed", "failures(..., seed=...) alone")
+    try:
+        told = msgspec.structs.asdict(msgspec.convert(given, RunOptions))
+    except msgspec.ValidationError as error:
+        raise InputError(str(error), "run", ", ".join(RunOptions.__struct_fields__)) from None
+    for name in ("checkpoint_cost", "recovery_cost"):
+        told[name] = parse_duration(told[name])
+    if told["operations"] is not None:
+        told["operations"] = Path(told["operations"])
+    return ScenarioOptions(**{**told, **(msgspec.structs.asdict(failures) if failures else {})})
