@@ -186,6 +186,19 @@ def test_wheel_drag_and_buttons_move_both_policies(opened, timelines) -> None:
     assert seen(tab) == pytest.approx(whole)
 
 
+def test_moving_shows_what_is_drawn_already_and_stillness_draws_the_rest(opened, timelines) -> None:
+    tab = opened(explorer_page(timelines, "toy", (6_000_000, 10_000_000)))
+    before = tab.evaluate("explorer.frames")
+    tab.evaluate("explorer.x.setv({ start: 6500, end: 10500 })")
+    assert tab.evaluate("explorer.frames") == before
+    assert tab.evaluate("explorer.drawn.x0 < 6500 && explorer.drawn.x1 > 10500")
+    tab.wait_for_function("before => explorer.frames > before", arg=before)
+    middle = tab.evaluate("(explorer.drawn.x0 + explorer.drawn.x1) / 2")
+    assert middle == pytest.approx(8500)
+    tab.evaluate("explorer.x.setv({ start: 6500, end: 7500 })")  # other sizes are drawn at once
+    tab.wait_for_function("explorer.drawn.dx === 1000", timeout=150)
+
+
 def test_a_box_is_zoomed_to(opened, timelines) -> None:
     tab = opened(explorer_page(timelines, "toy"))
     tab.get_by_role("button", name="Zoom to a box").click()
@@ -224,7 +237,7 @@ def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:
     def colour(plot: int, time_s: float, node: float) -> list[int]:
         return tab.evaluate(
             """([k, x, y]) => { const { canvas } = explorer.runs[k];
-              const { x0, x1, y0, y1 } = explorer.view;
+              const { x0, x1, y0, y1 } = explorer.drawn;
               const i = Math.floor((1000 * x - x0) / (x1 - x0) * canvas.width);
               const j = Math.floor((y - y0) / (y1 - y0) * canvas.height);
               const pixel = canvas.pixels[j * canvas.width + i];

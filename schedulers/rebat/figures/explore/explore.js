@@ -176,7 +176,33 @@ class Explorer {
   drawSoon() { // once for all changes of one event, and before Bokeh paints
     if (this.waiting) return;
     this.waiting = true;
-    queueMicrotask(() => { this.waiting = false; this.draw(); });
+    queueMicrotask(() => {
+      this.waiting = false;
+      if (this.isDrawn()) this.drawWhenStill(); // Bokeh moves what there is
+      else this.draw();
+    });
+  }
+
+  // Whether all that is in view has been drawn, in this size.
+  isDrawn() {
+    const { view, drawn } = this, { inner_width, inner_height } = this.runs[0].figure;
+    return drawn !== undefined && drawn.width === inner_width && drawn.height === inner_height
+      && alike(drawn.dx, view.x1 - view.x0) && alike(drawn.dy, view.y1 - view.y0)
+      && drawn.x0 <= view.x0 && view.x1 <= drawn.x1 && drawn.y0 <= view.y0 && view.y1 <= drawn.y1;
+  }
+
+  // What to draw: more than is in view, so that moving needs no drawing, but while it is zoomed.
+  around({ x0, x1, y0, y1 }) {
+    const { inner_width: width, inner_height: height } = this.runs[0].figure;
+    const dx = x1 - x0, dy = y1 - y0, before = this.drawn;
+    const zooms = this.detail === 0.5 && before && !(alike(before.dx, dx) && alike(before.dy, dy));
+    const margin = zooms ? 0 : 0.5, { end, nodes } = this.data;
+    return {
+      width, height, dx, dy,
+      x0: Math.max(Math.min(0, x0), x0 - margin * dx), x1: Math.min(Math.max(end, x1), x1 + margin * dx),
+      y0: Math.max(Math.min(-0.5, y0), y0 - margin * dy),
+      y1: Math.min(Math.max(nodes - 0.5, y1), y1 + margin * dy),
+    };
   }
 
   draw() {
@@ -186,7 +212,8 @@ class Explorer {
       this.width = this.runs[0].figure.inner_width;
       this.tickWell();
     }
-    for (const run of this.runs) run.draw(this.view, this.mode, this.detail || 1);
+    this.drawn = this.around(this.view);
+    for (const run of this.runs) run.draw(this.view, this.drawn, this.mode, this.detail || 1);
     for (const [name, figure] of this.series) this.drawSeries(name, figure);
     this.drawMs = performance.now() - began;
     this.frames++;
@@ -198,7 +225,12 @@ class Explorer {
   settle() {
     clearTimeout(this.timer);
     if (!this.detail && this.drawMs > 30) this.detail = 0.5;
-    if (this.detail) this.timer = setTimeout(() => this.drawInFull(), 180);
+    if (this.detail) this.drawWhenStill();
+  }
+
+  drawWhenStill() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.drawInFull(), 180);
   }
 
   drawInFull() {
@@ -209,7 +241,8 @@ class Explorer {
   }
 
   drawSeries(name, figure) {
-    const { x0, x1 } = this.view, columns = Math.max(50, figure.inner_width | 0);
+    const { x0, x1, dx } = this.drawn;
+    const columns = Math.max(50, Math.round(figure.inner_width * (x1 - x0) / dx));
     this.runs.forEach((run, k) => {
       figure.renderers[k].data_source.data = stepLine(run.series[name], x0, x1, columns);
     });
@@ -249,6 +282,8 @@ class Explorer {
     tip.style.top = `${Math.max(8, top)}px`;
   }
 }
+
+const alike = (a, b) => Math.abs(a - b) <= 1e-6 * Math.abs(b);
 
 // A line of steps from x0 to x1; where steps are closer than pixels, from least to most of each.
 function stepLine({ at, value }, x0, x1, columns) {

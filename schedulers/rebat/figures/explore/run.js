@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run: draws what of it lies in view into an image of the size of the screen, so that the cost
-// goes with the pixels and not with the jobs; and tells what lies at a point.
+// One run: draws what of it lies in view, and around, into an image of so many pixels as the screen
+// has for it, so that the cost goes with these and not with the jobs; and tells what lies at a point.
 // x is time, y the number of a node, from the top.
 
 class Run {
@@ -48,14 +48,15 @@ class Run {
     return this.chosen < 0 || this.job[i] === this.chosen ? plain : mixed(plain, WHITE, 0.75);
   }
 
-  draw(view, mode, detail) {
+  draw(shown, view, mode, detail) {
     const { figure } = this, ratio = detail * (window.devicePixelRatio || 1);
-    const width = Math.max(1, Math.round(figure.inner_width * ratio));
-    const height = Math.max(1, Math.round(figure.inner_height * ratio));
+    const across = (view.x1 - view.x0) / view.dx, down = (view.y1 - view.y0) / view.dy;
+    const width = Math.max(1, Math.round(figure.inner_width * ratio * across));
+    const height = Math.max(1, Math.round(figure.inner_height * ratio * down));
     if (!this.canvas || this.canvas.width !== width || this.canvas.height !== height)
       this.canvas = new Canvas(width, height);
     const canvas = this.canvas, sx = width / (view.x1 - view.x0), sy = height / (view.y1 - view.y0);
-    const place = { view, sx, sy, ratio, canvas, names: { x: [], y: [], text: [] } };
+    const place = { view, shown, sx, sy, ratio, canvas, names: { x: [], y: [], text: [] } };
     canvas.clear();
     this.attempts.meet(view.x0, view.x1, (i) => this.drawAttempt(i, place, mode));
     this.outages.meet(view.x0, view.x1, (k) => canvas.fill(
@@ -107,7 +108,7 @@ class Run {
     }
   }
 
-  nameAttempt(i, { view, sy, ratio, names }) {
+  nameAttempt(i, { shown: view, sy, ratio, names }) {
     const k = this.largest(i);
     if (this.chosen >= 0 && this.job[i] !== this.chosen) return;
     if (names.x.length >= 300 || (this.last[k] - this.first[k] + 1) * sy < 13 * ratio) return;
