@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rebat.core.errors import InputError as InputError
     from rebat.core.errors import PolicyError as PolicyError
     from rebat.core.errors import RebatError as RebatError
+    from rebat.core.proposals import Start as Start
     from rebat.library.failures import failures as failures
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
@@ -34,6 +35,7 @@ _VERBS = {
     "run": "rebat.library.run",
     "Result": "rebat.library.result",
     "Policy": "rebat.policies.base",
+    "Start": "rebat.core.proposals",
     "InputError": "rebat.core.errors",
     "PolicyError": "rebat.core.errors",
     "RebatError": "rebat.core.errors",

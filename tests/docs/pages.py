@@ -4,7 +4,7 @@
 - ``sh`` blocks are run, all of a page one after the other in one folder; each must end well.
 - ``console`` blocks are run too: what follows a line with ``$`` is what it prints; ``...`` stands
   for lines, or for the rest of one, that are left out.
-- A ``python`` block with a title is a file; one with ``import rebat`` in it is run.
+- A ``python`` or ``json`` block with a title is a file.
 - ``<!-- needs: X -->`` before a block: it is run where X is at hand, which is not here.
 - ``<!-- files: A B -->``: inputs that a reader has, see `inputs`.
 """

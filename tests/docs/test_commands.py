@@ -34,13 +34,13 @@ def test_the_commands_of_a_page_work(name: str, tmp_path: Path) -> None:
 
 def runnable(block: Block) -> bool:
     """What needs other programs is not run."""
-    known = block.kind in ("sh", "console") or (block.kind == "python" and block.title)
+    known = block.kind in ("sh", "console") or (block.kind in ("python", "json") and block.title)
     return bool(known) and not block.needs
 
 
 def play(block: Block, folder: Path, where: str) -> None:
     """Do what a reader would."""
-    if block.kind == "python":
+    if block.kind in ("python", "json"):
         (folder / block.title).write_text(block.text)
     elif block.kind == "sh":
         shell(block.text, folder, where)

@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +41,8 @@ class _Worker(Generic[T]):
         # It is not to be interrupted before it says that it is not to be: while it is imported.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self.process.start()
+            with _without_main():
+                self.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
@@ -64,6 +66,26 @@ class _Worker(Generic[T]):
         self.pipe.close()
         self.process.terminate()
         self.process.join(10)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes started within do not run the user's script again: no task is of its making.
+
+    What multiprocessing tells a process of the main module goes by these two names, see
+    `multiprocessing.spawn.get_preparation_data`; without them it is as in a notebook.
+    """
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {
+        name: main[name] for name in ("__file__", "__spec__") if name in main
+    }
+    main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.pop("__spec__")
+        main.update(hidden)
 
 
 def _serve(pipe: Any, work: Work[Any, Any]) -> None:

@@ -14,7 +14,7 @@ import click
 from rebat.cli.interrupts import Interrupted, Terminated, interruptible
 from rebat.cli.once import OnceGroup
 from rebat.console.output import silence, tell
-from rebat.core.errors import InputError, RebatError
+from rebat.core.errors import InputError, RebatError, unknown_name
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rebat.cli.run:run", "Simulate policies on a workload, embedded; compare them."),
@@ -90,7 +90,9 @@ class LazyGroup(OnceGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            if ctx.resilient_parsing:
+                return None
+            raise unknown_name("command", cmd_name, COMMANDS)
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command

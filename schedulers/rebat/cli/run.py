@@ -17,6 +17,7 @@ from rebat.cli.scenario_options import (
 )
 from rebat.cli.types import DURATION, EVENTS, FILE, FOLDER, NODES, SEED, WORKLOAD, FiniteRange
 from rebat.console.output import say, tell
+from rebat.core.errors import InputError
 from rebat.core.files import atomic_folder
 
 SEED_OPTIONS = (
@@ -92,19 +93,22 @@ def run(
     tell_all(asked.remarks)
     with atomic_folder(out, force) as folder:
         result = asked.run()
-        sheet = result.sheet(columns.split(",") if columns else ())
         result.write_into(folder, figures, gantt)
     tell_all(remarks.of_results(result.runs))
     for failure in result.failed:
         tell(f"rebat: error: {failure}")
-    say(f"{sheet.text()}results in {out}", kept=f"the results are in {out}")
+    kept = f"the results are in {out}"
+    try:
+        sheet = result.sheet(columns.split(",") if columns else ())
+    except InputError as error:
+        raise InputError(f"{error}; {kept}") from None
+    say(f"{sheet.text()}results in {out}", kept=kept)
     if result.failed:
         raise SystemExit(2)
 
 
 def _check_gantt(drawn: bool, gantt: str | None) -> None:
     """Before anything runs."""
-    from rebat.core.errors import InputError
     from rebat.library.checks import given_by
     from rebat.metrics.summary import parse_window
 

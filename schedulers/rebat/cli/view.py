@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("-p", "--policy", "policies", multiple=True, help="Show this policy; may be repeated, the first one is on top (default: the first two).")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, help="Show this policy; up to six times, the first one is on top (default: the first two).")  # fmt: skip
 @click.option("--html", type=FILE, help="Write the page to this file, and serve nothing.")
 @click.option("--window", default="all", show_default=True, help="Begin with this stretch of time: START:END, like 10d:12d, or all.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Serve at this port (default: a free one).")  # fmt: skip

@@ -27,7 +27,7 @@ def chosen(policies: Policies, many: bool) -> list[Any]:
     """
     some = [policies] if isinstance(policies, str | type | Preset) else list(policies)
     if not some:
-        raise InputError("there is none", "--policy", "a name of 'rebat policies'")
+        raise InputError("there is none", expected="a name of 'rebat policies'")
     names = [one for one in some if isinstance(one, str)]
     if len(names) == len(some):
         return list(schedulers(names))

@@ -57,7 +57,8 @@ def _of_overload(workload: Workload, n_nodes: int, mtbf_s: float) -> Iterator[Re
             f"job {worst.job.id}: {worst.job.n_nodes} nodes, {format_duration(worst.span_s)} "
             f"between what is kept, some {worst.attempts} attempts expected, estimated as "
             "exp(failure rate of its nodes x that time); "
-            f"told from {MANY_ATTEMPTS:,} on",
+            f"told from {MANY_ATTEMPTS:,} on. The run may never end: with --checkpoint they keep "
+            "what they have done, and a larger --mtbf leaves them time",
         )
 
 

@@ -136,7 +136,11 @@ class Result:
 
     def sheet(self, columns: Sequence[str] = ()) -> Sheet:
         """The comparison for people: by metric, with many policies or ``columns`` by policy."""
-        chosen = sheets.columns_of(columns, self.seeds.metrics)
+        sheet = self._sheet(sheets.columns_of(columns, self.seeds.metrics))
+        failed = "".join(f"; failed: {line}" for line in self.failed)
+        return msgspec.structs.replace(sheet, caption=sheet.caption + failed)
+
+    def _sheet(self, chosen: Sequence[sheets.Column]) -> Sheet:
         if chosen or len(self.policies) > sheets.MANY_POLICIES:
             return sheets.by_policy(self.rows, self.seeds, chosen or sheets.OF_POLICIES)
         if self.runs:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rebat.campaign.options import FailureOptions, ScenarioOptions
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.units import parse_duration
 from rebat.library import remarks
@@ -107,6 +107,7 @@ def run(
         _warn(found.remarks)
         result = found.run()
         _warn(remarks.of_results(result.runs))
+        _warn(Remark("warning", f"failed: {line}") for line in result.failed)
         return result
 
 
@@ -117,7 +118,12 @@ def _warn(some: Iterable[Remark]) -> None:
 
 
 def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
-    return kept(workload, folder) if isinstance(workload, Workload) else load_workload(workload)
+    if isinstance(workload, Workload):
+        return kept(workload, folder)
+    if isinstance(workload, str | Path):
+        return load_workload(workload)
+    expected = "a file, a name, or what rebat.load_workload gives"
+    raise InputError(f"is a {type(workload).__name__}", "workload", expected)
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,6 +141,13 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
+_CHOICES = {
+    "checkpoint": "none, young-daly or perfect",
+    "checkpoint_rounding": "ceil or floor",
+    "walltime_kills": "wasted or useful",
+}
+
+
 def _options(failures: FailureOptions | None, given: dict[str, Any]) -> ScenarioOptions:
     """The options of a scenario.
 
@@ -143,12 +156,22 @@ def _options(failures: FailureOptions | None, given: dict[str, Any]) -> Scenario
     InputError
         For an option that there is not, a value that cannot be, and a seed that is said twice.
     """
-    if "seed" in given and failures:
-        raise InputError("is said twice", "--seed", "failures(..., seed=...) alone")
+    if failures is not None and not isinstance(failures, FailureOptions):
+        raise InputError(f"is {short(failures)}", "failures", "what rebat.failures(...) gives")
+    for name in given:
+        if name in FailureOptions.__struct_fields__ and name != "seed":
+            raise InputError(f"says how nodes fail: rebat.failures({name}=...)", name)
+        if name not in RunOptions.__struct_fields__:
+            raise unknown_name("option of run", name, RunOptions.__struct_fields__)
+    drawn = {"silent_errors", "silent_error_probability"} & given.keys()
+    if "seed" in given and (failures or not drawn):
+        raise InputError("has no effect", "--seed", "failures(..., seed=...), or silent errors")
     try:
         told = msgspec.structs.asdict(msgspec.convert(given, RunOptions))
     except msgspec.ValidationError as error:
-        raise InputError(str(error), "run", ", ".join(RunOptions.__struct_fields__)) from None
+        what, _, where = str(error).partition(" - at ")
+        name = where.strip("`$.")
+        raise InputError(what, name or "run", _CHOICES.get(name)) from None
     for name in ("checkpoint_cost", "recovery_cost"):
         told[name] = parse_duration(told[name])
     if told["operations"] is not None:

@@ -10,7 +10,7 @@ import msgspec
 
 from rebat.campaign.seeds import metric_of
 from rebat.console.tables import Sheet
-from rebat.core.errors import unknown_name
+from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import format_duration
 from rebat.metrics.seeded import Metric, Row, Seeds
 from rebat.metrics.summary import RunSummary
@@ -59,7 +59,8 @@ def columns_of(texts: Sequence[str], known: Sequence[Metric]) -> tuple[Column, .
         if metric not in known and (metric[0], "all") in known:
             metric = (metric[0], "all")
         if metric not in known:
-            raise unknown_name("metric", text.strip(), map(named, known)).at("--columns")
+            error = unknown_name("metric", text.strip(), map(named, known))
+            raise InputError(error.what, "--columns", "a metric of comparison.csv")
         found.append(usual.get(metric) or _column(metric))
     return tuple(found)
 
@@ -92,14 +93,18 @@ def by_metric(summaries: Mapping[str, RunSummary]) -> Sheet:
         rows.append([line.metric, *values, *("-" if r is None else f"{r:.3f}" for r in ratios)])
     first = summaries[base]
     title = f"{first.jobs} jobs, {first.n_nodes} nodes"
-    return Sheet(title, f"{_measured(first)}; ratios to {base}", columns, rows)
+    ratios_to = f"; ratios to {base}" if others else ""
+    return Sheet(title, _measured(list(summaries.values())) + ratios_to, columns, rows)
 
 
-def _measured(summary: RunSummary) -> str:
-    low, high = summary.window_s
+def _measured(summaries: Sequence[RunSummary]) -> str:
+    """Which stretch of time, and which jobs; runs that end at other times are measured so long."""
+    (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
+    until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
+    each = " (each to its last end)" if len(set(ends)) > 1 else ""
     return (
-        f"node time and counts from {format_duration(low)} to {format_duration(high)}; "
-        f"flow of {summary.selected_jobs} jobs"
+        f"node time and counts from {format_duration(low)} to {until}{each}; "
+        f"flow of {summaries[0].selected_jobs} jobs"
     )
 
 

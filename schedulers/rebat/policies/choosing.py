@@ -180,6 +180,9 @@ def changed(axes: Axes, changes: Mapping[str, Any], folder: Path | None = None) 
     Files of one's own are looked for from ``folder`` on, or from here.
     """
     changes = {SYNONYMS.get(axis, axis): choice for axis, choice in changes.items()}
+    for axis in changes:
+        if axis not in Axes.__struct_fields__:
+            raise unknown_name("axis", axis, Axes.__struct_fields__)
     own = {axis: placed(v, folder) for axis, v in changes.items() if is_own(v)}
     if is_file(str(changes.get("foresight", ""))):
         own["foresight"] = str((folder or Path()) / changes["foresight"])

@@ -162,4 +162,6 @@ def text_of(kind: str, value: float | None) -> str:
         return f"{value:.4%}" if 0 < value < 0.001 else f"{value:.2%}"
     if kind == "factor":
         return f"{value:.2f}"
-    return format_duration(value) if kind == "time" else f"{value:g}"
+    if kind == "time":
+        return format_duration(value)
+    return f"{value:g}" if value == int(value) else f"{value:.4g}"

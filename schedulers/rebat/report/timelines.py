@@ -58,6 +58,9 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
         places = sorted(path.parent for path in out.glob(f"*/{SUMMARY}"))
         known = {policy_of(place): place for place in places}
         found = {name: known[name] for name in in_order(out, known)}
+    if not found and (out / "seeds.csv").is_file():
+        what = "a run of many seeds keeps no single runs"
+        raise InputError(what, str(out), "a run of one seed, without --seeds")
     if not found:
         raise InputError(f"holds no {SUMMARY}", str(out), "what rebat run --out has written")
     for name in wanted:

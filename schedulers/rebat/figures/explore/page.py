@@ -8,7 +8,6 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from rebat.core.attempts import Cause
-from rebat.figures.canvas import COLOURS
 from rebat.figures.causes import CAUSE_COLOURS
 from rebat.figures.explore.data import page_data
 from rebat.figures.explore.packing import packed
@@ -26,7 +25,10 @@ SERIES = (
 
 SCRIPTS = ("data.js", "canvas.js", "run.js", "explore.js")
 
-MOST_TOGETHER = 6
+RUN_COLOURS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#777777")
+"""Of policies and their lines: others than those of how attempts end."""
+
+MOST_TOGETHER = len(RUN_COLOURS)
 """So many runs can be told apart above each other and by the colours of their lines."""
 
 
@@ -54,7 +56,7 @@ def explorer_page(
     page: str = environment.from_string(_asset("page.html")).render(
         title=title,
         runs=[
-            (run["name"], COLOURS[k], places[f"gantt{k}"], f"gantt{k}" in _with_axis(data))
+            (run["name"], RUN_COLOURS[k], places[f"gantt{k}"], f"gantt{k}" in _with_axis(data))
             for k, run in enumerate(data["runs"])
         ],
         series=[(what, places[name], name in _with_axis(data)) for name, what in SERIES],
@@ -157,7 +159,7 @@ def _lines(x: Any, most: int, n_runs: int) -> figure:
     )
     for k in range(n_runs):
         source = ColumnDataSource({"x": [], "y": []}, name=f"line{k}")
-        plot.line("x", "y", source=source, line_color=COLOURS[k], line_width=1.2, alpha=0.9)
+        plot.line("x", "y", source=source, line_color=RUN_COLOURS[k], line_width=1.2, alpha=0.9)
     plot.yaxis.ticker.desired_num_ticks = 3
     plot.yaxis.formatter.use_scientific = False
     _plain(plot)
