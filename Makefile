@@ -58,7 +58,8 @@ lint: .venv/tested
 
 docs: .venv/documented
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "The site: build/site/index.html"
+	@echo "The site: build/site/index.html; with its search:"
+	@echo "  $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 notebooks: .venv/tested
 	$(BIN)/python scripts/run_notebooks.py

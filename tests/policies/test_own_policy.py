@@ -21,10 +21,11 @@ from rebat.workloads.batsim_json import read_workload
 from tests.scenarios import check_run
 
 ROOT = Path(__file__).parents[2]
+OWN_POLICY = r"## A policy of your own\n\n```python\n(.*?)```"
 
 
 def test_the_readmes_policy_runs_under_failures(tmp_path: Path) -> None:
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    code = re.search(OWN_POLICY, (ROOT / "README.md").read_text(), re.DOTALL)
     assert code is not None
     (tmp_path / "mine.py").write_text(code[1])
     chosen = scheduler(f"{tmp_path}/mine.py:SmallestFirst")
@@ -148,7 +149,7 @@ def test_a_file_is_read_as_it_is_now_and_nothing_is_put_beside_it(tmp_path: Path
 
 
 def test_two_policies_of_one_name_both_run_and_say_what_they_are(tmp_path: Path, capsys) -> None:
-    readme = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    readme = re.search(OWN_POLICY, (ROOT / "README.md").read_text(), re.DOTALL)
     assert readme is not None
     for name, text in (("a", readme[1]), ("b", readme[1].replace("a.n_nodes,", "-a.n_nodes,"))):
         (tmp_path / name).mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jobs.csv and schedule.csv as Batsim writes them, but for what the README names."""
+"""jobs.csv and schedule.csv as Batsim writes them, but for what the documentation names."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_the_files_are_batsims(name: str) -> None:
     assert {column for column in real if made[column] != real[column]} <= OURS
 
 
-def test_the_readme_names_every_column_that_differs() -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_the_documentation_names_every_column_that_differs() -> None:
+    readme = (ROOT / "docs/explanation/accuracy.md").read_text()
     assert [name for name in LAST_DIGIT | OURS if f"`{name}`" not in readme] == []
 
 

@@ -76,9 +76,7 @@ def _without_main() -> Iterator[None]:
     `multiprocessing.spawn.get_preparation_data`; without them it is as in a notebook.
     """
     main = vars(sys.modules["__main__"])
-    hidden: dict[str, Any] = {
-        name: main[name] for name in ("__file__", "__spec__") if name in main
-    }
+    hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
     main.pop("__file__", None)
     main["__spec__"] = None
     try:

@@ -130,6 +130,6 @@ def _legend(figure: Any, timelines: Sequence[Timeline]) -> None:
         cross: dict[str, Any] = {"marker": "x", "color": "black", "linestyle": ""}
         handles.append(Line2D([], [], label="failure", **cross))
     if CAUSES.index(Cause.STOLEN) in seen:
-        sign: dict[str, Any] = {"marker": "v", "color": CAUSE_COLOURS[Cause.STOLEN], "linestyle": ""}
-        handles.append(Line2D([], [], label="steal", **sign))
+        colour = CAUSE_COLOURS[Cause.STOLEN]
+        handles.append(Line2D([], [], label="steal", marker="v", color=colour, linestyle=""))
     figure.legend(handles=handles, loc="outside upper right", ncols=5, frameon=False, fontsize=9)
