@@ -13,14 +13,15 @@ import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rebat.campaign.crew import Crew, refusal
+from rebat.campaign.crew import Crew
 from rebat.campaign.on_dask import SILENT, out_of_reach, outcomes
 from rebat.campaign.resources import Lost, R, Resources, T, Work
 from rebat.campaign.systems import System, cores_per_job, job_options
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, one_line
 
 KEYS = ".keys"
 ROLES = ("client", "scheduler", "worker")
@@ -37,7 +38,7 @@ def on_cluster(
     InputError
         When the batch system or dask-jobqueue is not there, or a job is refused.
     RebatError
-        When jobs end before their workers report, or the cluster is lost; what was finished is
+        When all jobs end before their workers report, or the cluster is lost; what was finished is
         kept.
     """
     _check(system, resources)
@@ -45,11 +46,15 @@ def on_cluster(
 
     per_job = cores_per_job(system, resources.jobs)
     n_jobs = -(-min(resources.workers or per_job, len(tasks)) // per_job)
-    with _keys(resources.folder) as keys, _cluster(system, resources, keys) as cluster:
-        crew = Crew(cluster, system, per_job, resources)
-        crew.begin(n_jobs)
-        with Client(cluster, set_as_default=False) as client:
-            yield from outcomes(client, tasks, work, lost, crew.watch)
+    with _keys(resources.folder) as keys, _scheduler(system, resources, keys) as cluster:
+        new_job = partial(_new_job, system, resources, keys, cluster.scheduler_address)
+        crew = Crew(cluster, new_job, system, per_job, resources)
+        try:
+            crew.begin(n_jobs)
+            with Client(cluster, set_as_default=False) as client:
+                yield from outcomes(client, tasks, work, lost, crew.watch)
+        finally:
+            crew.end()
 
 
 def _check(system: System, resources: Resources) -> None:
@@ -99,36 +104,47 @@ def _written(path: Path, text: str) -> str:
 
 
 @contextmanager
-def _cluster(system: System, resources: Resources, keys: Any) -> Iterator[Any]:
-    """A Dask scheduler here, which has no jobs yet."""
+def _scheduler(system: System, resources: Resources, keys: Any) -> Iterator[Any]:
+    """A Dask scheduler in this process, on one address that nodes see."""
+    from dask import config
+    from distributed import Scheduler, SpecCluster
+
+    options = {
+        "protocol": "tls", "security": keys, "host": _address(system, resources.jobs.interface),
+        "dashboard": False, "dashboard_address": "127.0.0.1:0",
+        **config.get(f"{system.section}.scheduler-options", {}),
+    }  # fmt: skip
+    with out_of_reach():
+        try:
+            cluster = SpecCluster(
+                scheduler={"cls": Scheduler, "options": options},
+                security=keys,
+                silence_logs=SILENT,
+            )
+        except RuntimeError as error:
+            raise InputError(one_line(error), f"executor {system.name}") from None
+    with cluster:
+        yield cluster
+
+
+def _address(system: System, interface: str | None) -> str:
+    from dask import config
+    from distributed.utils import get_ip, get_ip_interface
+
+    name = interface or config.get(f"{system.section}.interface", None)
+    try:
+        return str(get_ip() if name is None else get_ip_interface(name))
+    except ValueError as error:
+        raise InputError(str(error), "--interface") from None
+
+
+def _new_job(system: System, resources: Resources, keys: Any, address: str, name: str) -> Any:
+    """A job that is not submitted yet."""
     import dask_jobqueue
     from dask import config
 
     options = job_options(system, resources.jobs)
     if config.get(f"{system.section}.log-directory", None) is None:
         options["log_directory"] = str(resources.folder / LOGS)
-    with out_of_reach():
-        try:
-            cluster = getattr(dask_jobqueue, system.cluster)(
-                security=keys,
-                scheduler_options=_scheduler_options(system, resources.jobs.interface),
-                silence_logs=SILENT, **options,
-            )  # fmt: skip
-        except (OSError, RuntimeError, ValueError) as error:
-            raise InputError(refusal(error), f"executor {system.name}") from None
-    with cluster:
-        yield cluster
-
-
-def _scheduler_options(system: System, interface: str | None) -> dict[str, Any]:
-    """Where this process listens: on one address, that nodes see."""
-    from dask import config
-    from distributed.utils import get_ip, get_ip_interface
-
-    name = interface or config.get(f"{system.section}.interface", None)
-    try:
-        host = get_ip() if name is None else get_ip_interface(name)
-    except ValueError as error:
-        raise InputError(str(error), "--interface") from None
-    here: dict[str, Any] = {"host": host, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    return {**here, **config.get(f"{system.section}.scheduler-options", {})}
+    job = getattr(dask_jobqueue, system.cluster).job_cls
+    return job(address, name, security=keys, protocol="tls", **options)
