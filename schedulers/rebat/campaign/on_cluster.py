@@ -20,7 +20,7 @@ from typing import Any
 from rebat.campaign.crew import Crew
 from rebat.campaign.on_dask import SILENT, out_of_reach, outcomes
 from rebat.campaign.resources import Lost, R, Resources, T, Work
-from rebat.campaign.systems import System, cores_per_job, job_options
+from rebat.campaign.systems import System, cores_per_job, job_options, jobqueue
 from rebat.core.errors import InputError, one_line
 
 KEYS = ".keys"
@@ -61,8 +61,9 @@ def _check(system: System, resources: Resources) -> None:
     where = f"executor {system.name}"
     try:
         import cryptography  # noqa: F401
-        import dask_jobqueue  # noqa: F401
         from dask.utils import parse_bytes
+
+        jobqueue()
     except ImportError as error:
         raise InputError(f"{error.name} is not installed", where, "rebat[cluster]") from None
     for program in (system.submit, system.listing[0]):
@@ -140,11 +141,10 @@ def _address(system: System, interface: str | None) -> str:
 
 def _new_job(system: System, resources: Resources, keys: Any, address: str, name: str) -> Any:
     """A job that is not submitted yet."""
-    import dask_jobqueue
     from dask import config
 
     options = job_options(system, resources.jobs)
     if config.get(f"{system.section}.log-directory", None) is None:
         options["log_directory"] = str(resources.folder / LOGS)
-    job = getattr(dask_jobqueue, system.cluster).job_cls
+    job = getattr(jobqueue(), system.cluster).job_cls
     return job(address, name, security=keys, protocol="tls", **options)

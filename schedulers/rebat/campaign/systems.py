@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -99,11 +101,27 @@ def queued(system: System) -> dict[str, str] | None:
     return listed(system, done.stdout)
 
 
+def jobqueue() -> Any:
+    """dask-jobqueue, which takes Ctrl-C for its own when it is imported: it is given back.
+
+    Raises
+    ------
+    ImportError
+        When it is not installed.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    import dask_jobqueue
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
+    return dask_jobqueue
+
+
 def cores_per_job(system: System, jobs: Jobs) -> int:
     """How many workers a job has room for: as asked, as Dask's configuration says, or one."""
     import dask
-    import dask_jobqueue  # noqa: F401  (it adds its own to the configuration)
 
+    jobqueue()  # it adds its own to the configuration
     return jobs.cores or dask.config.get(f"{system.section}.cores", None) or 1
 
 
