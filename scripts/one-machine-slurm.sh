@@ -32,7 +32,7 @@ main() {
 
 up() {
     [ "$(uname -s)" = Linux ] || refuse "needs Linux"
-    [ "$(id -u)" = 0 ] || refuse "needs root: slurmd starts jobs for other users"
+    [ "$(id -u)" = 0 ] || refuse "needs root: slurmd starts the jobs of all users"
     [ ! -e "$folder" ] || refuse "$folder is there already: it runs, or down comes first"
     install_packages
     trap 'failed' EXIT
@@ -143,7 +143,7 @@ down() {
     local file pids=()
     [ -d "$folder" ] || { tell "is down"; return 0; }
     [ -e "$folder/munge.key" ] || refuse "$folder is not this script's: left alone"
-    scancel --user="$(id -un)" 2> /dev/null || true
+    end_jobs
     for file in "$folder"/slurmd-*.pid "$folder"/slurmctld.pid "$folder"/munged.pid; do
         [ ! -s "$file" ] || pids+=("$(cat "$file")")
     done
@@ -151,6 +151,14 @@ down() {
     wait_until_gone "${pids[@]}"
     rm -rf "$folder"
     tell "is down"
+}
+
+end_jobs() {
+    local until=$((SECONDS + patience_s))
+    scancel --partition=main 2> /dev/null || return 0
+    while [ -n "$(squeue --noheader 2> /dev/null)" ] && [ $SECONDS -lt $until ]; do
+        sleep 0.2
+    done
 }
 
 wait_until_gone() {

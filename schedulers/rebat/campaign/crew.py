@@ -75,6 +75,7 @@ class Crew:
         names = {str(worker.name) for worker in list(self.cluster.scheduler.workers.values())}
         self._note_reported(names)
         if len(names) >= self.per_job * (len(self.jobs) + self.n_lacking):
+            self.unlisted = set()
             self._tell(len(names), "")
         elif time.monotonic() >= self.next_look:
             self._look(len(names))

@@ -60,10 +60,9 @@ def on_cluster(
 def _check(system: System, resources: Resources) -> None:
     where = f"executor {system.name}"
     try:
+        jobqueue()
         import cryptography  # noqa: F401
         from dask.utils import parse_bytes
-
-        jobqueue()
     except ImportError as error:
         raise InputError(f"{error.name} is not installed", where, "rebat[cluster]") from None
     for program in (system.submit, system.listing[0]):
