@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign import run as campaign_run
-from rebat.campaign.execute import TRIES, on_processes
 from rebat.campaign.opening import open_campaign
+from rebat.campaign.processes import TRIES, on_processes
+from rebat.campaign.resources import Resources
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import Store
 from rebat.campaign.worker import Outcome, Task, lost
@@ -163,7 +164,7 @@ def was_lost(number: int, reason: str) -> str:
 
 
 def test_a_worker_that_dies_does_not_stop_the_rest() -> None:
-    outcomes = sorted(on_processes(range(6), die_on_three, was_lost, 2, None))
+    outcomes = sorted(on_processes(range(6), die_on_three, was_lost, Resources(workers=2)))
     lost = f"lost 3: the worker died (signal 9), {TRIES} times"
     assert outcomes == [*(f"done {n}" for n in (0, 1, 2, 4, 5)), lost]
 

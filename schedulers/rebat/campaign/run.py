@@ -10,7 +10,9 @@ from pathlib import Path
 from rebat.campaign.execute import executor as executor_named
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
+from rebat.campaign.resources import Jobs, Resources
 from rebat.campaign.store import Status, Store
+from rebat.campaign.systems import SYSTEMS
 from rebat.campaign.tables import write_tables
 from rebat.campaign.tally import OnProgress, Tally
 from rebat.campaign.unit import Unit
@@ -25,6 +27,7 @@ def run_campaign(
     workers: int | None = None,
     executor: str = "processes",
     address: str | None = None,
+    jobs: Jobs | None = None,
     on_progress: OnProgress | None = None,
     keep_runs: bool = False,
     retry_failed: bool = False,
@@ -37,12 +40,14 @@ def run_campaign(
     campaign : Campaign
         From `opening.open_campaign`.
     results_dir : Path
-        The results folder (see `store`). With Dask, its workers must see it and the input files
-        under the same paths.
+        The results folder (see `store`). With Dask and on clusters, workers must see it and the
+        input files under the same paths.
     workers : int, optional
-        Worker processes; otherwise one per core.
+        Worker processes; otherwise one per core, and on a cluster those of one job.
     executor, address : str
         A key of `execute.EXECUTORS`; the address of a Dask scheduler.
+    jobs : Jobs, optional
+        What to ask a batch system for.
     on_progress : callable, optional
         Told how far it is at the start and after every unit.
     keep_runs : bool
@@ -70,11 +75,17 @@ def run_campaign(
             tasks = [Task(unit, store.folder, keep_runs) for unit in todo]
             others = store.status(_without(campaign.units, todo))
             total = len(campaign.distinct)
-            tally = Tally(total, others, len(tasks), _workers(workers), on_progress)
+            n_workers = _workers(workers, executor)
+            there = 0 if executor in SYSTEMS else n_workers
+            tally = Tally(total, others, len(tasks), there, on_progress)
+            resources = Resources(
+                workers=n_workers, address=address, jobs=jobs or Jobs(), folder=store.folder,
+                on_crew=tally.crew,
+            )  # fmt: skip
             if tasks:
                 _warm_up(todo)
                 try:
-                    for outcome in chosen(tasks, perform, lost, tally.workers, address):
+                    for outcome in chosen(tasks, perform, lost, resources):
                         store.log_time(outcome.key, outcome.seconds)
                         tally.count(outcome)
                 finally:
@@ -109,8 +120,11 @@ def _without(units: Sequence[Unit], some: Sequence[Unit]) -> list[Unit]:
     return [unit for unit in units if unit.key not in keys]
 
 
-def _workers(workers: int | None) -> int:
-    return max(1, workers if workers is not None else len(os.sched_getaffinity(0)))
+def _workers(workers: int | None, executor: str) -> int:
+    """As many as asked for; otherwise one per core, and on a cluster 0: those of one job."""
+    if workers is not None:
+        return max(1, workers)
+    return 0 if executor in SYSTEMS else len(os.sched_getaffinity(0))
 
 
 def _check_pyarrow() -> None:

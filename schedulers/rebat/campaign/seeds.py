@@ -13,6 +13,7 @@ import msgspec
 
 from rebat.campaign.execute import EXECUTORS
 from rebat.campaign.labels import flat_metrics
+from rebat.campaign.resources import Resources
 from rebat.campaign.simulating import simulate_run, units
 from rebat.campaign.spec import RunSpec, Scenario, Source
 from rebat.campaign.unit import Unit
@@ -123,7 +124,7 @@ def _tasks(asked: Asked, batch: range) -> Iterator[_Task]:
 
 def _perform_all(tasks: Sequence[_Task], workers: int) -> Iterator[Done]:
     chosen = EXECUTORS["processes" if workers > 1 else "inline"]
-    yield from chosen(tasks, perform, _lost, workers, None)
+    yield from chosen(tasks, perform, _lost, Resources(workers=workers))
 
 
 def perform(task: _Task) -> Done:

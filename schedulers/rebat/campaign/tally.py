@@ -15,7 +15,8 @@ from rebat.campaign.worker import Outcome
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a campaign is, in distinct runs, those of earlier starts and beyond a limit too.
 
-    ``eta_s`` is how long the runs of this start will still take.
+    ``eta_s`` is how long the runs of this start will still take; ``note`` what people should know
+    of workers that are not there yet.
     """
 
     total: int
@@ -24,6 +25,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     left: int
     eta_s: float | None
+    note: str = ""
 
 
 OnProgress = Callable[[Progress], None]
@@ -41,7 +43,7 @@ class Tally:
     ) -> None:  # fmt: skip
         self.total, self.n_tasks, self.workers = total, n_tasks, workers
         self.done, self.failed, self.ended = others.ok, others.failed, 0
-        self.began, self.on_progress = time.monotonic(), on_progress
+        self.began, self.on_progress, self.note = time.monotonic(), on_progress, ""
         self._tell()
 
     def count(self, outcome: Outcome) -> None:
@@ -49,6 +51,11 @@ class Tally:
         self.ended += 1
         self.done += outcome.error is None
         self.failed += outcome.error is not None
+        self._tell()
+
+    def crew(self, workers: int, note: str) -> None:
+        """Take in that workers came or went."""
+        self.workers, self.note = workers, note
         self._tell()
 
     def _tell(self) -> None:
@@ -65,5 +72,6 @@ class Tally:
                 running=running,
                 left=self.total - self.done - self.failed - running,
                 eta_s=None if pace_s is None else pace_s * now,
+                note=self.note,
             )
         )

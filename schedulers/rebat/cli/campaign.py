@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.job_options import job_options, with_jobs
 from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
 from rebat.console.output import tell
 from rebat.console.progress import campaign_bar
@@ -41,9 +42,10 @@ def campaign() -> None:
 
 @campaign.command()
 @_with_file
-@click.option("--workers", type=NODES, help="Worker processes (default: one per core).")
-@click.option("--executor", default="processes", show_default=True, help="processes, dask, or inline (no workers, to debug).")  # fmt: skip
+@click.option("--workers", type=NODES, help="Worker processes (default: one per core; with a batch system, those of one job).")  # fmt: skip
+@click.option("--executor", default="processes", show_default=True, help="processes, dask, a batch system (slurm, pbs, sge, lsf), or inline (no workers, to debug).")  # fmt: skip
 @click.option("--address", help="Dask scheduler to use, like tcp://127.0.0.1:8786 (default: a cluster of its own on this machine).")  # fmt: skip
+@job_options
 @click.option("--limit", type=NODES, help="At most so many runs now.")
 @click.option("--keep-runs", is_flag=True, help="Keep each run's files too, in RESULTS/folders/KEY.")  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Run again what failed before.")
@@ -57,6 +59,7 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 
     if options["address"] is not None and options["executor"] != "dask":
         raise InputError("is for Dask", "--address", "--executor dask")
+    options = with_jobs(options)
     opened, folder = _open(file, results, trace)
     with campaign_bar() as on_progress:
         status = run_campaign(opened, folder, on_progress=on_progress, **options)

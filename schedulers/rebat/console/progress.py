@@ -136,11 +136,11 @@ def campaign_bar() -> Iterator[OnCampaignProgress]:
 
 def _line_by_line(every: int = 20) -> OnCampaignProgress:
     """A line at the start, at the end and about so many times between."""
-    shown = -1
+    shown: tuple[int, str] = (-1, "")
 
     def on_progress(now: CampaignProgress) -> None:
         nonlocal shown
-        step = (now.done + now.failed) * every // max(now.total, 1)
+        step = (now.done + now.failed) * every // max(now.total, 1), now.note
         if step != shown or not (now.running or now.left):
             shown = step
             tell(_text(now))
@@ -150,7 +150,8 @@ def _line_by_line(every: int = 20) -> OnCampaignProgress:
 
 def _text(now: CampaignProgress) -> str:
     eta = "" if now.eta_s is None else f" | ETA {format_duration(now.eta_s)}"
+    note = f" | {now.note}" if now.note else ""
     return (
         f"{now.done}/{now.total} done | {now.running} running | {now.failed} failed"
-        f" | {now.left} left{eta}"
+        f" | {now.left} left{eta}{note}"
     )

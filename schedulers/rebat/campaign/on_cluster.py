@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks on the jobs of a batch system: Slurm, PBS, SGE or LSF, through Dask.
+
+This process is Dask's scheduler, and its network address is reached from the nodes: only by who
+holds the keys of this very start, which lie in the results folder (TLS both ways). Jobs are
+cancelled when it ends. When it is killed, workers that have lost it end by themselves, and jobs
+that start later do after Dask's death timeout.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rebat.campaign.crew import Crew
+from rebat.campaign.on_dask import SILENT, out_of_reach, outcomes
+from rebat.campaign.resources import Lost, R, Resources, T, Work
+from rebat.campaign.systems import System, cores_per_job, job_options, jobqueue
+from rebat.core.errors import InputError, one_line
+
+KEYS = ".keys"
+ROLES = ("client", "scheduler", "worker")
+LOGS = "jobs"
+
+
+def on_cluster(
+    system: System, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
+) -> Iterator[R]:
+    """Outcomes as they come, from workers in the jobs of a batch system.
+
+    Raises
+    ------
+    InputError
+        When the batch system or dask-jobqueue is not there, or a job is refused.
+    RebatError
+        When all jobs end before their workers report, or the cluster is lost; what was finished is
+        kept.
+    """
+    _check(system, resources)
+    from distributed import Client
+
+    per_job = cores_per_job(system, resources.jobs)
+    n_jobs = -(-min(resources.workers or per_job, len(tasks)) // per_job)
+    with _keys(resources.folder) as keys, _scheduler(system, resources, keys) as cluster:
+        new_job = partial(_new_job, system, resources, keys, cluster.scheduler_address)
+        crew = Crew(cluster, new_job, system, per_job, resources)
+        try:
+            crew.begin(n_jobs)
+            with Client(cluster, set_as_default=False) as client:
+                yield from outcomes(client, tasks, work, lost, crew.watch)
+        finally:
+            crew.end()
+
+
+def _check(system: System, resources: Resources) -> None:
+    where = f"executor {system.name}"
+    try:
+        jobqueue()
+        import cryptography  # noqa: F401
+        from dask.utils import parse_bytes
+    except ImportError as error:
+        raise InputError(f"{error.name} is not installed", where, "rebat[cluster]") from None
+    for program in (system.submit, system.listing[0]):
+        if shutil.which(program) is None:
+            raise InputError(f"there is no {program} on this machine", where)
+    if shlex.quote(str(resources.folder)) != str(resources.folder):
+        what = "job scripts take no folder with spaces or quotes in its name"
+        raise InputError(what, str(resources.folder), "another --results")
+    try:
+        parse_bytes(resources.jobs.memory or 0)
+    except ValueError as error:
+        raise InputError(str(error), "--job-memory", "like '4 GiB'") from None
+
+
+@contextmanager
+def _keys(folder: Path) -> Iterator[Any]:
+    """Keys of this start alone, in a folder that only its owner reads; those of a killed one go."""
+    from distributed.security import Security
+
+    keys = folder / KEYS
+    shutil.rmtree(keys, ignore_errors=True)
+    keys.mkdir(mode=0o700)
+    try:
+        made = Security.temporary()
+        parts = ("ca_file", "worker_cert", "worker_key")
+        ca, cert, key = (_written(keys / part, getattr(made, f"tls_{part}")) for part in parts)
+        yield Security(
+            require_encryption=True, tls_ca_file=ca,
+            **{f"tls_{role}_cert": cert for role in ROLES},
+            **{f"tls_{role}_key": key for role in ROLES},
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(keys, ignore_errors=True)
+
+
+def _written(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+@contextmanager
+def _scheduler(system: System, resources: Resources, keys: Any) -> Iterator[Any]:
+    """A Dask scheduler in this process, on one address that nodes see."""
+    from dask import config
+    from distributed import Scheduler, SpecCluster
+
+    options = {
+        "protocol": "tls", "security": keys, "host": _address(system, resources.jobs.interface),
+        "dashboard": False, "dashboard_address": "127.0.0.1:0",
+        **config.get(f"{system.section}.scheduler-options", {}),
+    }  # fmt: skip
+    with out_of_reach():
+        try:
+            cluster = SpecCluster(
+                scheduler={"cls": Scheduler, "options": options},
+                security=keys,
+                silence_logs=SILENT,
+            )
+        except RuntimeError as error:
+            raise InputError(one_line(error), f"executor {system.name}") from None
+    with cluster:
+        yield cluster
+
+
+def _address(system: System, interface: str | None) -> str:
+    from dask import config
+    from distributed.utils import get_ip, get_ip_interface
+
+    name = interface or config.get(f"{system.section}.interface", None)
+    try:
+        return str(get_ip() if name is None else get_ip_interface(name))
+    except ValueError as error:
+        raise InputError(str(error), "--interface") from None
+
+
+def _new_job(system: System, resources: Resources, keys: Any, address: str, name: str) -> Any:
+    """A job that is not submitted yet."""
+    from dask import config
+
+    options = job_options(system, resources.jobs)
+    if config.get(f"{system.section}.log-directory", None) is None:
+        options["log_directory"] = str(resources.folder / LOGS)
+    job = getattr(jobqueue(), system.cluster).job_cls
+    return job(address, name, security=keys, protocol="tls", **options)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks on a Dask cluster: one that is there, or one of our own on this machine."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from typing import Any
+
+from rebat.campaign.resources import Lost, R, Resources, T, Work, reason
+from rebat.core.errors import InputError, RebatError
+
+SILENT = logging.CRITICAL + 1
+"""A cluster that is interrupted has a lot to say."""
+WATCH_S = 1.0
+
+
+def on_dask(
+    tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
+) -> Iterator[R]:
+    """Outcomes as they come, from the Dask cluster at an address, or from one of our own.
+
+    Raises
+    ------
+    InputError
+        When Dask is not installed or the cluster cannot be reached.
+    RebatError
+        When the cluster is lost on the way; what was finished is kept.
+    """
+    with _client(min(resources.workers, max(len(tasks), 1)), resources.address) as client:
+        yield from outcomes(client, tasks, work, lost)
+
+
+def outcomes(
+    client: Any, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R],
+    watch: Callable[[], None] = lambda: None,
+) -> Iterator[R]:  # fmt: skip
+    """Outcomes as they come; ``watch`` is called at each, and every second."""
+    ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    of: dict[Any, T] = {}
+    for task in tasks:
+        future = client.submit(work, task, pure=False, retries=0)
+        of[future] = task
+        future.add_done_callback(ended.put)
+    while of:
+        watch()
+        try:
+            future = ended.get(timeout=WATCH_S)
+        except queue.Empty:
+            continue
+        yield _outcome(future, of.pop(future), lost, len(of))
+
+
+def _outcome(future: Any, task: T, lost: Lost[T, R], left: int) -> Any:
+    if future.status == "finished":
+        found = future.result()
+    elif future.status == "error":
+        found = lost(task, _lost_reason(future.exception()))
+    else:
+        raise RebatError(f"the Dask cluster is gone; {left + 1} runs are left")
+    future.release()
+    return found
+
+
+def _lost_reason(error: BaseException) -> str:
+    from distributed.scheduler import KilledWorker
+
+    return "the worker died, several times" if isinstance(error, KilledWorker) else reason(error)
+
+
+@contextmanager
+def _client(workers: int, address: str | None) -> Iterator[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise InputError("Dask is not installed", "executor dask", "rebat[campaign]") from None
+    if address is not None:
+        try:
+            client = Client(address, timeout="20s", set_as_default=False)
+        except (OSError, ValueError) as error:
+            what = f"cannot reach a Dask scheduler: {error}"
+            raise InputError(what, address, "like tcp://127.0.0.1:8786") from None
+        with client:
+            yield client
+        return
+    with out_of_reach():
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
+            silence_logs=SILENT,
+        )  # fmt: skip
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@contextmanager
+def out_of_reach() -> Iterator[None]:
+    """Processes and threads started within never see Ctrl-C: the main thread says what it means.
+
+    It sees one that comes meanwhile at the end of the block.
+    """
+    resource_tracker.ensure_running()  # otherwise started within, and that unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

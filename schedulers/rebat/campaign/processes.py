@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks on processes of this machine.
+
+A worker may die: its task is tried once more, then handed to ``lost``, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.context import SpawnContext
+from typing import Any, Generic, NamedTuple
+
+from rebat.campaign.resources import Lost, R, Resources, T, Work, reason
+from rebat.core.errors import RebatError
+
+TRIES = 2
+"""How often a task may cost a worker its life."""
+
+
+class _Worker(Generic[T]):
+    """A process that does one task at a time, and this side of the pipe to it."""
+
+    def __init__(self, context: SpawnContext, work: Work[T, Any]) -> None:
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        # It is not to be interrupted before it says that it is not to be: while it is imported.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with _without_main():
+                self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        self.task: T | None = None
+        self.tries = 0
+
+    def give(self, task: T, tries: int) -> None:
+        """Send a task; a dead worker is noticed when its answer is read."""
+        self.task, self.tries = task, tries
+        with suppress(OSError):
+            self.pipe.send(task)
+
+    def death(self) -> str:
+        """Reap the process; say how it died."""
+        self.process.join(10)
+        code = self.process.exitcode
+        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join(10)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes started within do not run the user's script again: no task is of its making.
+
+    What multiprocessing tells a process of the main module goes by these two names, see
+    `multiprocessing.spawn.get_preparation_data`; without them it is as in a notebook.
+    """
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.pop("__spec__")
+        main.update(hidden)
+
+
+def _serve(pipe: Any, work: Work[Any, Any]) -> None:
+    """A worker's life: tasks in, outcomes out, until nobody is there any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    gc.freeze()  # all that was imported stays: collections need not look at it
+    with suppress(EOFError, OSError):
+        while True:
+            task = pipe.recv()
+            pipe.send(_answer(work, task))
+
+
+class _Trouble(NamedTuple):
+    """What a worker sends in place of an outcome when nothing can be written, say."""
+
+    text: str
+
+
+def _answer(work: Work[Any, Any], task: Any) -> Any:
+    try:
+        return work(task)
+    except Exception as error:
+        return _Trouble(reason(error))
+
+
+def _die_with_parent() -> None:
+    """A parent that was killed must leave no worker behind."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def on_processes(
+    tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
+) -> Iterator[R]:
+    """Outcomes as they come, from fresh processes of this machine."""
+    context = get_context("spawn")
+    waiting = deque((task, 1) for task in tasks)
+    crew: list[_Worker[T]] = []
+    try:
+        for _ in range(min(resources.workers, len(tasks))):
+            crew.append(_Worker(context, work))
+            crew[-1].give(*waiting.popleft())
+        while crew:
+            ready = connection.wait([worker.pipe for worker in crew])
+            for worker in [worker for worker in crew if worker.pipe in ready]:
+                yield from _collect(worker, crew, waiting, context, work, lost)
+    finally:
+        for worker in crew:
+            worker.stop()
+
+
+def _collect(
+    worker: _Worker[T], crew: list[_Worker[T]], waiting: deque[tuple[T, int]],
+    context: SpawnContext, work: Work[T, R], lost: Lost[T, R],
+) -> Iterator[R]:  # fmt: skip
+    """Take a worker's outcome, or its death, and give it or its successor the next task."""
+    task = worker.task
+    assert task is not None
+    try:
+        outcome = worker.pipe.recv()
+        if isinstance(outcome, _Trouble):
+            raise RebatError(outcome.text)
+        yield outcome
+    except (EOFError, OSError):
+        crew.remove(worker)
+        how = worker.death()
+        worker.stop()
+        if worker.tries < TRIES:
+            waiting.appendleft((task, worker.tries + 1))
+        else:
+            yield lost(task, f"the worker died ({how}), {TRIES} times")
+        if not waiting:
+            return
+        worker = _Worker(context, work)
+        crew.append(worker)
+    if waiting:
+        worker.give(*waiting.popleft())
+    else:
+        crew.remove(worker)
+        worker.stop()
