@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.units import format_duration
 from rebat.figures.canvas import colours, label, new_figure, save, time_unit
 
 Floats = npt.NDArray[np.float64]
@@ -47,17 +48,32 @@ def _times(axis: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
     if not len(panel.times_s):
         axis.text(0.5, 0.5, "none", ha="center", transform=axis.transAxes)
         return
+    if panel.times_s.min() == panel.times_s.max():
+        told = f"all {len(panel.times_s)}: {format_duration(float(panel.times_s[0]))}"
+        axis.text(0.5, 0.5, told, ha="center", transform=axis.transAxes)
+        return
     unit, size = time_unit([float(np.median(panel.times_s))])
     axis.step(panel.times_s / size, panel.longer, where="post", color="black", label="recorded")
     for name, curve in panel.laws.items():
         axis.plot(panel.times_s / size, curve, color=shades[name], linewidth=1.3, label=label(name))
-    axis.set_xscale("log")
-    axis.set_xlim(left=np.quantile(panel.times_s, _LEFT_OUT) / size)
+    shortest_s = float(np.quantile(panel.times_s, _LEFT_OUT))
+    _logarithmic(axis, np.log10(panel.times_s.max() / shortest_s))
+    axis.set_xlim(left=shortest_s / size)
     axis.set_ylim(0, 1.02)
     axis.set_xlabel(f"time ({unit})")
     axis.set_ylabel("share that is longer")
     axis.legend(fontsize=9)
     axis.grid(alpha=0.3)
+
+
+def _logarithmic(axis: Any, decades: float) -> None:
+    """A few plain numbers, however many decades there are."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 4 else (1,), numticks=12))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _over_time(axis: Any, dates_s: Floats) -> None:
