@@ -22,7 +22,7 @@ CHECKPOINTS = {
 
 def example(folder: Path) -> str:
     """The example as a file; gives the specification of its class."""
-    code = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[-1]
+    code = re.findall(r"```python[^\n]*\n(.*?)```", DOCS.read_text(), re.S)[-1]
     (folder / "morning.py").write_text(code)
     assert len(code.strip().splitlines()) < 30
     return f"{folder / 'morning.py'}:Morning"

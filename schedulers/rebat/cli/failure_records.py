@@ -104,6 +104,8 @@ def import_(
     from rebat.models.failures.records.formats import ReaderOptions, read_record
     from rebat.models.failures.records.plain import write_names
 
+    if names is not None and names.resolve() == out.resolve():
+        raise InputError("is the file of the events", "--names", "another file")
     for path in filter(None, (out, names)):
         check_absent(path, force)
     with at_work(f"reading {trace.name}"):

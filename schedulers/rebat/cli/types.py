@@ -49,8 +49,8 @@ class Input(click.Path):
         self._kind, self._endings = kind, endings
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        path: Any = super().convert(value, param, ctx)
-        return located(path, self._kind, *self._endings)
+        path = located(Path(value), self._kind, *self._endings)
+        return super().convert(path, param, ctx)
 
 
 class WorkloadOut(click.Path):

@@ -39,11 +39,14 @@ def view(
       rebat view out/june
       rebat view out/june -p sfsj --window 10d:12d --html june.html
     """
+    from rebat.core.errors import InputError
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
     from rebat.library.checks import given_by
     from rebat.metrics.summary import parse_window
 
+    if html and html.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{html.name!r} is no page", "--html", "a name ending in .html")
     with given_by("--window"):
         span = None if window == "all" else parse_window(window)
     timelines = _timelines(out, policies)

@@ -45,7 +45,7 @@ def located(path: Path, kind: str, *endings: str) -> Path:
     InputError
         For a name without an ending that is neither.
     """
-    if path.suffix or path.exists() or path.is_absolute():
+    if path.suffix or path.is_absolute() or (path.exists() and not path.is_dir()):
         return path
     known = names(kind, *endings)
     if path.as_posix() not in known:

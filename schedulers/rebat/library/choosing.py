@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.policies.own import OwnPolicy
 from rebat.policies.preset import Preset
 from rebat.policies.presets import schedulers
@@ -41,7 +41,12 @@ def chosen(policies: Policies, many: bool) -> list[Any]:
 
 def _made(policy: Any, many: bool) -> Preset | OwnPolicy:
     if isinstance(policy, Preset):
+        if many and schedulers([policy.name]) != [policy]:
+            what = f"{policy.name} is not what its name says: worker processes go by that"
+            raise InputError(what, expected="a name with its axes, 'baseline:depth=easy'")
         return policy
+    if not isinstance(policy, type):
+        raise InputError(f"is {short(policy)}", expected="a name, or a class")
     if many:
         what = f"class {policy.__name__} cannot be found by worker processes"
         raise InputError(what, expected=f"'FILE.py:{policy.__name__}', or no seeds")

@@ -14,7 +14,7 @@ from rebat.core.jobs import Workload
 from rebat.core.units import format_duration
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, read_event_file
 from rebat.models.failures.trace import Trace
-from rebat.models.overload import MANY_ATTEMPTS, hopeless_jobs
+from rebat.models.overload import MANY_ATTEMPTS, Hopeless, hopeless_jobs
 
 
 class Remark(NamedTuple):
@@ -32,7 +32,9 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
     if isinstance(law, Trace):
         yield from _of_events(Path(law.file))
     elif law is not None and mtbf_s is not None:
-        yield from _of_overload(workload, n_nodes, mtbf_s)
+        together = options.correlation
+        found = hopeless_jobs(workload, n_nodes, mtbf_s, together.group, together.cascade)
+        yield from _of_overload(workload, found)
 
 
 def _of_events(file: Path) -> Iterator[Remark]:
@@ -46,9 +48,8 @@ def _of_events(file: Path) -> Iterator[Remark]:
         yield Remark("warning", f"{file}: {count} events of type {kind!r} passed over{hint}")
 
 
-def _of_overload(workload: Workload, n_nodes: int, mtbf_s: float) -> Iterator[Remark]:
+def _of_overload(workload: Workload, found: Sequence[Hopeless]) -> Iterator[Remark]:
     """Of jobs that such failures hardly ever let finish; see `models.overload`."""
-    found = hopeless_jobs(workload, n_nodes, mtbf_s)
     if found:
         worst = found[0]
         yield Remark(

@@ -13,9 +13,10 @@ from rebat.campaign.comparing import Compared, folder_of
 from rebat.campaign.labels import flat_metrics
 from rebat.campaign.single import RunResult, write_run
 from rebat.console.tables import Sheet
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import atomic_folder, write_text
 from rebat.library import frames, sheets
+from rebat.library.checks import in_python
 from rebat.library.page import page
 from rebat.library.plots import Plot
 from rebat.metrics.seeded import Row, Seeds, intervals_csv, rows, seeds_csv
@@ -124,7 +125,8 @@ class Result:
         whole = frames.compared(self.rows)
         if not columns:
             return whole
-        chosen = sheets.columns_of(columns, self.seeds.metrics)
+        with in_python():
+            chosen = sheets.columns_of(columns, self.seeds.metrics)
         by = {(row.policy, row.metric): row.value.mean for row in self.rows}
         import pandas as pd
 
@@ -202,11 +204,16 @@ class Result:
 
         ``policies`` are those to show (default: the first two).
         """
-        from rebat.figures.explore.page import explorer_page
+        from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
         from rebat.figures.runs import timelines_of
 
         ledgers = self._ledgers("the explorer")
         shown = policies or tuple(self.policies[:2])
+        for name in shown:
+            if name not in ledgers:
+                raise unknown_name("policy", name, ledgers)
+        if len(shown) > MOST_TOGETHER:
+            raise InputError(f"{len(shown)} policies", "explore", f"{MOST_TOGETHER} at most")
         text = explorer_page(
             timelines_of({name: ledgers[name] for name in shown}, self._n_nodes),
             f"rebat: {self.provenance['workload']['file']}",
@@ -258,6 +265,8 @@ class Result:
         InputError
             When something stands there, or it cannot be written.
         """
+        if gantt is not None and not (figures and self.runs):
+            raise InputError("has no effect", "gantt", "figures=True, and one seed")
         with atomic_folder(Path(out), force) as folder:
             self.write_into(folder, figures, gantt)
 

@@ -16,7 +16,7 @@ from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.units import parse_duration
 from rebat.library import remarks
-from rebat.library.checks import given_of, in_python, python_spelling
+from rebat.library.checks import converted, given_of, in_python, python_spelling
 from rebat.library.choosing import Policies
 from rebat.library.failures import Duration
 from rebat.library.many import SeedOptions
@@ -90,19 +90,28 @@ def run(
     sfsj        21.0
     Name: flow, dtype: float64
     """
+    asked: dict[str, Any] = {
+        "seeds": seeds,
+        "until_width": until_width,
+        "until_metric": until_metric,
+    }
+    asked |= {"workers": workers, "nodes": nodes, "window": window, "select": select}
     with in_python(), tempfile.TemporaryDirectory() as folder:
-        asked = _options(failures, {"checkpoint": checkpoint, **options})
+        how = converted(asked, _How)
         found = study(
             lambda: _read(workload, Path(folder)),
             policies,
-            asked,
+            _options(failures, {"checkpoint": checkpoint, **options}),
             given_of(failures, options),
             SeedOptions(
-                seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
+                seeds=how.seeds,
+                until_width=how.until_width,
+                until_metric=how.until_metric,
+                workers=how.workers,
             ),
-            nodes,
-            window,
-            select,
+            how.nodes,
+            how.window,
+            how.select,
         )
         _warn(found.remarks)
         result = found.run()
@@ -124,6 +133,18 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
         return load_workload(workload)
     expected = "a file, a name, or what rebat.load_workload gives"
     raise InputError(f"is a {type(workload).__name__}", "workload", expected)
+
+
+class _How(msgspec.Struct, frozen=True, kw_only=True):
+    """How often it is run, on how large a machine, and what is measured."""
+
+    seeds: int | None = None
+    until_width: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    until_metric: str | None = None
+    workers: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    nodes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    window: str = "auto"
+    select: str = "auto"
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,11 +188,9 @@ def _options(failures: FailureOptions | None, given: dict[str, Any]) -> Scenario
     if "seed" in given and (failures or not drawn):
         raise InputError("has no effect", "--seed", "failures(..., seed=...), or silent errors")
     try:
-        told = msgspec.structs.asdict(msgspec.convert(given, RunOptions))
-    except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        name = where.strip("`$.")
-        raise InputError(what, name or "run", _CHOICES.get(name)) from None
+        told = msgspec.structs.asdict(converted(given, RunOptions))
+    except InputError as error:
+        raise InputError(error.what, error.where, _CHOICES.get(error.where or "")) from None
     for name in ("checkpoint_cost", "recovery_cost"):
         told[name] = parse_duration(told[name])
     if told["operations"] is not None:

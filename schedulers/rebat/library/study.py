@@ -113,7 +113,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def _check_drawn(self) -> None:
         scenario = self._scenario(self.options.seed)
         failures = scenario.failures
-        if not (failures and failures.law.drawn) and scenario.silent_errors is None:
+        if not (failures and failures.law.seeded) and scenario.silent_errors is None:
             raise InputError(
                 "has no effect: nothing is drawn", "--seeds", "--mtbf, a --law or --silent-errors"
             )

@@ -29,21 +29,10 @@ class LoadedWorkload(Workload, frozen=True):
         The file with the options of its import.
     sha256 : str
         Of that file.
-    read : Workload, optional
-        What was read.
     """
 
     origin: Source = Source()
     sha256: str = ""
-    read: Workload | None = None
-
-    @property
-    def is_as_read(self) -> bool:
-        """Whether it still is what its file says: not a copy with other jobs, say."""
-        read = self.read
-        return read is not None and all(
-            getattr(self, name) is getattr(read, name) for name in Workload.__struct_fields__
-        )
 
     @property
     def frame(self) -> DataFrame:
@@ -115,19 +104,29 @@ def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
     path = located(Path(file), "workloads", *READERS)
     found = read_file(path, **options)
     origin = Source(file=str(path.resolve()), options=options)
-    return LoadedWorkload(**_fields(found), origin=origin, sha256=file_hash(path), read=found)
+    return LoadedWorkload(**_fields(found), origin=origin, sha256=file_hash(path))
 
 
 def kept(workload: Workload, folder: Path) -> LoadedWorkload:
     """A workload as a file that workers can read: its own, or one written to a folder.
 
-    What was made in Python, or changed since it was read, is written and read again.
+    What was made in Python, or is not (any more) what its file says, is written and read again.
     """
-    if isinstance(workload, LoadedWorkload) and workload.is_as_read:
-        return workload
+    if isinstance(workload, LoadedWorkload):
+        again = _read_again(workload)
+        if again is not None and _fields(again) == _fields(workload):
+            return again
     path = folder / f"{_plain(workload.name)}.json"
     write_workload(workload, path)
     return load_workload(path)
+
+
+def _read_again(workload: LoadedWorkload) -> LoadedWorkload | None:
+    """What its file says now; None where there is none."""
+    try:
+        return load_workload(workload.origin.file or "", **workload.origin.options)
+    except InputError:
+        return None
 
 
 def _fields(workload: Workload) -> dict[str, Any]:

@@ -95,8 +95,10 @@ def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
 
 
 def fairness(rows: JobRows) -> Fairness | None:
-    """Among the users of these finished jobs; None where they are not known."""
-    means = np.array([bounded_slowdowns(some).mean() for _, some in groups(rows, "user")])
+    """Among the users of these finished jobs, those apart that have none; None without users."""
+    means = np.array(
+        [bounded_slowdowns(some).mean() for name, some in groups(rows, "user") if name]
+    )
     if not len(means):
         return None
     return Fairness(len(means), jain(means), float(np.median(means)), float(means.max()))

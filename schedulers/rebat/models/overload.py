@@ -35,13 +35,20 @@ class Hopeless(NamedTuple):
         return f"10^{digits:.0f}" if digits >= 6 else f"{math.exp(self.log_attempts):,.0f}"
 
 
-def hopeless_jobs(workload: Workload, n_nodes: int, mtbf_s: float) -> list[Hopeless]:
-    """The jobs with MANY_ATTEMPTS or more, the worst first; ``mtbf_s`` is the whole machine's."""
+def hopeless_jobs(
+    workload: Workload, n_nodes: int, mtbf_s: float, group: int = 1, cascade: float = 0.0
+) -> list[Hopeless]:
+    """The jobs with MANY_ATTEMPTS or more, the worst first; ``mtbf_s`` is the whole machine's.
+
+    A failure takes down ``group`` nodes, and brings another one with probability ``cascade``.
+    """
     found = []
+    mtbf_s *= 1 - cascade
     for job in workload.jobs:
         if job.n_nodes <= n_nodes:
             span_s = _span_s(job, workload)
-            log_attempts = job.n_nodes / (n_nodes * mtbf_s) * span_s
+            exposed = min(n_nodes, -(-job.n_nodes // group) * group)
+            log_attempts = exposed / (n_nodes * mtbf_s) * span_s
             if log_attempts >= math.log(MANY_ATTEMPTS):
                 found.append(Hopeless(job, span_s, log_attempts))
     return sorted(found, key=lambda one: -one.log_attempts)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def explorer_page(
 
     data = page_data(timelines, window_us)
     figures = _figures(data)
-    script, places = components(figures)
+    script, places = _settled(*components(figures))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_asset("page.html")).render(
         title=title,
@@ -69,6 +70,20 @@ def explorer_page(
         code="\n".join(map(_asset, SCRIPTS)),
     )
     return page
+
+
+_IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\bp\d{4,}\b")
+"""Bokeh's names of documents, places and models: new ones each time."""
+
+
+def _settled(script: str, places: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The same, names numbered as they appear: the same page has the same bytes."""
+    known: dict[str, str] = {}
+
+    def name(found: re.Match[str]) -> str:
+        return known.setdefault(found[0], f"model-{len(known)}")
+
+    return _IDS.sub(name, script), {key: _IDS.sub(name, text) for key, text in places.items()}
 
 
 def _asset(name: str) -> str:

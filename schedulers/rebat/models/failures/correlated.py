@@ -92,6 +92,11 @@ class Correlated(Law, frozen=True):
         """That of the law behind it, where it tells one."""
         return getattr(self.of, "downtime_s", None)
 
+    @property
+    def seeded(self) -> bool:
+        """Cascades are drawn, whatever the law behind them is."""
+        return self.of.seeded or self.correlation.cascade > 0
+
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Outages of whole groups, by date; they may overlap: see `told`."""
         return self._spread(self.of.outages(n_nodes, seed), n_nodes, seed)

@@ -143,13 +143,17 @@ def fit_nodes(
 def up_times(
     events: Sequence[MachineEvent], n_nodes: int, until_us: int
 ) -> tuple[list[UpTimes], Floats]:
-    """The up-times of every node until a date, and how long each has been up by then."""
+    """The up-times of every node until a date, and how long each has been up by then.
+
+    A node that is down at date 0 has not lived before: its first life begins with its repair.
+    """
     since_us: list[int | None] = [0] * n_nodes
     failed: list[list[int]] = [[] for _ in range(n_nodes)]
     for node, down_us, up_us in sorted(down_intervals(events), key=lambda interval: interval[1]):
         if down_us <= until_us:
-            # a microsecond at least: under most laws a time of 0 is impossible
-            failed[node].append(max(1, down_us - (since_us[node] or 0)))
+            if down_us > 0:
+                # a microsecond at least: under most laws a time of 0 is impossible
+                failed[node].append(max(1, down_us - (since_us[node] or 0)))
             since_us[node] = up_us if up_us is not None and up_us <= until_us else None
     going_us = [0 if since is None else until_us - since for since in since_us]
     seen = [

@@ -45,6 +45,11 @@ class Law(msgspec.Struct, frozen=True):
             if name.endswith("_s"):
                 check_span(getattr(self, name), name.removesuffix("_s"), least_s(name))
 
+    @property
+    def seeded(self) -> bool:
+        """Whether another seed gives other failures."""
+        return self.drawn
+
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Outages of nodes that are up, by the date of failure, drawn as they are asked for."""
         raise NotImplementedError

@@ -74,6 +74,11 @@ class Recorded(Law, frozen=True):
         if self.size < 0:
             raise InputError(f"is {self.size}", "size", "0 or more")
 
+    @property
+    def seeded(self) -> bool:
+        """What is neither turned nor drawn is the same under every seed."""
+        return self.turn or self.map == "rate"
+
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """The record's, by date: its own on a machine of its size, unless it is turned."""
         return iter(_outages(self, self._key, n_nodes, seed))

@@ -52,7 +52,8 @@ def samples(
 
     *Between failures of the machine*: what fails at one date, be it a rack, is one failure. *Lives
     of nodes*: from date 0 or a repair to the next failure; what no failure has ended is censored.
-    *Repairs*: nodes that fail and come back at the same dates are one.
+    *Repairs*: nodes that fail and come back at the same dates are one. What is down at date 0 may
+    have been so for long: it counts as no failure, no life and no repair.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def samples(
     """
     end_us = until_us if until_us is not None else (events[-1].at_us if events else 0)
     kept = [event for event in events if event.at_us <= end_us]
-    dates_us = np.unique([event.at_us for event in kept if not event.available])
+    dates_us = np.unique([event.at_us for event in kept if not event.available and event.at_us])
     gaps = UpTimes(np.diff(dates_us) / US_PER_S, np.empty(0))
     seen, _ = up_times(kept, n_nodes, end_us)
     lives = UpTimes(*(np.concatenate(column) for column in zip(*seen, strict=True)))
@@ -77,7 +78,7 @@ def samples(
 
 
 def _repairs(events: Sequence[MachineEvent], end_us: int) -> UpTimes:
-    dates = {(span.down_us, span.up_us) for span in spans_of(events)}
+    dates = {(span.down_us, span.up_us) for span in spans_of(events) if span.down_us}
     ended = [up_us - down_us for down_us, up_us in sorted(dates) if up_us < FOREVER_US]
     going = [end_us - down_us for down_us, up_us in sorted(dates) if up_us == FOREVER_US]
     known = [time_us for time_us in going if time_us > 0]

@@ -77,15 +77,15 @@ def _rows(rows: csv.DictReader[str], where: str, lines: Lines) -> Iterator[_Row]
     if missing:
         expected = f"the columns {', '.join(COLUMNS)} in the first line"
         raise InputError(f"no column {missing[0]!r}", f"{where}:1", expected)
-    kind: type | None = None
+    kind = ""
     for raw in rows:
         try:
             row = _row(raw)
-            if kind not in (None, type(row.down)):
-                raise InputError("dates are told in two ways", expected="all seconds, or all dates")
+            if kind not in ("", _way(row.down)):
+                raise _two_ways()
         except InputError as error:
             raise error.at(f"{where}:{rows.line_num}") from None
-        kind = type(row.down)
+        kind = _way(row.down)
         if row.up == row.down:
             lines.dropped["back at once"] += 1
         else:
@@ -99,11 +99,23 @@ def _row(raw: dict[str, Any]) -> _Row:
         raise InputError("node is empty", expected="a number or a name")
     row = _Row(node, _date(down, "down"), _date(up, "up") if up else None)
     if row.up is not None:
-        if type(row.up) is not type(row.down):
-            raise InputError("dates are told in two ways", expected="all seconds, or all dates")
+        if _way(row.up) != _way(row.down):
+            raise _two_ways()
         if row.up < row.down:  # type: ignore[operator]
             raise InputError("is up before it is down", expected="node,down,up")
     return row
+
+
+def _two_ways() -> InputError:
+    expected = "all seconds, all dates without a zone, or all with one"
+    return InputError("dates are told in two ways", expected=expected)
+
+
+def _way(date: Date) -> str:
+    """How a date is told."""
+    if isinstance(date, int):
+        return "seconds"
+    return "zone" if date.tzinfo else "date"
 
 
 def _date(text: str, name: str) -> Date:
@@ -113,10 +125,10 @@ def _date(text: str, name: str) -> Date:
         pass
     try:
         date = datetime.fromisoformat(text)
-    except ValueError:
+        return date.astimezone(UTC) if date.tzinfo else date
+    except (ValueError, OverflowError):
         expected = "seconds, or a date like 2024-03-01T12:30"
         raise InputError(f"{name} is {text[:40]!r}", expected=expected) from None
-    return date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date
 
 
 def _seconds(value: float, name: str, text: str) -> int:
@@ -143,8 +155,9 @@ def _names(found: Iterable[_Row]) -> tuple[str, ...]:
     """The nodes as they appear; none where all are numbers."""
     nodes = dict.fromkeys(row.node for row in found)
     if all(name.isascii() and name.isdecimal() for name in nodes):
-        largest = max(nodes, key=int)
-        if int(largest) > MAX_NODE:
+        longest = max(len(name.lstrip("0")) for name in nodes)
+        largest = max(nodes, key=int) if longest < 20 else max(nodes, key=len)
+        if longest >= 20 or int(largest) > MAX_NODE:
             raise InputError(f"node {largest[:20]} is too large", expected=f"0 to {MAX_NODE}")
         return ()
     return tuple(nodes)
