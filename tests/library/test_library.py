@@ -9,15 +9,19 @@ import sys
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pandas as pd
 import pytest
 
 import rebat
 from rebat.cli.main import main
 from rebat.policies.base import Policy, Start
+from rebat.policies.presets import preset
+from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 
 POLICIES = ["baseline", "sfsj"]
+EVENTS = Path(__file__).parents[2] / "failure_events/synthetic-small.events"
 FAILURES = rebat.failures(mtbf="30min", downtime="10min", seed=3)
 
 
@@ -117,6 +121,37 @@ def test_a_changed_copy_is_not_taken_for_its_file() -> None:
     assert len(rebat.run(half, "easy").jobs) == 50
     many = rebat.run(half, "easy", failures=FAILURES, seeds=2, workers=1)
     assert many.compare("jobs").loc["easy", "jobs"] == 50
+
+
+def test_a_workload_changed_in_place_is_run_as_it_is_also_under_seeds() -> None:
+    toy = rebat.load_workload("toy")
+    for profile in toy.profiles.values():
+        profile.update(delay=1.0)
+    failing = rebat.failures(mtbf="20s", downtime="2s")
+    one = rebat.run(toy, "baseline", failures=failing)
+    many = rebat.run(toy, "baseline", failures=failing, seeds=2, workers=1)
+    assert many.metrics.query("seed == 0").value.tolist() == one.metrics.value.tolist()
+    assert one.provenance["workload"]["sha256"] != toy.sha256
+
+
+def test_a_file_that_has_changed_since_is_not_what_runs(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.json"
+    write_workload(synthetic(0, 20), path)
+    loaded = rebat.load_workload(path)
+    write_workload(synthetic(1, 20), path)
+    ours = rebat.run(loaded, "easy", failures=FAILURES, seeds=2, workers=1)
+    assert ours.compare("flow_mean_s:all").equals(
+        rebat.run(synthetic(0, 20), "easy", failures=FAILURES, seeds=2, workers=1).compare(
+            "flow_mean_s:all"
+        )
+    )
+
+
+def test_a_folder_of_that_name_hides_no_shipped_input(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["run", "toy", "-p", "easy", "--failures", "toy", "--out", "toy"])
+    main(["run", "toy", "-p", "easy", "--failures", "toy", "--out", "toy", "--force"])
+    assert rebat.load_workload("toy").n_nodes == 8
 
 
 # ---- tables
@@ -247,6 +282,15 @@ def test_a_class_cannot_go_to_workers() -> None:
         rebat.run("toy", SmallestFirst, failures=FAILURES, seeds=2)
 
 
+def test_a_preset_with_other_axes_cannot_go_to_workers() -> None:
+    base = preset("baseline")
+    other = msgspec.structs.replace(base, axes=msgspec.structs.replace(base.axes, depth="easy"))
+    assert rebat.run("toy", other).policies == ["baseline"]
+    assert rebat.run("toy", base, failures=FAILURES, seeds=2, workers=1).policies == ["baseline"]
+    with pytest.raises(rebat.InputError, match="baseline is not what its name says"):
+        rebat.run("toy", other, failures=FAILURES, seeds=2)
+
+
 def test_what_is_no_policy_is_refused() -> None:
     with pytest.raises(rebat.InputError, match="class int lacks plan, react"):
         rebat.run("toy", int)
@@ -267,6 +311,11 @@ def test_what_is_no_policy_is_refused() -> None:
         ({"seeds": 1}, "seeds: is 1"),
         ({"seeds": 2}, "seeds: has no effect: nothing is drawn"),
         ({"silent_errors": -1.0}, "silent_errors"),
+        ({"nodes": 0}, "nodes: Expected .int. >= 1"),
+        ({"failures": FAILURES, "seeds": 2, "workers": 0}, "workers: Expected .int. >= 1"),
+        ({"failures": FAILURES, "until_width": -1}, "until_width: Expected"),
+        ({"window": 3}, "window: Expected .str."),
+        ({"failures": rebat.failures(f"record:file={EVENTS}"), "seeds": 2}, "nothing is drawn"),
         ({"window": "3d"}, "window: window '3d'"),
         ({"failures": FAILURES, "seed": 3}, "seed: has no effect"),
         ({"seed": 3}, "seed: has no effect"),
@@ -278,6 +327,13 @@ def test_options_without_effect_are_refused_as_python_spells_them(given, message
     with pytest.raises(rebat.InputError, match=message) as error:
         rebat.run("toy", "easy", **given)
     assert "--" not in str(error.value)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    failing = rebat.failures(mtbf=np.float64(1800), seed=np.int64(3))
+    rebat.run("toy", "easy", failures=failing, nodes=np.int64(9)).write(tmp_path / "out")
+    with pytest.raises(rebat.InputError, match="seed: Expected"):
+        rebat.failures(mtbf="1h", seed=1.5)
 
 
 def test_an_unknown_name_lists_what_is_shipped() -> None:
@@ -323,6 +379,9 @@ def test_runs_can_be_explored_from_a_notebook(toy: rebat.Result, tmp_path: Path)
     assert toy.explore(tmp_path / "page.html") == (tmp_path / "page.html").read_text()
     ours, theirs = ((tmp_path / name).read_text() for name in ("page.html", "view.html"))
     assert re.findall(DATA, ours) == re.findall(DATA, theirs)
+    assert toy.explore() == ours  # also a second time
+    with pytest.raises(rebat.InputError, match="unknown policy 'nobody'"):
+        toy.explore(None, "nobody")
 
 
 def test_names_are_text_in_pages(tmp_path: Path) -> None:

@@ -48,6 +48,15 @@ def test_users_and_queues_of_three_jobs() -> None:
     assert found.jain == pytest.approx((1.3125 + 2.5) ** 2 / (2 * (1.3125**2 + 2.5**2)))
 
 
+def test_jobs_without_a_user_are_nobodys(tmp_path) -> None:
+    owners = {"w0!1": ("ann", ""), "w0!3": ("ann", "")}
+    rows = job_rows(run("baseline", machine(1, (1, 20), (1, 5), (1, 40))).ledger, owners)
+    found = fairness(rows)
+    assert found is not None
+    assert (found.users, found.jain) == (1, 1)
+    assert [name for name, *_ in group_rows(rows, "user")] == ["", "ann"]
+
+
 def test_without_users_there_is_no_fairness() -> None:
     rows = run("baseline", machine(1, (1, 20))).rows
     assert fairness(rows) is None

@@ -24,6 +24,7 @@ from rebat.models.failures.fitting import (
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node import FAMILIES
+from rebat.models.failures.samples import fits, samples
 
 NONE = np.array([])
 SCIPY = {
@@ -234,3 +235,43 @@ def test_a_record_that_gives_no_law_is_refused() -> None:
     alike = [event(10, False, 0, 1)]
     with pytest.raises(InputError, match="no weibull law fits the up-times of 2 failures"):
         fit_nodes(alike, 2)
+
+
+def test_a_node_that_is_down_at_date_0_has_not_lived_before() -> None:
+    """Node 0 comes back at 5 s and fails at 9 s: it lived for 4 s, not for no time and 4 s."""
+    told = [(0, False), (5, True), (9, False), (12, True)]
+    events = [MachineEvent(at * 1_000_000, up, NodeSet.of([0])) for at, up in told]
+    (seen, other), uptime_s = up_times(events, 2, 20_000_000)
+    assert seen.failed_s.tolist() == [4]
+    assert seen.going_s.tolist() == [8]
+    assert other.going_s.tolist() == [20]
+    assert uptime_s.tolist() == [8, 20]
+    gaps, lives, repairs = (sample.times for sample in samples(events, 2, 20_000_000))
+    assert (gaps.failed_s.tolist(), repairs.failed_s.tolist()) == ([], [3])
+    assert lives.failed_s.tolist() == [4]
+
+
+def test_what_was_down_as_a_record_begins_does_not_change_the_laws() -> None:
+    """Lives of a known law, seen from a date on at which some nodes are down.
+
+    Lives that had begun by then are counted from that date, which makes the shape a little smaller.
+    """
+    rng = np.random.default_rng(0)
+    spans = []
+    for node in range(200):
+        at = 0.0
+        while at < 4000:
+            down = at + 100 * rng.weibull(2.0)
+            spans.append((down, down + 30, node))
+            at = down + 30
+    events = []
+    for down, up, node in spans:
+        if up > 1000:  # the record begins at 1,000 s
+            nodes = NodeSet.of([node])
+            events.append(MachineEvent(round(max(0, down - 1000) * 1e6), False, nodes))
+            events.append(MachineEvent(round((up - 1000) * 1e6), True, nodes))
+    events.sort(key=lambda event: event.at_us)
+    lives = samples(events, 200)[1]
+    found = {fit.family: fit for fit in fits(lives.times)}
+    assert found["weibull"].parameters.shape == pytest.approx(2.0, rel=0.1)
+    assert min(found.values(), key=lambda fit: fit.aic).family == "weibull"

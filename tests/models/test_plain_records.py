@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,17 +42,17 @@ def test_numbers_by_hand(tmp_path) -> None:
 
 
 def test_dates_and_names_by_hand(tmp_path) -> None:
-    """One date has a zone: it is told in UTC, like the others."""
+    """Dates with zones are told in UTC."""
     text = (
-        "node,down,up\nnid0007,2024-03-01T12:00,2024-03-01 13:00:00\n"
-        "12,2024-03-02T02:00+02:00,2024-03-02T00:30\n"
+        "node,down,up\nnid0007,2024-03-01T12:00Z,2024-03-01 13:00:00+00:00\n"
+        "12,2024-03-02T02:00+02:00,2024-03-01T19:30-05:00\n"
     )
     record = read_plain(written(tmp_path, text))
     hour = 3600 * S
     found = {(0, 12 * hour, 13 * hour), (1, 24 * hour, 24 * hour + hour // 2)}
     assert set(down_intervals(record.events)) == found
     assert record.names == ("nid0007", "12")
-    assert record.origin == datetime(2024, 3, 1)
+    assert record.origin == datetime(2024, 3, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,12 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
         ("node,down,up\n1,-1,2\n", "csv:2: down is '-1'"),
         ("node,down,up\n1,1,2024-03-01\n", "csv:2: dates are told in two ways"),
         ("node,down,up\n1,1,2\n1,2024-03-01,\n", "csv:3: dates are told in two ways"),
+        (
+            "node,down,up\n0,2024-03-01T12:00,2024-03-01T14:00\n1,2024-03-01T12:00+05:00,\n",
+            "csv:3: dates are told in two ways",
+        ),
+        ("node,down,up\n0,0001-01-01T00:00+14:00,\n", "csv:2: down is '0001"),
+        (f"node,down,up\n{'9' * 5000},1,2\n", "node 99999999999999999999 is too large"),
         ("node,down,up\n99999999,1,2\n", "node 99999999 is too large"),
     ],
 )
