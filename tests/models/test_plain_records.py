@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -52,7 +52,7 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
     found = {(0, 12 * hour, 13 * hour), (1, 24 * hour, 24 * hour + hour // 2)}
     assert set(down_intervals(record.events)) == found
     assert record.names == ("nid0007", "12")
-    assert record.origin == datetime(2024, 3, 1, tzinfo=UTC)
+    assert record.origin == datetime(2024, 3, 1)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from rebat.models.failures.spans import Span, spans_of
 COLUMNS = ("node", "down", "up")
 
 Date = int | datetime
-"""Microseconds from date 0, or a date (without a zone: one that has a zone is told in UTC)."""
+"""Microseconds from date 0, or a date; one that has a zone is told in UTC."""
 
 
 class _Row(NamedTuple):
@@ -66,7 +66,7 @@ def read_plain(path: Path) -> Record:
             Span(ids[row.node] if names else int(row.node), _us(row.down, zero), _us(row.up, zero))
             for row in found
         ],
-        zero,
+        zero.replace(tzinfo=None) if zero else None,
         len(names) or None,
         names,
     )
