@@ -52,16 +52,28 @@ def outcomes(
             future = ended.get(timeout=WATCH_S)
         except queue.Empty:
             continue
-        yield _outcome(future, of.pop(future), lost, len(of))
+        yield _outcome(future, of.pop(future), lost, len(of), watch)
 
 
-def _outcome(future: Any, task: T, lost: Lost[T, R], left: int) -> Any:
-    if future.status == "finished":
-        found = future.result()
-    elif future.status == "error":
-        found = lost(task, _lost_reason(future.exception()))
-    else:
+def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[[], None]) -> Any:
+    """What a task that ended gave.
+
+    A worker may be gone before its outcome is fetched: Dask then has another one make it anew, for
+    which ``watch`` must go on.
+    """
+    while future.status in ("finished", "pending"):
+        try:
+            found = future.result(timeout=WATCH_S)
+            future.release()
+            return found
+        except TimeoutError:
+            watch()
+        except Exception:
+            if future.status != "error":
+                raise
+    if future.status != "error":
         raise RebatError(f"the Dask cluster is gone; {left + 1} runs are left")
+    found = lost(task, _lost_reason(future.exception()))
     future.release()
     return found
 
