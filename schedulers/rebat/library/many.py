@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from rebat.campaign.seeds import Narrow, metric_of
@@ -16,9 +18,9 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What was said of seeds; without any there is one run a policy."""
 
     seeds: int | None = None
-    until_width: float | None = None
+    until_width: Annotated[float, msgspec.Meta(gt=0)] | None = None
     until_metric: str | None = None
-    workers: int | None = None
+    workers: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     @property
     def many(self) -> bool:

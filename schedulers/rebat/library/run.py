@@ -103,12 +103,7 @@ def run(
             policies,
             _options(failures, {"checkpoint": checkpoint, **options}),
             given_of(failures, options),
-            SeedOptions(
-                seeds=how.seeds,
-                until_width=how.until_width,
-                until_metric=how.until_metric,
-                workers=how.workers,
-            ),
+            how,
             how.nodes,
             how.window,
             how.select,
@@ -135,13 +130,9 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
     raise InputError(f"is a {type(workload).__name__}", "workload", expected)
 
 
-class _How(msgspec.Struct, frozen=True, kw_only=True):
+class _How(SeedOptions, frozen=True, kw_only=True):
     """How often it is run, on how large a machine, and what is measured."""
 
-    seeds: int | None = None
-    until_width: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    until_metric: str | None = None
-    workers: Annotated[int, msgspec.Meta(ge=1)] | None = None
     nodes: Annotated[int, msgspec.Meta(ge=1)] | None = None
     window: str = "auto"
     select: str = "auto"
