@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import Campaign, open_campaign
-from tests.campaign.builders import run_here
+from tests.campaign.builders import campaign_file, contents, run_here
 from tests.campaign.silent_builders import small
 
 
@@ -19,3 +19,12 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Path]:
     file = small(folder)
     run_here(file, folder / "r")
     return open_campaign(file), folder / "r"
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A campaign file and what its results are when nothing happens."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    file = campaign_file(folder)
+    run_here(file, folder / "r")
+    return file, contents(folder / "r")

@@ -29,15 +29,6 @@ from rebat.workloads.generate import synthetic
 from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
 
 
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    """A campaign file and what its results are when nothing happens."""
-    folder = tmp_path_factory.mktemp("unbroken")
-    file = campaign_file(folder)
-    run_here(file, folder / "r")
-    return file, contents(folder / "r")
-
-
 def test_a_second_start_runs_only_what_is_missing(tmp_path: Path, unbroken) -> None:
     file, expected = unbroken
     results = tmp_path / "r"

@@ -31,15 +31,6 @@ HERE = Jobs(interface="lo", memory="1 GiB")
 MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(15))}")
 
 
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    """A campaign file and what its results are when nothing happens."""
-    folder = tmp_path_factory.mktemp("unbroken")
-    file = campaign_file(folder)
-    run_here(file, folder / "r")
-    return file, contents(folder / "r")
-
-
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     """A Slurm whose jobs are processes."""

@@ -4,23 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rebat.campaign.single import RunResult
 from rebat.core.units import FOREVER_US, to_s
 from rebat.metrics.jobs import JobRow
 from rebat.metrics.owners import GROUP_COLUMNS, group_rows
 from rebat.metrics.platform import down_intervals
-from rebat.metrics.seeded import Row, Seeds
+from rebat.metrics.seeded import COMPARED, Row, Seeds
+from rebat.metrics.seeded import compared as row_of
 from rebat.report.run_csv import ATTEMPT_COLUMNS, attempt_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COMPARED = (
-    "metric", "size_class", "policy", "seeds", "mean", "low", "high", "ratio", "ratio_low",
-    "ratio_high", "differs",
-)  # fmt: skip
+_NUMBERS = ("mean", "low", "high", "ratio", "ratio_low", "ratio_high")
 
 
 def jobs(results: Sequence[RunResult]) -> DataFrame:
@@ -71,35 +69,15 @@ def metrics(seeds: Seeds) -> DataFrame:
     """A row per seed, policy, metric and size class of the jobs that it is of."""
     import pandas as pd
 
-    rows = [
-        (seed, policy, name, size_class, value)
-        for policy in seeds.policies
-        for name, size_class in seeds.metrics
-        for seed, value in seeds.of(policy, (name, size_class)).items()
-    ]
-    return pd.DataFrame(rows, columns=["seed", "policy", "metric", "size_class", "value"])
+    return pd.DataFrame(seeds, columns=["seed", "policy", "metric", "size_class", "value"])
 
 
 def compared(rows: Sequence[Row]) -> DataFrame:
     """Means, ratios to the first policy, and where they lie: as comparison.csv has them."""
     import pandas as pd
 
-    return pd.DataFrame([_compared(row) for row in rows], columns=list(COMPARED))
-
-
-def _compared(row: Row) -> tuple[Any, ...]:
-    value, ratio = row.value, row.ratio
-    over: tuple[float | None, ...] = (None, None, None)
-    differs = None
-    if ratio is not None:
-        over = (ratio.mean, ratio.low, ratio.high)
-        differs = None if ratio.low is None else ratio.tells_from(1.0)
-    numbers = map(_number, (value.mean, value.low, value.high, *over))
-    return (*row.metric, row.policy, value.n, *numbers, differs)
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
+    table = pd.DataFrame(map(row_of, rows), columns=list(COMPARED))
+    return table.astype(dict.fromkeys(_NUMBERS, float))
 
 
 def _with_policies(parts: Sequence[DataFrame], results: Sequence[RunResult]) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -122,9 +122,8 @@ class Result:
         InputError
             For a metric that there is not.
         """
-        whole = frames.compared(self.rows)
         if not columns:
-            return whole
+            return frames.compared(self.rows)
         with in_python():
             chosen = sheets.columns_of(columns, self.seeds.metrics)
         by = {(row.policy, row.metric): row.value.mean for row in self.rows}
@@ -294,11 +293,10 @@ class Result:
 
     def _single(self, what: str) -> list[RunResult]:
         """The runs, which only a result of one seed has."""
-        return self.runs or self._refuse(what)
-
-    def _refuse(self, what: str) -> NoReturn:
-        expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
-        raise InputError("runs of many seeds keep their metrics only", what, expected)
+        if not self.runs:
+            expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
+            raise InputError("runs of many seeds keep their metrics only", what, expected)
+        return self.runs
 
     # ---- notebooks
 

@@ -91,11 +91,9 @@ def run(
     Name: flow, dtype: float64
     """
     asked: dict[str, Any] = {
-        "seeds": seeds,
-        "until_width": until_width,
-        "until_metric": until_metric,
-    }
-    asked |= {"workers": workers, "nodes": nodes, "window": window, "select": select}
+        "seeds": seeds, "until_width": until_width, "until_metric": until_metric,
+        "workers": workers, "nodes": nodes, "window": window, "select": select,
+    }  # fmt: skip
     with in_python(), tempfile.TemporaryDirectory() as folder:
         how = converted(asked, _How)
         found = study(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -34,6 +35,13 @@ class Seeds:
     def of(self, policy: str, metric: Metric) -> BySeed:
         """A value per seed, in their order."""
         return dict(sorted(self._values.get((policy, metric), {}).items()))
+
+    def __iter__(self) -> Iterator[tuple[int, str, str, str | None, float]]:
+        """Seed, policy, metric, size class and value of each."""
+        for policy in self.policies:
+            for name, size_class in self.metrics:
+                for seed, value in self.of(policy, (name, size_class)).items():
+                    yield seed, policy, name, size_class, value
 
     @property
     def seeds(self) -> list[int]:
@@ -71,34 +79,50 @@ def rows(seeds: Seeds, metrics: Sequence[Metric] | None = None) -> Iterator[Row]
 def seeds_csv(seeds: Seeds) -> str:
     """seeds.csv: a row per seed, policy and metric; times in seconds."""
     lines = ["seed,policy,metric,size_class,value"]
-    for policy in seeds.policies:
-        for name, size_class in seeds.metrics:
-            about = f"{_quoted(policy)},{name},{_quoted(size_class)}"
-            found = seeds.of(policy, (name, size_class))
-            lines += [f"{seed},{about},{value!r}" for seed, value in found.items()]
+    for seed, policy, name, size_class, value in seeds:
+        lines.append(f"{seed},{_quoted(policy)},{name},{_quoted(size_class)},{value!r}")
     return "\n".join(lines) + "\n"
+
+
+COMPARED = (
+    "metric", "size_class", "policy", "seeds", "mean", "low", "high", "ratio", "ratio_low",
+    "ratio_high", "differs",
+)  # fmt: skip
+"""Columns of comparison.csv, see `compared`."""
+
+
+def compared(row: Row) -> tuple[Any, ...]:
+    """A row by `COMPARED`: mean, ratio, and of several seeds the ends of their 95 % intervals.
+
+    ``differs``: whether 1 is outside of the interval of the ratio. None where there is none.
+    """
+    ratio = row.ratio
+    over: tuple[float | bool | None, ...] = (None,) * 4
+    if ratio is not None:
+        differs = None if ratio.low is None else ratio.tells_from(1.0)
+        over = (*_ends(ratio), differs)
+    return (*row.metric, row.policy, row.value.n, *_ends(row.value), *over)
 
 
 def intervals_csv(found: Iterable[Row]) -> str:
-    """comparison.csv: means, ratios, and of several seeds the ends of their 95 % intervals.
-
-    ``differs``: whether 1 is outside of the interval of the ratio, if it has one.
-    """
-    lines = ["metric,size_class,policy,seeds,mean,low,high,ratio,ratio_low,ratio_high,differs"]
-    for row in found:
-        ratio = row.ratio
-        cells = [
-            row.metric[0], _quoted(row.metric[1]), _quoted(row.policy), str(row.value.n),
-            *_ends(row.value), *(_ends(ratio) if ratio else ["", "", ""]),
-            "" if ratio is None or ratio.low is None else "yes" if ratio.tells_from(1.0) else "no",
-        ]  # fmt: skip
-        lines.append(",".join(cells))
+    """comparison.csv: a row per metric and policy, see `compared`."""
+    lines = [",".join(COMPARED)]
+    lines += [",".join(map(_cell, compared(row))) for row in found]
     return "\n".join(lines) + "\n"
 
 
-def _ends(found: Interval) -> list[str]:
-    ends = (found.mean, found.low, found.high)
-    return ["" if end is None else f"{end:.6g}" for end in ends]
+def _ends(found: Interval) -> tuple[float | None, ...]:
+    return found.mean, found.low, found.high
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (
+        f"{value:.6g}"
+        if isinstance(value, float)
+        else _quoted(None if value is None else str(value))
+    )
 
 
 def _quoted(text: str | None) -> str:
