@@ -20,9 +20,11 @@ from tests.scenarios import on_ring
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
 
 
-def begun(policy, *, dynamic: bool = True, strict: bool = True, n_nodes: int = 4) -> Session:
+def begun(
+    policy, *, dynamic: bool = True, strict: bool = True, n_nodes: int = 4, settle_s: float = 1e-5
+) -> Session:
     """A session that has heard SIMULATION_BEGINS."""
-    session = Session(policy, SessionOptions(strict=strict))
+    session = Session(policy, SessionOptions(strict=strict, settle_s=settle_s))
     config = {"dynamic-jobs-enabled": dynamic}
     session.handle(
         e.Message(0, (e.SimulationBegan(
@@ -41,6 +43,11 @@ def say(session: Session, at_s: float, *events: e.Event) -> tuple[d.Decision, ..
     return session.handle(e.Message(to_us(at_s), events)).decisions
 
 
+def tick(at_s: float) -> e.Event:
+    """Something that policies hear of."""
+    return e.Notified(at_us=to_us(at_s), kind="tick")
+
+
 def kinds(decisions) -> list[str]:
     return [type(decision).__name__ for decision in decisions]
 
@@ -54,6 +61,10 @@ def completed(name: str, at_s: float, nodes: str, state="COMPLETED_SUCCESSFULLY"
 
 def failed(at_s: float, nodes: str) -> e.Event:
     return e.NodesFailed(at_us=to_us(at_s), nodes=NodeSet.parse(nodes))
+
+
+def repaired(at_s: float, nodes: str) -> e.Event:
+    return e.NodesRejuvenated(at_us=to_us(at_s), nodes=NodeSet.parse(nodes))
 
 
 def killed(at_s: float, *names: str, really: bool = True) -> e.Event:
@@ -253,7 +264,7 @@ def test_a_policys_own_stop_of_what_batsim_forgets_is_refused() -> None:
     policy = Proposes(Start("w0!1"))
     session = begun_composed(policy, strict=False)
     policy.reactions = [Stop("w0!1", Cause.PREEMPTED)]
-    assert say(session, 5) == ()
+    assert say(session, 5, tick(5)) == ()
     reason = "cannot be stopped: Batsim forgets its composed profile d, so it could not go on"
     assert session.ledger.refusals == [(to_us(5), "w0!1", reason)]
 
@@ -286,20 +297,53 @@ def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placeme
     assert say(session, 1, submitted("1", at=to_us(1)), submitted("2", at=to_us(1))) == ()
     assert len(session.ledger.refusals) >= 2
     session._claims.release(others)
-    assert {d.job_id for d in say(session, 2)} == {"w0!1", "w0!2"}
+    assert {d.job_id for d in say(session, 2, tick(2))} == {"w0!1", "w0!2"}
 
 
 @pytest.mark.parametrize("policy", sorted(PRESETS.keys() - {"priorities"}))  # it needs all nodes
-def test_a_node_repaired_and_failed_again_at_one_date_is_down(policy) -> None:
-    """Batsim tells the repair first; a job must not be started on the node."""
+@pytest.mark.parametrize("messages", ["one", "two", "two and an empty one"])
+def test_a_node_repaired_and_failed_again_at_one_time_is_down(policy, messages) -> None:
+    """Batsim reports the repair first, in a message of its own now and then, and aborts if a job
+    starts on the node in between. So a job starts there when the instant is over."""
     session = begun(on_ring(policy, 2).make(), n_nodes=2)
     say(session, 0, submitted("1"))
     say(session, 1, failed(1, "0"))
     say(session, 1, completed("1", 1, "0-1", "COMPLETED_KILLED"), killed(1, "1"))
-    back = e.NodesRejuvenated(at_us=to_us(4), nodes=NodeSet.of([0]))
-    assert say(session, 4, back, failed(4, "0")) == ()
-    back = e.NodesRejuvenated(at_us=to_us(30), nodes=NodeSet.of([0]))
-    assert kinds(say(session, 30, back)) == ["ExecuteJob"]
+    if messages == "one":
+        assert say(session, 4, repaired(4, "0"), failed(4, "0")) == ()
+    else:
+        assert kinds(say(session, 4, repaired(4, "0"))) == ["CallMeLater"]
+        assert messages == "two" or say(session, 4) == ()
+        assert say(session, 4, failed(4, "0")) == ()
+        assert say(session, 4.00001, e.CallRequested(at_us=4_000_010)) == ()
+    assert [call.when_us for call in say(session, 30, repaired(30, "0"))] == [30_000_010]
+    called = e.CallRequested(at_us=30_000_010)
+    assert kinds(say(session, 30.00001, called)) == ["ExecuteJob"]
+
+
+def test_when_a_repaired_node_is_used_is_an_option() -> None:
+    session = begun(preset("baseline").make(), settle_s=0)
+    say(session, 0, submitted("1"), failed(0, "0-3"))
+    assert kinds(say(session, 4, repaired(4, "0-1"))) == ["ExecuteJob"]
+
+
+def test_a_node_that_is_repaired_twice_is_refused() -> None:
+    session = begun(preset("baseline").make())
+    say(session, 0, failed(0, "0"))
+    say(session, 4, repaired(4, "0"))
+    with pytest.raises(InputError, match="node 0 is up already"):
+        say(session, 4, repaired(4, "0"))
+
+
+def test_a_message_without_news_changes_nothing() -> None:
+    """Nobody is asked to react or to plan by an acknowledgement."""
+    policy = Proposes(Start("w0!1", NodeSet.parse("0-1")))
+    session = begun(policy)
+    say(session, 0, submitted("1"))
+    policy.reactions = [Stop("w0!1", Cause.PREEMPTED)]
+    for nothing in ((), (e.CallRequested(at_us=to_us(5)),)):
+        assert say(session, 5, *nothing) == ()
+    assert kinds(say(session, 5, tick(5))) == ["KillJobs"]
 
 
 class Holds(Policy):
@@ -336,7 +380,7 @@ def test_a_move_whose_target_fails_after_the_kill_was_sent_goes_back_to_the_queu
     session = begun(policy)
     say(session, 0, submitted("1"))
     policy.reactions = [Stop("w0!1", Cause.MOVED, then=Move(NodeSet.parse("2-3")))]
-    assert kinds(say(session, 5)) == ["KillJobs"]
+    assert kinds(say(session, 5, tick(5))) == ["KillJobs"]
     acknowledged = completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1")
     assert kinds(say(session, 5, failed(5, "3"), *acknowledged)) == [
         "RegisterProfile", "RegisterJob",

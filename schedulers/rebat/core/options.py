@@ -48,6 +48,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     ``migration_cost``, ``purge_s``: what a checkpoint and restart costs, in the same words, and the
     interval at which jobs are purged.
     ``cores_per_node``: the machine's nodes are cores, of which so many make up a node.
+    ``settle_s``: how long after its repair a node is used first (see ``session.repairs``).
     """
 
     semantics: Semantics = "paper"
@@ -64,3 +65,4 @@ class SessionOptions(msgspec.Struct, frozen=True):
     migration_cost: str = "table"
     purge_s: float = 60.0
     cores_per_node: int = 1
+    settle_s: float = 1e-5

@@ -10,6 +10,7 @@ Times are integers in any unit and rates are per processor and that unit. In all
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import index
@@ -237,7 +238,8 @@ def add_silent_errors(
     """
     if isinstance(errors, int | float):
         times_s, sizes = job_times_s(workload), [job.n_nodes for job in workload.jobs]
-        table = draw_failures(times_s, sizes, errors, [scenario], seed=seed, job_set=workload.name)
+        name = _name_of_jobs(workload)
+        table = draw_failures(times_s, sizes, errors, [scenario], seed=seed, job_set=name)
         failures = table[0].tolist()
     else:
         failures = [index(f) for f in errors]
@@ -259,6 +261,16 @@ def add_silent_errors(
             profiles[name] = erring_profile(profile, f)
         jobs.append(msgspec.structs.replace(job, profile=name))
     return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+
+
+def _name_of_jobs(workload: Workload) -> str:
+    """A name for the stream of a workload's errors, made of its jobs.
+
+    Neither the name of its file nor the lengths of its jobs count: with and without checkpoints,
+    the same jobs draw the same numbers.
+    """
+    jobs = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
+    return hashlib.sha256(msgspec.json.encode(jobs)).hexdigest()
 
 
 def job_times_s(workload: Workload) -> Floats:

@@ -28,6 +28,7 @@ from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
 from rebat.session.lifecycle import Lifecycle, Stopping
+from rebat.session.repairs import Repairs
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 
@@ -43,16 +44,26 @@ class Intake:
 
     def __init__(
         self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry,
-        transactions: Transactions,
+        transactions: Transactions, repairs: Repairs,
     ) -> None:  # fmt: skip
         self._board, self._jobs, self._claims = board, jobs, claims
-        self._registry, self._transactions = registry, transactions
+        self._registry, self._transactions, self._repairs = registry, transactions, repairs
         self._hit: list[str] = []
+        self._heard = False
 
-    def take(self, events: Iterable[Event]) -> None:
-        """Take a message's events in; InputError for what cannot be."""
+    def take(self, events: Iterable[Event]) -> bool:
+        """Take a message's events in; whether there is something to decide on.
+
+        Raises
+        ------
+        InputError
+            For what cannot be.
+        """
+        self._heard = False
+        self._repairs.settle()
         for event in events:
             self._take_in[type(event)](self, event)
+        return self._heard or bool(self._board.news.rejuvenated)
 
     def hit(self) -> list[Running]:
         """What runs on nodes that failed since the last call and is not being stopped already."""
@@ -72,6 +83,7 @@ class Intake:
             return  # the acknowledgement of our own registration
         if self._jobs.knows(event.job_id):
             raise InputError("is submitted twice", f"job {event.job_id}")
+        self._heard = True
         attempt = self._registry.original(event, self._claims.n_nodes)
         self._jobs.enqueue(attempt)
         self._board.changes.arrived.append(attempt)
@@ -81,6 +93,7 @@ class Intake:
         running = self._jobs.end(event.job_id)
         if running is None:
             raise InputError("ends without having been started", f"job {event.job_id}")
+        self._heard = True
         self._claims.release(running.nodes)
         self._transactions.vacated(event.job_id)
         del self._board.by_tag[running.attempt.serial]
@@ -130,6 +143,7 @@ class Intake:
         self._board.changes.resubmitted.append(attempt)
 
     def _on_killed(self, event: JobsKilled) -> None:
+        self._heard = True
         for attempt_id in event.job_ids:
             # An attempt that ended by itself at the very instant of its kill is not resubmitted.
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
@@ -143,10 +157,12 @@ class Intake:
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
             raise InputError(f"nodes {nodes} of a machine of {n_nodes} change their state")
         for node in nodes:
-            if bool(self._claims.down[node]) == down:
+            if bool(self._claims.down[node]) == down or node in self._repairs:
                 raise InputError(f"node {node} is {'down' if down else 'up'} already")
 
     def _on_fail(self, event: NodesFailed) -> None:
+        self._heard = True
+        self._repairs.fail(event.nodes)
         self._check_nodes(event.nodes, down=True)
         board = self._board
         board.ledger.node_events.append((event.at_us, False, event.nodes))
@@ -159,9 +175,7 @@ class Intake:
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)
         self._board.ledger.node_events.append((event.at_us, True, event.nodes))
-        self._claims.repair(event.nodes, event.at_us)
-        self._board.news.rejuvenated.extend(event.nodes)
-        self._board.changes.repairs += event.nodes.size
+        self._repairs.add(event.nodes, event.at_us)
 
     # ---- the simulation
 
@@ -169,12 +183,15 @@ class Intake:
         raise InputError("the simulation begins twice")
 
     def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
+        self._heard = True
         self._board.statics_over = True
 
     def _on_end(self, _: SimulationEnded) -> None:
+        self._heard = True
         self._board.ended = True
 
     def _on_notice(self, event: Notified) -> None:
+        self._heard = True
         self._board.news.notices.append((event.kind, event.data))
 
     def _ignore(self, _: Event) -> None:

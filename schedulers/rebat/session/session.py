@@ -26,6 +26,7 @@ from rebat.session.claims import Claims
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
 from rebat.session.lifecycle import Lifecycle, Scheduled
+from rebat.session.repairs import Repairs
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 from rebat.session.view import SessionView
@@ -67,8 +68,11 @@ class Session:
         board = self._board
         self._jobs, self._claims = Lifecycle(), Claims(n_nodes)
         self._registry = Registry(board)
+        self._repairs = Repairs(board, self._claims)
         self._transactions = Transactions(board, self._jobs, self._claims, self._registry)
-        self._intake = Intake(board, self._jobs, self._claims, self._registry, self._transactions)
+        self._intake = Intake(
+            board, self._jobs, self._claims, self._registry, self._transactions, self._repairs
+        )
         self.view = SessionView(board, self._jobs, self._claims, self._registry)
 
     # ---- what others may know
@@ -126,21 +130,30 @@ class Session:
                 f"message dated {to_s(message.now_us)} s after one of {to_s(board.now_us)} s"
             )
         board.now_us = message.now_us
-        events = message.events
+        events, begins = message.events, False
         if board.began is None and events and isinstance(events[0], SimulationBegan):
             self._begin(events[0])
-            events = events[1:]
-        self._intake.take(events)
+            events, begins = events[1:], True
+        heard = self._intake.take(events)
+        if heard or begins or self._transactions.due():
+            self._decide()
+        self._finish()
+        decisions, board.out = tuple(board.out), []
+        return Reply(board.now_us, decisions)
+
+    def _decide(self) -> None:
+        """Decide on what runs and what waits.
+
+        Not asked for by a message that only acknowledges: how many of those make up an instant
+        must not matter.
+        """
         self._transactions.complete_moves()
         if not self._jobs.stopping:
-            self._may_plan_while_killing = board.options.plan_while_killing
+            self._may_plan_while_killing = self._board.options.plan_while_killing
         self._react()
         self._plan()
         if self._transactions.waits.second_pass():
             self._plan()
-        self._finish()
-        decisions, board.out = tuple(board.out), []
-        return Reply(board.now_us, decisions)
 
     def _begin(self, event: SimulationBegan) -> None:
         board = self._board
@@ -218,7 +231,7 @@ class Session:
 
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
-        self._transactions.ask_to_be_called()
+        self._transactions.ask_to_be_called(() if jobs.idle else self._repairs.dues_us())
         if not jobs.stopping:  # the kill of what has ended may be under way
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)

@@ -8,7 +8,8 @@ kill is sent, its kill is acknowledged. What comes then happens within that last
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 import msgspec
@@ -302,10 +303,20 @@ class Transactions:
     def _wake(self, wake: Wake) -> None:
         self.agenda.add(wake)
 
-    def ask_to_be_called(self) -> None:
-        """Ask Batsim for the dates that something waits for, when all is settled."""
-        if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
-            self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())
+    def due(self) -> bool:
+        """Whether the time of a wake, of a stop or of the end of a wait has come."""
+        jobs, now_us = self._jobs, self._board.now_us
+        return (
+            any(wake.at_us <= now_us for wake in self.agenda.wakes)
+            or any(scheduled.at_us <= now_us for scheduled in jobs.scheduled.values())
+            or any(waiting.until_us <= now_us for waiting in jobs.waiting.values())
+        )
+
+    def ask_to_be_called(self, others_us: Iterable[int]) -> None:
+        """Ask Batsim for the times of stops and wakes, and for these, when all is settled."""
+        if not self._jobs.stopping:
+            dues_us = (scheduled.at_us for scheduled in self._jobs.scheduled.values())
+            self.agenda.call_at_all(chain(dues_us, others_us))
 
     _carry_out: ClassVar[dict[type[Any], Callable[..., None]]] = {
         Start: _start,
