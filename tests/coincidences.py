@@ -30,11 +30,13 @@ from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, replay, session_for
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
+from tests.noise import Noise
 from tests.scenarios import check_run, on_ring
 
 REPLACING = [
     "dbes:react=replacement", "pwa:react=replacement,spares=1", "sa:react=replacement",
     "pra:manager=egs,react=replacement+stealing", "baseline:react=replacement",
+    "baseline:react=replacement+stealing,spares=2",
 ]  # fmt: skip
 MIGRATING = [
     "compaction:targets=several,period=3,migration_cost=1", "tiers:migration_cost=2",
@@ -194,6 +196,23 @@ def play_split(case: Case) -> None:
     assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}
 
 
+def play_noisy(case: Case) -> None:
+    """Play a case with messages that bring nothing, and repairs told apart from failures.
+
+    The same schedule results: no decision depends on how many messages make up an instant.
+    """
+    schedules = []
+    for rng in (None, random.Random(repr(case.policy))):
+        engine = Engine(
+            case.workload, n_nodes=case.n_nodes, events=case.events, operations=case.operations,
+            options=EngineOptions(forward_unknown_events=True),
+        )  # fmt: skip
+        session = session_for(case.policy, case.told, strict=True)
+        engine.run(Noise(session, rng) if rng else session.handle)
+        schedules.append([*jobs_csv(engine.ended)])
+    assert schedules[0] == schedules[1]
+
+
 def main(count: int, first: int = 0) -> None:
     """Play so many cases; stops at the first that fails."""
     with tempfile.TemporaryDirectory() as name:
@@ -201,6 +220,7 @@ def main(count: int, first: int = 0) -> None:
             try:
                 play(Case(seed), Path(name))
                 play_split(Case(seed))
+                play_noisy(Case(seed))
             except BaseException:
                 print(f"case {seed}: {Case(seed).policy}")
                 raise

@@ -32,7 +32,7 @@ from rebat.core.proposals import (
 )
 from rebat.core.shapes import Malleable
 from rebat.core.units import FOREVER_US, to_us
-from rebat.engine.engine import Engine
+from rebat.engine.engine import Engine, Scheduler
 from rebat.engine.options import EngineOptions
 from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
@@ -51,9 +51,11 @@ from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
+from rebat.report.batsim_csv import jobs_csv
 from rebat.session.session import Session
 from tests.coincidences import operations, outages
 from tests.flexible import check_work
+from tests.noise import Noise
 from tests.scenarios import check_ends, check_nodes, check_sizes
 
 CHOICES = {
@@ -359,47 +361,79 @@ def traits(rng: random.Random) -> dict:
     return said
 
 
+class Game:
+    """A random point of the product, its jobs and what befalls them, all drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        self.n_nodes = n_nodes = rng.choice([2, 4, 10])
+        axes = random_axes(rng, n_nodes)
+        self.jobs, careless = workload(rng, n_nodes), rng.random() < 0.5
+        spares = axes.spares if "replacement" in axes.react else 0
+        law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
+        self.policy = Restless(policy_of(axes, law.nodes(n_nodes, seed)), rng, careless, spares)
+        settings = session_options_of(axes)
+        cores = 1 if n_nodes == 2 else rng.choice([1, 2])
+        self.settings = msgspec.structs.replace(
+            settings, strict=not careless, cores_per_node=cores
+        )
+        latency_us = rng.choice([0, 0, rng.randint(1, 20)])
+        split = rng.random() < 0.3 and not latency_us
+        # A failure within the latency is beyond any scheduler: times stay apart.
+        self.options = EngineOptions(
+            latency_us=latency_us, split_instants=split, forward_unknown_events=True
+        )
+        self.events = outages(rng, n_nodes)
+        self.session = Session(self.policy, self.settings)
+        self.operations = operations(rng, n_nodes // cores, self.jobs)
+
+    def run(self, scheduler: Scheduler, options: EngineOptions) -> Engine:
+        """Play it to the end."""
+        engine = Engine(
+            self.jobs, n_nodes=self.n_nodes, events=self.events, operations=self.operations,
+            options=options,
+        )  # fmt: skip
+
+        def handle(message):
+            reply = scheduler(message)
+            check_session(self.session)
+            return reply
+
+        engine.run(handle)
+        return engine
+
+
 def play(seed: int) -> set[str]:
     """One random run; gives what the restless policy did in it."""
-    rng = random.Random(seed)
-    n_nodes = rng.choice([2, 4, 10])
-    axes = random_axes(rng, n_nodes)
-    jobs, careless = workload(rng, n_nodes), rng.random() < 0.5
-    spares = axes.spares if "replacement" in axes.react else 0
-    told = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0").nodes(n_nodes, seed)
-    policy = Restless(policy_of(axes, told), rng, careless, spares)
-    settings = session_options_of(axes)
-    cores = 1 if n_nodes == 2 else rng.choice([1, 2])
-    settings = msgspec.structs.replace(settings, strict=not careless, cores_per_node=cores)
-    latency_us = rng.choice([0, 0, rng.randint(1, 20)])
-    options = EngineOptions(latency_us=latency_us, split_instants=rng.random() < 0.3)
-    events = outages(rng, n_nodes)
-    if latency_us:  # a failure within the latency is beyond any scheduler: dates stay apart
-        options = EngineOptions(latency_us=latency_us)
-    session = Session(policy, settings)
-    options = msgspec.structs.replace(options, forward_unknown_events=True)
-    engine = Engine(
-        jobs, n_nodes=n_nodes, events=events, operations=operations(rng, n_nodes // cores, jobs),
-        options=options,
-    )  # fmt: skip
-
-    def handle(message):
-        reply = session.handle(message)
-        check_session(session)
-        return reply
-
-    engine.run(handle)
-    summary, rows = summarise(session.ledger, n_nodes, Measures())
-    check_nodes(session.ledger, slack_us=3 * latency_us)
-    check_ends(session.ledger)
-    check_sizes(session.ledger, slack_us=3 * latency_us)
-    if settings.resize_cost == "0" and settings.silent_errors == "accept":
-        check_work(session.ledger, jobs, slack_us=3 * latency_us)
+    game = Game(seed)
+    game.run(game.session.handle, game.options)
+    ledger, jobs, slack_us = game.session.ledger, game.jobs, 3 * game.options.latency_us
+    summary, rows = summarise(ledger, game.n_nodes, Measures())
+    check_nodes(ledger, slack_us=slack_us)
+    check_ends(ledger)
+    check_sizes(ledger, slack_us=slack_us)
+    if game.settings.resize_cost == "0" and game.settings.silent_errors == "accept":
+        check_work(ledger, jobs, slack_us=slack_us)
     assert {row.job_id for row in rows} == {job.id for job in jobs.jobs}
     assert all(row.flow >= 0 for row in rows if row.final_state != "REJECTED")
     assert all(row.flow is None for row in rows if row.final_state == "REJECTED")
     assert summary.jobs == len(jobs.jobs)
-    return policy.done
+    return game.policy.done
+
+
+def play_noisy(seed: int) -> None:
+    """One random run with and without messages that bring nothing: the same schedule.
+
+    The restless policy draws at every message with news, so these do not fall apart.
+    """
+    schedules = []
+    for noisy in (False, True):
+        game = Game(seed)
+        noise = Noise(game.session, random.Random(seed), apart=False)
+        handle = noise if noisy else game.session.handle
+        engine = game.run(handle, EngineOptions(forward_unknown_events=True))
+        schedules.append([*jobs_csv(engine.ended)])
+    assert schedules[0] == schedules[1]
 
 
 def main(count: int, first: int = 0) -> None:
@@ -408,6 +442,7 @@ def main(count: int, first: int = 0) -> None:
     for seed in range(first, first + count):
         try:
             done |= play(seed)
+            play_noisy(seed)
         except BaseException:
             print(f"run {seed}")
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.restless import play
+from tests.restless import play, play_noisy
 
 EACH = 150
 
@@ -14,6 +14,12 @@ EACH = 150
 def test_no_invariant_breaks_nothing_aborts_and_no_job_is_lost(first: int) -> None:
     for seed in range(first * EACH, (first + 1) * EACH):
         play(seed)
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_messages_that_bring_nothing_change_nothing(first: int) -> None:
+    for seed in range(first * EACH, (first + 1) * EACH):
+        play_noisy(seed)
 
 
 def test_everything_is_asked_for_in_some_run() -> None:

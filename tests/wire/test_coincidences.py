@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.coincidences import Case, play, play_split
+from tests.coincidences import Case, play, play_noisy, play_split
 
 SEEDS = range(8)
 EACH = 40
@@ -23,3 +23,9 @@ def test_all_ways_to_play_agree(first: int, tmp_path: Path) -> None:
 def test_an_instant_in_several_messages_loses_nothing(first: int) -> None:
     for seed in range(first * EACH, (first + 1) * EACH):
         play_split(Case(seed))
+
+
+@pytest.mark.parametrize("first", SEEDS)
+def test_messages_that_bring_nothing_change_nothing(first: int) -> None:
+    for seed in range(first * EACH, (first + 1) * EACH):
+        play_noisy(Case(seed))

@@ -161,14 +161,15 @@ class Intake:
                 raise InputError(f"node {node} is {'down' if down else 'up'} already")
 
     def _on_fail(self, event: NodesFailed) -> None:
-        self._heard = True
-        self._repairs.fail(event.nodes)
-        self._check_nodes(event.nodes, down=True)
-        board = self._board
+        board, nodes = self._board, self._repairs.undo(event.nodes)
+        self._check_nodes(nodes, down=True)
         board.ledger.node_events.append((event.at_us, False, event.nodes))
-        tags = self._claims.fail(event.nodes, event.at_us)
-        board.news.failed.extend(event.nodes)
-        board.changes.failures += event.nodes.size
+        if not nodes.size:
+            return
+        self._heard = True
+        tags = self._claims.fail(nodes, event.at_us)
+        board.news.failed.extend(nodes)
+        board.changes.failures += nodes.size
         self._hit.extend(board.by_tag[tag] for tag in tags if tag in board.by_tag)
         self._transactions.lose_claims(tags)
 

@@ -15,6 +15,7 @@ import msgspec
 
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
+from rebat.session.agenda import Agenda
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 
@@ -28,16 +29,17 @@ class _Repair(msgspec.Struct):
 
 
 class Repairs:
-    """Puts repaired nodes back into use, after a while or before they fail again."""
+    """Puts repaired nodes back into use, unless they fail again before."""
 
-    def __init__(self, board: Board, claims: Claims) -> None:
-        self._board, self._claims = board, claims
+    def __init__(self, board: Board, claims: Claims, agenda: Agenda) -> None:
+        self._board, self._claims, self._agenda = board, claims, agenda
         self._settle_us = to_us(board.options.settle_s)
         self._pending: list[_Repair] = []
 
     def add(self, nodes: NodeSet, at_us: int) -> None:
-        """Nodes were repaired; they are used once the instant has settled."""
-        self._pending.append(_Repair(at_us, at_us + self._settle_us, set(nodes)))
+        """Nodes were repaired; they are used when their instant is over."""
+        wait_us = self._settle_us and max(self._settle_us, self._agenda.margin_us)
+        self._pending.append(_Repair(at_us, self._board.now_us + wait_us, set(nodes)))
         self.settle()
 
     def __contains__(self, node: int) -> bool:
@@ -48,12 +50,17 @@ class Repairs:
         while self._pending and self._pending[0].due_us <= self._board.now_us:
             self._use(self._pending.pop(0))
 
-    def fail(self, nodes: NodeSet) -> None:
-        """Nodes fail again: end their repairs first, so that repair and failure are both news."""
-        for repair in self._pending if self._pending else ():
-            again = repair.nodes.intersection(nodes)
+    def undo(self, nodes: NodeSet) -> NodeSet:
+        """Nodes fail; return those that were in use: for the others nothing has changed."""
+        if not self._pending:
+            return nodes
+        again: set[int] = set()
+        for repair in self._pending:
+            again |= repair.nodes.intersection(nodes)
             repair.nodes -= again
-            self._use(msgspec.structs.replace(repair, nodes=again))
+        for node in again:
+            self._claims.failed_us[node] = self._board.now_us
+        return NodeSet.of(set(nodes) - again)
 
     def _use(self, repair: _Repair) -> None:
         if not repair.nodes:

@@ -68,8 +68,8 @@ class Session:
         board = self._board
         self._jobs, self._claims = Lifecycle(), Claims(n_nodes)
         self._registry = Registry(board)
-        self._repairs = Repairs(board, self._claims)
         self._transactions = Transactions(board, self._jobs, self._claims, self._registry)
+        self._repairs = Repairs(board, self._claims, self._transactions.agenda)
         self._intake = Intake(
             board, self._jobs, self._claims, self._registry, self._transactions, self._repairs
         )
@@ -231,7 +231,7 @@ class Session:
 
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
-        self._transactions.ask_to_be_called(() if jobs.idle else self._repairs.dues_us())
+        self._transactions.ask_to_be_called(self._repairs.dues_us())
         if not jobs.stopping:  # the kill of what has ended may be under way
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)

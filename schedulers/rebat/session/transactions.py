@@ -309,7 +309,7 @@ class Transactions:
         return (
             any(wake.at_us <= now_us for wake in self.agenda.wakes)
             or any(scheduled.at_us <= now_us for scheduled in jobs.scheduled.values())
-            or any(waiting.until_us <= now_us for waiting in jobs.waiting.values())
+            or any(w.until_us <= now_us and not w.over for w in jobs.waiting.values())
         )
 
     def ask_to_be_called(self, others_us: Iterable[int]) -> None:
