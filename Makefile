@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 REBAT := $(BIN)/rebat
 MONTH := mira-like-june-2017
+# pybatsim with what it needs besides rebat's own dependencies; the pyzmq that it pins does not build on
+# Python 3.11 and later.
+PYBATSIM := --no-deps pybatsim==3.2.1 docopt==0.6.2 sortedcontainers==2.4.0
 
 .PHONY: help setup run toy test lint docs notebooks bench clean
 
@@ -28,7 +31,7 @@ setup: .venv/ready
 
 .venv/tested: .venv/ready
 	$(BIN)/python -m pip install --quiet --editable '.[campaign,test,lint]'
-	$(BIN)/python -m pip install --quiet --no-deps pybatsim==3.2.1  # its pins do not build here
+	$(BIN)/python -m pip install --quiet $(PYBATSIM)
 	touch $@
 
 run: setup

@@ -24,6 +24,7 @@ for python in "${@:-python3}"; do
             "$env/bin/rebat" --version
             "$env/bin/rebat" toy > toy.txt
             "$env/bin/rebat" run mira-like-june-2017 -p easy --out "$work/out/month" > month.txt
+            "$env/bin/rebat" compare --batsched synthetic-small > batsched.txt
             "$env/bin/rebat" platform describe mira > platform.txt
             "$env/bin/python" -c 'import rebat; print(rebat.load_workload("toy"))'
         )

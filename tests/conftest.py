@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recordings import SHARED
+from tests.recordings import ABSENT, SHARED, beside
 
 
 def pytest_configure() -> None:
@@ -25,6 +25,13 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with the larger recordings and traces; tests skip where it is absent."""
-    if not SHARED.is_dir():
-        pytest.skip("needs the recorded data folder 'shared' beside the project")
-    return SHARED
+    return beside()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line how much evidence was not looked at because it is not here."""
+    skipped = terminalreporter.getreports("skipped")
+    absent = sum(ABSENT in str(report.longrepr) for report in skipped)
+    if absent:
+        text = f"{absent} TESTS SKIPPED: they need recordings and traces in {SHARED}"
+        terminalreporter.write_sep("!", text, red=True, bold=True)

@@ -3,20 +3,37 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 DATA = Path(__file__).parent / "data"
-SHARED = Path(__file__).parents[2] / "shared"
+SHARED = Path(os.environ.get("REBAT_SHARED", Path(__file__).parents[2] / "shared"))
+"""Other people's traces, and what was recorded on them: not part of the project."""
+
+ABSENT = "needs recordings that are not part of the project"
+"""Why a test is skipped for want of that folder; `tests.conftest` counts these skips."""
+
+
+def beside(name: str = ".") -> Path:
+    """A file or folder of the folder ``shared``; the test is skipped where it is absent."""
+    if not (SHARED / name).exists():
+        pytest.skip(f"{ABSENT}: {SHARED / name}")
+    return SHARED / name
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """A mark for tests that need a file or folder of the folder ``shared``."""
+    return pytest.mark.skipif(not (SHARED / name).exists(), reason=f"{ABSENT}: {SHARED / name}")
 
 
 def folder_of(name: str) -> Path:
     """The folder with a recorded conversation; the test is skipped where it is not at hand."""
-    for folder in (DATA / "transcripts", SHARED / "transcripts"):
-        if (folder / f"{name}.workload.json").exists():
-            return folder
-    pytest.skip(f"needs the recording {name}, which lies in a folder beside the project")
+    own = DATA / "transcripts"
+    if (own / f"{name}.workload.json").exists():
+        return own
+    return beside(f"transcripts/{name}.workload.json").parent
 
 
 def conversations() -> list[Path]:

@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from rebat.campaign.opening import open_campaign
+from tests.recordings import beside
 
 ROOT = Path(__file__).parents[2]
-TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
 
 
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the traces are not here")
 @pytest.mark.parametrize(("name", "n_runs"), [("quick", 72), ("full", 1086)])
 def test_a_shipped_file(name: str, n_runs: int, tmp_path: Path) -> None:
     text = (ROOT / f"campaigns/real-failures/{name}.toml").read_text()
     file = tmp_path / f"{name}.toml"
-    file.write_text(text.replace("../../traces", str(TRACES)))
+    file.write_text(text.replace("../../traces", str(beside("traces"))))
     campaign = open_campaign(file)
     assert len(campaign.units) == len(campaign.distinct) == n_runs
     turned = [

@@ -4,7 +4,6 @@
 import gzip
 import itertools
 import statistics
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,13 +23,12 @@ from rebat.models.failures.events import (
 from rebat.models.failures.law import Outage, events_of, generate_events
 from rebat.models.failures.laws import LAWS, law_named, parse_law
 from rebat.models.failures.poisson import Poisson
+from tests.recordings import beside
 
 US = 1_000_000
 HOUR, MIRA = 3600, 49152
 WINDOW = (864_000, 2_592_000)
-GOLDEN = Path(__file__).parents[2].parent / "shared/golden/node-stealing"
 MODELS = ("authors", "poisson")
-GOLDEN_EVENTS = GOLDEN / "failures-mtbf1h-downtime1h-seed0.events.gz"
 
 
 def authors(seed):
@@ -59,11 +57,10 @@ def test_the_authors_mean_share_of_downtime():
 
 
 def test_the_authors_scenario_is_the_golden_file(tmp_path):
-    if not GOLDEN_EVENTS.exists():
-        pytest.skip("the golden files lie beside the repository, not in it")
-    assert read_events(GOLDEN_EVENTS) == authors(0)
+    recorded = beside("golden/node-stealing/failures-mtbf1h-downtime1h-seed0.events.gz")
+    assert read_events(recorded) == authors(0)
     write_events(authors(0), tmp_path / "ours.events", decimals=2)
-    with gzip.open(GOLDEN_EVENTS, "rt") as golden:
+    with gzip.open(recorded, "rt") as golden:
         # they write each repair after its failure, we write by date
         assert sorted((tmp_path / "ours.events").read_text().splitlines()) == sorted(
             golden.read().splitlines()

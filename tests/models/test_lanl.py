@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
 from rebat.models.failures.records.lanl import read_lanl
+from tests.recordings import beside
 
 HEADER = "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"
 LINES = """\
@@ -22,9 +22,7 @@ LINES = """\
 19,1024,7,1/1/1999 9:00,1/1/1999 9:30,30
 20,512,3,1/2/2002 9:00,1/2/2002 9:05,5
 """
-ROOT = Path(__file__).parents[2]
-TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
-REAL = TRACES / "LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+REAL = "traces/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
 
 
 def written(folder: Path, lines: str) -> Path:
@@ -69,10 +67,9 @@ def test_the_command_writes_events(tmp_path, capsys) -> None:
     assert read_events(out) == read_lanl(trace, 20).events
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
 def test_the_real_record() -> None:
     """2,478 lines of system 20, of 512 nodes; the last node that failed is 509."""
-    record = read_lanl(REAL, 20)
+    record = read_lanl(beside(REAL), 20)
     assert record.taken == {"node": 2478}
     assert record.n_lines == 23739
     assert record.n_nodes == 512
@@ -80,7 +77,6 @@ def test_the_real_record() -> None:
     assert max(node for node, _, _ in down_intervals(record.events)) == 509
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
 def test_a_node_of_the_real_record_by_hand() -> None:
     """Node 194 of system 20: its twelve lines' starts, and their Down Time, which is not read."""
     starts = (
@@ -89,7 +85,7 @@ def test_a_node_of_the_real_record_by_hand() -> None:
         "2004-05-25 10:52", "2004-08-19 01:10", "2004-10-01 14:50", "2005-03-14 04:02",
     )  # fmt: skip
     minutes = (8955, 12671, 161, 198, 92, 16, 12, 80, 22, 64, 56, 414)
-    record = read_lanl(REAL, 20)
+    record = read_lanl(beside(REAL), 20)
     first = datetime(2001, 12, 20, 8)
     down_s = [(datetime.fromisoformat(text) - first).total_seconds() for text in starts]
     expected = [
@@ -100,8 +96,8 @@ def test_a_node_of_the_real_record_by_hand() -> None:
     assert found == expected
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
 def test_a_system_without_nodes_is_refused() -> None:
     """All 126 lines of system 17 lack a node."""
+    real = beside(REAL)
     with pytest.raises(InputError, match="system 17 has no failures"):
-        read_lanl(REAL, 17)
+        read_lanl(real, 17)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from pathlib import Path
 
@@ -17,11 +16,10 @@ from rebat.models.failures.records.mira_ras import read_mira_ras
 from rebat.models.failures.spans import Span, joined
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units
+from tests.recordings import beside
 
-ROOT = Path(__file__).parents[2]
-TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
-REAL = TRACES / "mira-ras-fatal-events-0.9.cor.gz"
-MAINTENANCE = TRACES / "mira-maintenance-periods.txt"
+REAL = "traces/mira-ras-fatal-events-0.9.cor.gz"
+MAINTENANCE = "traces/mira-maintenance-periods.txt"
 MEMBERS = Units(MIRA, MIDPLANES[MIRA]).members
 H = 3600 * 10**6
 
@@ -246,13 +244,12 @@ def test_what_is_no_period(tmp_path, line, match) -> None:
         periods(tmp_path)
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
 def test_the_first_lines_of_the_real_record_by_hand() -> None:
     """Lines 9 to 13 of the file: the first five events of compute nodes, all cards.
 
     The last is of the same card as the one before, 8.6 s later: its hour counts from there.
     """
-    record = read_mira_ras(REAL)
+    record = read_mira_ras(beside(REAL))
     day = 24 * H
     expected = [
         (63, 4 * 32 + 17, 8 * day + 66188679297, H),  # R1F-M1-N04-J17, 04-10, 18:23:08.679297
@@ -269,23 +266,21 @@ def test_the_first_lines_of_the_real_record_by_hand() -> None:
     assert found == [(int(MEMBERS[u][m]), at, at + lasts) for u, m, at, lasts in expected]
 
 
-@pytest.mark.skipif(not MAINTENANCE.exists(), reason="the record is not here")
 def test_three_of_the_real_events_are_during_maintenance() -> None:
     """A board on 2013-07-02, another on 2013-07-23, a card on 2017-08-09, found with a loop over
     both files."""
-    record = read_mira_ras(REAL, 3600, read_periods(MAINTENANCE))
+    record = read_mira_ras(beside(REAL), 3600, read_periods(beside(MAINTENANCE)))
     assert record.dropped["during maintenance"] == 3
     assert record.taken == {"card": 1251, "board": 1127, "midplane": 65, "rack": 76}
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the record is not here")
 def test_the_real_record() -> None:
     """2,903 events, as the file's first line says; 351 in I/O drawers, 30 without a location.
 
     The counts by kind are those of the LOCATION column, found with grep: 1,252 cards; 784 boards
     and 345 of their link chips; 65 service cards; 70 coolant monitors and 6 power modules.
     """
-    record = read_mira_ras(REAL)
+    record = read_mira_ras(beside(REAL))
     assert record.taken == {"card": 1252, "board": 784 + 345, "midplane": 65, "rack": 76}
     assert record.dropped == {"I/O drawers": 351, "no location": 30}
     assert record.n_lines == 2903

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,9 @@ from rebat.models.failures.laws import parse_law
 from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.recorded import Recorded
 from tests.campaign.builders import GRID, campaign_file, run_here
+from tests.recordings import beside
 
-ROOT = Path(__file__).parents[2]
-TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
-LANL = TRACES / "LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+LANL = "traces/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
 
 
 @pytest.fixture
@@ -116,10 +114,9 @@ def test_a_campaign_imports_it_itself(record: Path) -> None:
     assert sum(new.key != old.key for new, old in zip(changed, units, strict=True)) == 8
 
 
-@pytest.mark.skipif(not LANL.exists(), reason="the record is not here")
 def test_los_alamos_on_a_machine_eight_times_as_large() -> None:
     """Eight copies of 512 nodes fail eight times as often, but for outages cut or joined."""
-    law = parse_law(f"record:file={LANL},format=lanl,system=20,map=rate")
+    law = parse_law(f"record:file={beside(LANL)},format=lanl,system=20,map=rate")
     failed = sum(len(e.nodes) for e in law.events(4096, seed=1) if not e.available)
     assert abs(failed - 8 * 2461) <= 7 * 512
     assert abs(failed - 8 * 2461) <= 40

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from pathlib import Path
 
 import msgspec
@@ -12,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rebat.campaign.batsched import VARIANTS, embedded, recorded
 from rebat.campaign.single import RunResult, simulate
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
+from rebat.core.shipped import names
 from rebat.policies.base import Policy
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.choosers import lowest
@@ -22,42 +22,39 @@ from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
+from rebat.report.batsim_files import JobsFile, read_jobs
+from rebat.report.compare import compare
 from rebat.workloads.batsim_json import read_workload
 from tests.oracles.named import ConservativeBf, EasyBf, Plan
+from tests.recordings import beside
 from tests.scenarios import check_run, failures, machine, workloads
 
-VARIANTS = {
-    "batsched-conservative": "conservative_bf",
-    "batsched-easy": "easy_bf",
-    "batsched-fcfs": "fcfs",
-}
 WORKLOADS = ["kth-sp2-2000-int", "kth-sp2-2000", "sdsc-blue-3000", "mira-2018-11"]
 relaxed = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.parametrize("name", ["mira-like-june-2017", "synthetic-small"])
+@pytest.mark.parametrize("policy", VARIANTS)
+def test_equals_what_was_recorded_on_workloads_of_our_own(policy: str, name: str) -> None:
+    check_equal(read_jobs(recorded()[name][policy]), names("workloads", ".json")[name], policy)
+
+
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("policy", VARIANTS)
-def test_equals_the_recorded_run(shared: Path, policy: str, name: str) -> None:
-    folder = shared / "golden" / "batsched"
-    with gzip.open(folder / f"{name}.{VARIANTS[policy]}.csv.gz", "rt") as lines:
-        expected = {row["job_id"]: row for row in csv.DictReader(lines)}
-    result = simulate(read_workload(folder / f"{name}.json.gz"), preset(policy))
-    jobs = {job.id.partition("!")[2]: job for job in result.jobs}
-    assert jobs.keys() == expected.keys()
-    starts = [
-        job_id
-        for job_id, row in expected.items()
-        if abs(jobs[job_id].start_us / 1e6 - float(row["starting_time"])) >= 1e-3
-    ]
-    nodes = [
-        job_id
-        for job_id, row in expected.items()
-        if str(jobs[job_id].nodes) != row["allocated_resources"]
-    ]
-    total = len(expected)
-    assert not starts and not nodes, (
-        f"{policy} on {name}: {total - len(starts)} starts and {total - len(nodes)} allocations "
-        f"of {total} equal; first different: {starts[:3]}, {nodes[:3]}"
+def test_equals_what_was_recorded_on_traces(policy: str, name: str) -> None:
+    folder = beside("golden/batsched")
+    theirs = read_jobs(folder / f"{name}.{VARIANTS[policy]}.csv.gz")
+    check_equal(theirs, folder / f"{name}.json.gz", policy)
+
+
+def check_equal(theirs: JobsFile, workload: Path, policy: str) -> None:
+    """Every job has the same state, times and nodes."""
+    result = compare(theirs, embedded(read_workload(workload), policy))
+    assert len(result.pairs) == len(theirs.records)
+    apart = [pair.key for pair in result.differing]
+    assert result.same(allocations=True), (
+        f"{policy} on {workload.name}: of {len(result.pairs)} jobs {result.other_nodes} have other "
+        f"nodes and {len(apart)} another time or state: {apart[:3]}"
     )
 
 

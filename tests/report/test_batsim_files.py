@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.batsched import recorded
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.report.batsim_files import REQUIRED, find_jobs_file, read_jobs
@@ -31,9 +32,9 @@ def test_the_real_batsims_tables_are_read() -> None:
     assert jobs.records[0].wait_us == 135
 
 
-def test_an_extract_of_five_columns_is_read(tmp_path: Path, shared: Path) -> None:
-    record = read_jobs(shared / "golden/batsched/kth-sp2-2000.easy_bf.csv.gz").records[0]
-    assert (record.start_us, record.end_us, record.submit_us) == (212_000, 3_477_305_000, None)
+def test_an_extract_of_five_columns_is_read(tmp_path: Path) -> None:
+    record = read_jobs(recorded()["mira-like-june-2017"]["batsched-easy"]).records[0]
+    assert (record.start_us, record.end_us, record.submit_us) == (229_000_000, 312_000_000, None)
     short = table(tmp_path, only(toy_csv(), *REQUIRED))
     assert {record.workload for record in short.records} == {""}
 
@@ -67,11 +68,16 @@ def test_gz_and_folders(tmp_path: Path) -> None:
     assert find_jobs_file(tmp_path / "run").name == "jobs.csv"
 
 
-def test_a_folder_of_runs_tells_its_runs(tmp_path: Path) -> None:
+def test_a_folder_of_runs_means_its_only_run_and_names_several(tmp_path: Path) -> None:
+    (tmp_path / "comparison.csv").write_text("metric,policy,value\n")
+    with pytest.raises(InputError, match="no job table in the folder"):
+        read_jobs(tmp_path)
     for name in ("baseline", "sfsj"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "jobs.csv").write_text(toy_csv())
-    with pytest.raises(InputError, match="baseline, sfsj"):
+        if name == "baseline":
+            assert read_jobs(tmp_path).path == tmp_path / "baseline/jobs.csv"
+    with pytest.raises(InputError, match=r"runs of 2 policies: baseline, sfsj .*/baseline\)"):
         read_jobs(tmp_path)
 
 

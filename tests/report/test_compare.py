@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.batsched import recorded
 from rebat.core.errors import InputError
 from rebat.report.batsim_files import REQUIRED, read_jobs
 from rebat.report.compare import compare
@@ -111,11 +112,11 @@ def test_ids_of_two_workloads_are_kept_apart() -> None:
     assert result.same(allocations=True)
 
 
-def test_the_golden_variants_differ(shared: Path) -> None:
-    folder = shared / "golden/batsched"
-    easy, fcfs = (read_jobs(folder / f"kth-sp2-2000.{v}.csv.gz") for v in ("easy_bf", "fcfs"))
+def test_the_recorded_variants_differ() -> None:
+    files = recorded()["mira-like-june-2017"]
+    easy, fcfs = (read_jobs(files[f"batsched-{name}"]) for name in ("easy", "fcfs"))
     result = compare(easy, fcfs)
-    assert len(result.pairs) == 2000
+    assert len(result.pairs) == 3311
     assert result.spreads["start"].differing > 0
     at_us = result.first.at_us
     assert all(r.start_us <= at_us < r.end_us for r in result.first.running_a)

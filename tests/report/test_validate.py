@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rebat.campaign.batsched import VARIANTS, recorded
 from rebat.core.nodes import NodeSet
+from rebat.core.shipped import names
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent, in_order, read_events
 from rebat.report.attempts import split_attempt
@@ -19,7 +21,7 @@ from rebat.report.findings import KINDS, Reference
 from rebat.report.sweep import sweep
 from rebat.report.validate import validate
 from rebat.workloads.batsim_json import read_workload
-from tests.recordings import folder_of
+from tests.recordings import beside, folder_of
 from tests.report.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without
 from tests.scenarios import failures, run, workloads
 
@@ -218,11 +220,19 @@ def test_recorded_outputs_of_batsim(name: str) -> None:
 
 
 @pytest.mark.parametrize("workload", ["kth-sp2-2000", "kth-sp2-2000-int", "sdsc-blue-3000", "mira-2018-11"])  # noqa: E501  # fmt: skip
-@pytest.mark.parametrize("variant", ["conservative_bf", "easy_bf", "fcfs"])
-def test_golden_runs_of_batsim_and_batsched(shared: Path, workload: str, variant: str) -> None:
-    folder = shared / "golden/batsched"
+@pytest.mark.parametrize("variant", VARIANTS.values())
+def test_runs_of_batsim_and_batsched_on_traces(workload: str, variant: str) -> None:
+    folder = beside("golden/batsched")
     jobs = read_jobs(folder / f"{workload}.{variant}.csv.gz")
     known = read_workload(folder / f"{workload}.json.gz")
+    assert validate(jobs, Reference(known.n_nodes, (), known)) == []
+
+
+@pytest.mark.parametrize("name", recorded())
+@pytest.mark.parametrize("policy", VARIANTS)
+def test_recorded_runs_of_batsim_and_batsched(name: str, policy: str) -> None:
+    known = read_workload(names("workloads", ".json")[name])
+    jobs = read_jobs(recorded()[name][policy])
     assert validate(jobs, Reference(known.n_nodes, (), known)) == []
 
 

@@ -7,6 +7,7 @@ import csv
 import importlib.util
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.generate import synthetic
 
+ROOT = Path(__file__).parents[2]
 REBAT = [sys.executable, "-m", "rebat"]
 DYNAMIC = ["--enable-dynamic-jobs", "--acknowledge-dynamic-jobs", "--enable-profile-reuse"]
 
@@ -397,7 +399,7 @@ def test_a_scheduler_that_never_answers_is_told(inputs, tmp_path) -> None:
 
 
 needs_pybatsim = pytest.mark.skipif(
-    importlib.util.find_spec("batsim") is None, reason="needs pybatsim 3.2.1 (make setup)"
+    importlib.util.find_spec("batsim") is None, reason="needs pybatsim 3.2.1 (make test)"
 )
 
 
@@ -434,6 +436,14 @@ def test_rebat_inside_pybatsim_decides_the_same(inputs, tmp_path) -> None:
         simulate(inputs, port, tmp_path / "sim", "--events", str(inputs / "f.events"), *DYNAMIC)
     expected = embedded(inputs, "sfsj", tmp_path / "run", "--failures", str(inputs / "f.events"))
     assert (tmp_path / "sim_jobs.csv").read_bytes() == expected
+
+
+def test_pybatsim_is_installed_with_one_line_everywhere() -> None:
+    """The line that the tests use is the documented one."""
+    used = re.search(r"^PYBATSIM := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for page in ("README.md", "docs/how-to/batsim.md"):
+        lines = re.findall(r"^pip install .*pybatsim.*$", (ROOT / page).read_text(), re.MULTILINE)
+        assert lines == [f"pip install {used.group(1)}"], page
 
 
 def test_the_entry_point_of_pybatsim_4_is_declared() -> None:

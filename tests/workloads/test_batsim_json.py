@@ -3,7 +3,6 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.workloads.batsim_json import read_workload, to_json, write_workload
+from tests.recordings import beside
 
 US = 1_000_000
 
@@ -179,12 +179,7 @@ def test_an_unreadable_file_is_named(tmp_path, name):
 
 
 def test_golden_workload_is_read():
-    path = (
-        Path(__file__).parents[2].parent / "shared/golden/node-stealing/mira-2018-11-ckpt.json.gz"
-    )
-    if not path.exists():
-        pytest.skip("the golden files lie beside the repository, not in it")
-    workload = read_workload(path)
+    workload = read_workload(beside("golden/node-stealing/mira-2018-11-ckpt.json.gz"))
     assert (workload.n_nodes, len(workload.jobs)) == (49152, 5321)
     assert workload.profiles["p10001"]["checkpoint_period"] == 14400.0
     assert workload.jobs[0] == Job("10001", 512, 0, 3900 * US, "p10001", {"priority": 0})

@@ -4,7 +4,6 @@
 import csv
 import gzip
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,12 +14,10 @@ from rebat.workloads.alcf import read_alcf
 from rebat.workloads.batsim_json import read_workload, write_workload
 from rebat.workloads.load import load_workload
 from rebat.workloads.swf import read_swf
+from tests.recordings import SHARED, needs
 
 US = 1_000_000
-SHARED = Path(__file__).parents[2].parent / "shared"
-needs_traces = pytest.mark.skipif(
-    not (SHARED / "traces").is_dir(), reason="the real traces lie beside the repository, not in it"
-)
+needs_traces = needs("traces")
 HEADER = "; UnixStartTime: 86400\n; MaxNodes: 8\n; MaxProcs: 16\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat compare``: two job tables of one workload, job by job."""
+"""``rebat compare``: two job tables of one workload, job by job; or Batsched's and ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.cli.types import FOLDER, FiniteRange
+from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
@@ -20,24 +20,46 @@ RUNS = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("a", type=RUNS)
-@click.argument("b", type=RUNS)
+@click.argument("a", type=RUNS, required=False)
+@click.argument("b", type=RUNS, required=False)
+@click.option("--batsched", type=WORKLOAD, help="Compare the batsched-* policies with Batsched itself on this workload, without A and B.")  # fmt: skip
 @click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Times are the same up to so many seconds.")  # fmt: skip
 @click.option("--allocations", is_flag=True, help="Compare also which nodes each job got.")
 @click.option("--out", type=FOLDER, help="Write differences.csv and a figure to this folder.")
 @click.option("--force", is_flag=True, help="Replace the earlier comparison that --out holds, as a whole.")  # fmt: skip
 def compare(
-    a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None, force: bool
-) -> None:
+    a: Path | None, b: Path | None, batsched: Path | None, tolerance: float, allocations: bool,
+    out: Path | None, force: bool,
+) -> None:  # fmt: skip
     """Compare the runs A and B: two jobs.csv of Batsim or rebat, or folders that hold one.
 
     Exit status 0: same jobs, states and times; 1: they differ; 2: unreadable input.
 
+    With --batsched WORKLOAD, the policies batsched-conservative, batsched-easy and batsched-fcfs
+    run on the embedded engine. Their schedules are compared, nodes included, with the recorded
+    schedules of Batsched 1.4 that come with rebat (for the workloads mira-like-june-2017 and
+    synthetic-small), and with those of the program batsched when it is on the PATH.
+
     \b
-    Example, rebat's engine against the real Batsim:
+    Examples, rebat's engine against the real Batsim, and against the real Batsched:
       rebat compare results/batsim/out_jobs.csv results/embedded/sfsj --out results/compare
+      rebat compare --batsched synthetic-small
     """
-    from rebat.core.files import atomic_folder
+    if batsched is not None:
+        if a is not None:
+            raise click.UsageError("--batsched WORKLOAD takes no runs A and B")
+        same = _batsched(batsched, tolerance, out, force)
+    elif a is None or b is None:
+        raise click.UsageError("expected two runs A and B, or --batsched WORKLOAD")
+    else:
+        same = _two_runs(a, b, tolerance, allocations, out, force)
+    if not same:
+        raise SystemExit(1)
+
+
+def _two_runs(
+    a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None, force: bool
+) -> bool:
     from rebat.report.batsim_files import read_jobs
     from rebat.report.compare import compare
 
@@ -47,14 +69,37 @@ def compare(
     click.echo(f"B: {in_b.path}, {len(in_b.records)} rows")
     for line in _lines(result, allocations):
         click.echo(line)
-    if out is not None:
-        from rebat.report.differences import write_comparison
+    _write({"": result}, out, force)
+    return result.same(allocations)
 
-        with atomic_folder(out, force) as folder:
-            write_comparison(result, folder, ("A", "B"))
-        click.echo(f"differences in {out}")
-    if not result.same(allocations):
-        raise SystemExit(1)
+
+def _batsched(workload: Path, tolerance: float, out: Path | None, force: bool) -> bool:
+    from rebat.cli.compare_batsched import verdict, with_batsched
+
+    results = {}
+    for compared in with_batsched(workload, tolerance):
+        policy, source, result = compared
+        results[f"{policy}-{source}"] = result
+        click.echo(verdict(compared))
+        if not result.same(allocations=True):
+            click.echo("A: Batsched, B: the embedded engine")
+            for line in _lines(result, allocations=True):
+                click.echo(line)
+    _write(results, out, force)
+    return all(result.same(allocations=True) for result in results.values())
+
+
+def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> None:
+    """Write each comparison into its folder within ``out``."""
+    if out is None:
+        return
+    from rebat.core.files import atomic_folder
+    from rebat.report.differences import write_comparison
+
+    with atomic_folder(out, force) as folder:
+        for name, result in results.items():
+            write_comparison(result, folder / name, ("A", "B"))
+    click.echo(f"differences in {out}")
 
 
 def _lines(result: Comparison, allocations: bool) -> list[str]:

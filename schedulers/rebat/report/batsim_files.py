@@ -104,7 +104,9 @@ class JobsFile(msgspec.Struct, frozen=True):
 
 
 def find_jobs_file(path: Path) -> Path:
-    """The jobs.csv that a path means: the file itself, or the one in a run's folder.
+    """The jobs.csv that a path means: the file itself, or the one in the folder of a run.
+
+    A folder that holds the runs of several policies means the run of the only policy.
 
     Raises
     ------
@@ -115,14 +117,18 @@ def find_jobs_file(path: Path) -> Path:
         return path
     own = [path / name for name in ("jobs.csv", "jobs.csv.gz") if (path / name).is_file()]
     named = [p for p in sorted(path.glob("*_jobs.csv*")) if not p.name.startswith("rebat_")]
-    found = own or named
-    if len(found) != 1:
-        runs = sorted(p.parent.name for p in path.glob("*/jobs.csv"))
-        hint = f" (runs within: {', '.join(runs)})" if runs else ""
-        raise InputError(
-            f"{len(found)} job tables in the folder{hint}", str(path), "one jobs.csv or *_jobs.csv"
-        )
-    return found[0]
+    found = own or named or sorted(path.glob("*/jobs.csv"))
+    if len(found) == 1:
+        return found[0]
+    if own or named:
+        tables = ", ".join(file.name for file in found)
+        raise InputError(f"{len(found)} job tables: {tables}", str(path), "one of these files")
+    if found:
+        policies = ", ".join(file.parent.name for file in found)
+        example = found[0].parent
+        what = f"runs of {len(found)} policies: {policies}"
+        raise InputError(what, str(path), f"the folder of one of them, such as {example}")
+    raise InputError("no job table in the folder", str(path), "one jobs.csv or *_jobs.csv")
 
 
 def read_jobs(path: Path) -> JobsFile:

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules of Batsched: recorded ones, those of its presets, those of an installed program."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rebat.campaign.single import simulate, write_batsim_files
+from rebat.core.errors import InputError
+from rebat.core.files import write_lines
+from rebat.core.jobs import Workload
+from rebat.core.shipped import folder, names
+from rebat.engine.engine import Engine, OnProgress
+from rebat.engine.options import EngineOptions
+from rebat.policies.presets import preset
+from rebat.report.batsim_csv import jobs_csv
+from rebat.report.batsim_files import JobsFile, read_jobs
+from rebat.wire.remote import run_remote
+from rebat.wire.zmq_link import connect
+
+VARIANTS = {
+    "batsched-conservative": "conservative_bf",
+    "batsched-easy": "easy_bf",
+    "batsched-fcfs": "fcfs",
+}
+"""Preset -> Batsched's name of the scheduler (its option ``-v``)."""
+
+PROGRAM = "batsched"
+START_S = 30.0
+"""How long Batsched may take until it listens."""
+POLL_S = 0.05
+
+
+def recorded() -> dict[str, dict[str, Path]]:
+    """The recorded schedules that come with rebat: workload -> preset -> file."""
+    known: dict[str, dict[str, Path]] = {}
+    for name in names("workloads", ".json"):
+        for policy, variant in VARIANTS.items():
+            file = folder("workloads") / "batsched" / f"{name}.{variant}.csv.gz"
+            if file.is_file():
+                known.setdefault(name, {})[policy] = file
+    return known
+
+
+def recorded_of(workload: Path) -> dict[str, Path]:
+    """The recorded schedules of a workload file, by preset; none for a file of the user's."""
+    shipped = names("workloads", ".json")
+    return next((of for name, of in recorded().items() if shipped[name] == workload), {})
+
+
+def installed() -> str | None:
+    """The Batsched program on the PATH."""
+    return shutil.which(PROGRAM)
+
+
+def embedded(workload: Workload, policy: str, on_progress: OnProgress | None = None) -> JobsFile:
+    """The schedule of a preset on the embedded engine."""
+    result = simulate(workload, preset(policy), on_progress=on_progress)
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / f"{policy}_jobs.csv"
+        write_lines(file, jobs_csv(result.jobs))
+        return read_jobs(file)
+
+
+def played(
+    workload: Workload, policy: str, program: str, timeout_s: float,
+    on_progress: OnProgress | None = None,
+) -> JobsFile:  # fmt: skip
+    """The schedule of an installed Batsched on the embedded engine, over its socket.
+
+    Raises
+    ------
+    InputError
+        When the program does not start, or does not answer within ``timeout_s``.
+    """
+    engine = Engine(workload, options=EngineOptions(list_resources=True))
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "log"
+        with (
+            _listening(program, VARIANTS[policy], log) as endpoint,
+            connect(endpoint, timeout_s=timeout_s) as ask,
+        ):
+            run_remote(engine, ask, on_progress)
+        file, _ = write_batsim_files(str(Path(scratch) / policy), engine, [])
+        return read_jobs(file)
+
+
+@contextmanager
+def _listening(program: str, variant: str, log: Path) -> Iterator[str]:
+    """A running Batsched: its endpoint. The process ends with the block."""
+    port = _free_port()
+    endpoint = f"tcp://127.0.0.1:{port}"
+    command = [program, "-v", variant, "-s", endpoint, "--verbosity", "quiet"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        _wait_for(process, port, log)
+        yield endpoint
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Return when the process listens on the port."""
+    until = time.monotonic() + START_S
+    expected = "a scheduler that listens, as Batsched 1.4 does"
+    program = str(process.args[0])  # type: ignore[index]
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            said = log.read_text(errors="replace").strip().splitlines()[-1:]
+            what = ": ".join([f"ended with exit status {process.returncode}", *said])
+            raise InputError(what, program, expected)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(POLL_S)
+    raise InputError(f"does not listen after {START_S:.0f} s", program, expected)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A test run without the folder ``shared`` ends with a line that counts what was not tested."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import recordings
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_skipped_evidence_is_counted_aloud(workers: list[str], tmp_path: Path) -> None:
+    """Skips by the fixture, by the helper and by the mark, also among several workers."""
+    chosen = ["tests/models/test_lanl.py", "tests/workloads/test_traces.py", "-k", "real"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, *chosen],
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=300,
+        env=os.environ | {"REBAT_SHARED": str(tmp_path / "absent")},
+    )  # fmt: skip
+    skipped = int(re.search(r"(\d+) skipped", done.stdout).group(1))
+    assert skipped > 10
+    told = f"! {skipped} TESTS SKIPPED: they need recordings and traces in {tmp_path}"
+    assert told in done.stdout
+
+
+def test_there_is_one_way_to_look_for_the_folder() -> None:
+    """Each skip for want of it is counted, because each is made by `recordings`."""
+    for path in ROOT.glob("tests/**/*.py"):
+        if path not in (Path(recordings.__file__), Path(__file__)):
+            text = path.read_text()
+            assert "REBAT_TRACES" not in text, path
+            assert not re.search(r"""["'/]shared["'/]""", text), path
