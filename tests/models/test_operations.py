@@ -15,6 +15,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.operations import (
     check_operations,
+    coincident,
     operation_of,
     read_operations,
     rolling_maintenance,
@@ -95,9 +96,21 @@ def test_rolling_maintenance_takes_every_node_once(tmp_path: Path) -> None:
     events = read_operations(file)
     told = [(e.data["type"], e.data["nodes"], e.at_us // to_us(1)) for e in events]
     assert told == [
-        ("drain", "0-1", 60), ("undrain", "0-1", 3660), ("drain", "2-3", 3660),
-        ("undrain", "2-3", 7260), ("drain", "4", 7260), ("undrain", "4", 10860),
+        ("drain", "0-1", 60), ("undrain", "0-1", 3660), ("drain", "2-3", 3661),
+        ("undrain", "2-3", 7261), ("drain", "4", 7262), ("undrain", "4", 10862),
     ]  # fmt: skip
+    assert coincident(events) == []
+
+
+def test_operations_at_the_same_time_are_warned_of(tmp_path: Path, capsys) -> None:
+    """The real Batsim may report them in several messages."""
+    file = tmp_path / "day.ops"
+    lines = [(60, "drain", "0"), (90, "undrain", "0"), (90, "drain", "1"), (120, "undrain", "1")]
+    write_operations(({"timestamp": t, "type": k, "nodes": n} for t, k, n in lines), file)
+    asked = ["run", str(small(tmp_path)), "-p", "cluster", "--out", str(tmp_path / "out")]
+    main([*asked, "--operations", str(file)])
+    said = capsys.readouterr().err
+    assert "several operations at the same time (1 times, the first 90 s)" in said
 
 
 def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:
@@ -106,7 +119,7 @@ def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:
     main([*asked, "-o", str(file)])
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert lines[0] == {"timestamp": 0.0, "type": "drain", "nodes": "0-1"}
-    assert lines[-1] == {"timestamp": 4 * 8 * 3600.0, "type": "undrain", "nodes": "6-7"}
+    assert lines[-1] == {"timestamp": 4 * 8 * 3600.0 + 3, "type": "undrain", "nodes": "6-7"}
     before = file.read_bytes()
     with pytest.raises(SystemExit) as left:
         main([*asked, "-o", str(file)])

@@ -12,8 +12,8 @@ from rebat.core.errors import InputError
 
 
 @click.command()
-@click.option("--rolling-maintenance", "length_s", type=DURATION, required=True, help="Every node is out of service for so long, one after another.")  # fmt: skip
-@click.option("--nodes-at-once", type=NODES, default=1, show_default=True, help="So many nodes at a time.")  # fmt: skip
+@click.option("--rolling-maintenance", "length_s", type=DURATION, required=True, help="Drain every node in turn, each for this duration.")  # fmt: skip
+@click.option("--nodes-at-once", type=NODES, default=1, show_default=True, help="Number of nodes that are drained at the same time.")  # fmt: skip
 @click.option("--nodes", "n_nodes", type=NODES, required=True, help="Nodes of the machine: whole ones, where they have several cores.")  # fmt: skip
 @click.option("--begin", "begin_s", type=DURATION, help="When it begins (default: at date 0).")  # fmt: skip
 @click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
@@ -35,6 +35,9 @@ def operations(
       {"timestamp": 3600, "type": "drain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "undrain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "migrate", "job": "17", "nodes": "5"}
+
+    Maintenance of the next nodes begins a second after that of the last ones: Batsim may report
+    operations at the same time in several messages.
 
     A drained node is emptied at once: its jobs are checkpointed and go first in the queue. Where a
     job cannot be checkpointed, or spans several nodes and "spanning" is false, the nodes stay in

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.campaign.options import FailureOptions
+from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.campaign.single import RunResult
 from rebat.core.jobs import Workload
-from rebat.core.units import format_duration
+from rebat.core.units import format_duration, to_s
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, read_event_file
 from rebat.models.failures.trace import Trace
+from rebat.models.operations import coincident, read_operations
 from rebat.models.overload import MANY_ATTEMPTS, Hopeless, hopeless_jobs
 
 
@@ -28,6 +29,8 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
     """What the importer did, and what failures will or won't."""
     for note in workload.notes:
         yield Remark("note", note)
+    if isinstance(options, ScenarioOptions) and options.operations:
+        yield from _of_operations(options.operations)
     law, mtbf_s = options.failure_law(), options.mtbf_s
     if isinstance(law, Trace):
         yield from _of_events(Path(law.file))
@@ -35,6 +38,18 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
         together = options.correlation
         found = hopeless_jobs(workload, n_nodes, mtbf_s, together.group, together.cascade)
         yield from _of_overload(workload, found)
+
+
+def _of_operations(file: Path) -> Iterator[Remark]:
+    """Of operations at the same time, which a real Batsim may report in several messages."""
+    times_us = coincident(read_operations(file))
+    if times_us:
+        yield Remark(
+            "warning",
+            f"{file}: several operations at the same time ({len(times_us)} times, the first "
+            f"{to_s(times_us[0]):g} s). A real Batsim may report them in several messages, and the "
+            "schedule may differ from this one: put them a second apart",
+        )
 
 
 def _of_events(file: Path) -> Iterator[Remark]:

@@ -10,6 +10,7 @@ of checkpoint/restart", 2019: smigrate.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ from rebat.models.failures.events import MAX_NODE, GenericEvent, read_event
 
 DRAIN, UNDRAIN, MIGRATE = "drain", "undrain", "migrate"
 KINDS = (DRAIN, UNDRAIN, MIGRATE)
+
+APART_S = 1.0
+"""Seconds between two operations of rolling maintenance: Batsim may report operations at the same
+time in one message or in two, and a scheduler may decide in between."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -148,10 +153,18 @@ def check_operations(
             raise InputError(f"there is no job {operation.job!r}", where, "a job of the workload")
 
 
+def coincident(events: Iterable[GenericEvent]) -> list[int]:
+    """Times, in microseconds and ascending, at which more than one operation is asked for."""
+    counts = Counter(event.at_us for event in events)
+    return sorted(at_us for at_us, count in counts.items() if count > 1)
+
+
 def rolling_maintenance(
     n_nodes: int, length_s: float, nodes_at_once: int, begin_s: float = 0.0
 ) -> Iterator[dict[str, Any]]:
-    """Every node in its turn out of service for so long, so many at a time.
+    """Drain every node in turn, a fixed number at a time, each for a fixed duration.
+
+    `APART_S` lies between a turn's end and the next turn.
 
     Yields
     ------
@@ -169,7 +182,7 @@ def rolling_maintenance(
         raise InputError(f"a maintenance of {length_s:g} s", expected="above 0")
     for turn, first in enumerate(range(0, n_nodes, nodes_at_once)):
         nodes = str(NodeSet.from_intervals([(first, min(first + nodes_at_once, n_nodes) - 1)]))
-        at_s = begin_s + turn * length_s
+        at_s = begin_s + turn * (length_s + APART_S)
         yield {"timestamp": at_s, "type": DRAIN, "nodes": nodes}
         yield {"timestamp": at_s + length_s, "type": UNDRAIN, "nodes": nodes}
 
