@@ -24,8 +24,10 @@ from rebat.policies.presets import preset
 from rebat.policies.queue_order import program_id
 from rebat.policies.reactions.stealing import NodeStealing
 from rebat.policies.reactions.victims import TIMINGS, Steal, fewest_nodes
+from rebat.report.batsim_csv import jobs_csv
 from rebat.workloads.batsim_json import read_workload
 from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs
+from tests.recordings import DATA
 from tests.scenarios import Custom, check_run, fails, run
 
 # Section 5 of the note, and the summaries of the runs: failures under normal running jobs, and the
@@ -66,6 +68,17 @@ def test_a_real_month_equals_the_recorded_run_job_for_job(shared, policy: str) -
     counts = (len(ledger.failures_that_hit), taken, off.count("ended"), off.count("hit"))
     assert counts == RECORDED[policy]
     assert len(ledger.steals) == sum(counts[1:])
+
+
+def test_periods_have_six_decimals_as_on_the_wire() -> None:
+    """The file says 10.246950765959598 s, Batsim 10.246951: resubmissions are as Batsim's."""
+    folder = DATA / "real-batsim/authors-10us/cli"
+    result = simulate(
+        read_workload(folder / "w.json"),
+        preset("authors-h111"),
+        machine_events=read_events(folder / "f.events"),
+    )
+    assert [*jobs_csv(result.jobs)] == (folder / "real_jobs.csv").read_text().splitlines()
 
 
 def first_start(result, name: str) -> float:

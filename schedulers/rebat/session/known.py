@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -85,7 +85,7 @@ class KnownJobs:
                 checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
         period_s = 0.0
         if checkpointing and self._board.options.digits == "six":
-            period_s, checkpointing = _as_forwarded(checkpointing, content, attempt.n_nodes)
+            period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
         return attempt
 
@@ -170,14 +170,14 @@ class KnownJobs:
         return profile
 
 
-def _as_forwarded(
-    c: Checkpointing, content: Mapping[str, Any], n_nodes: int
-) -> tuple[float, Checkpointing]:
-    """An original's period as Batsim forwards it to the program, in seconds and in its pattern."""
+def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
+    """An original's period as Batsim forwards it to the program, in seconds and in its pattern.
+
+    Batsim writes a profile's numbers with six decimals, whatever the workload's file says.
+    """
     if c.never or c.perfect:
         return 0.0, c
-    given_s = content.get("checkpoint_period", to_s(c.period_us))
-    period_s = period_as_forwarded_s(given_s, to_s(c.cost_us), n_nodes)
+    period_s = period_as_forwarded_s(to_s(c.period_us), to_s(c.cost_us), n_nodes)
     first_us = c.first_period_us
     if first_us == c.period_us:
         first_us = to_us(period_s)

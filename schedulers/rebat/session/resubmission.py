@@ -66,7 +66,7 @@ class Registry(KnownJobs):
             return None
         return resubmission(
             in_seconds(c, work.period_s or to_s(c.period_us)),
-            self._content(work)["delay"],
+            to_s(to_us(self._content(work)["delay"])),
             to_s(work.attempt.walltime_us),
             to_s(now_us) - to_s(now_us - ran_us),
             when,
