@@ -23,7 +23,9 @@ class Noise:
 
     def __call__(self, message: Message) -> Reply:
         """All that the session answers to the parts of a message, in one reply."""
-        decisions = [d for part in self._parts(message) for d in self._session.handle(part).decisions]
+        decisions = [
+            d for part in self._parts(message) for d in self._session.handle(part).decisions
+        ]
         assert not [d for d in decisions if d.at_us != message.now_us]
         return Reply(message.now_us, tuple(decisions))
 

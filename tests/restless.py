@@ -374,9 +374,7 @@ class Game:
         self.policy = Restless(policy_of(axes, law.nodes(n_nodes, seed)), rng, careless, spares)
         settings = session_options_of(axes)
         cores = 1 if n_nodes == 2 else rng.choice([1, 2])
-        self.settings = msgspec.structs.replace(
-            settings, strict=not careless, cores_per_node=cores
-        )
+        self.settings = msgspec.structs.replace(settings, strict=not careless, cores_per_node=cores)
         latency_us = rng.choice([0, 0, rng.randint(1, 20)])
         split = rng.random() < 0.3 and not latency_us
         # A failure within the latency is beyond any scheduler: times stay apart.

@@ -10,6 +10,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.console import progress
+from rebat.models import overload
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")
@@ -119,6 +120,23 @@ def test_overload_is_told_before_anything_runs(tmp_path: Path, capsys) -> None:
     line = told(capsys, tmp_path / "out", *hard)[0]
     assert "2 of 5 jobs cannot be expected to finish" in line
     assert "job 3: 6 nodes, 10 s between what is kept, some 1,808 attempts expected" in line
+
+
+def test_a_job_that_cannot_survive_to_its_end_is_ended_and_named(
+    tmp_path: Path, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(overload, "MANY_ATTEMPTS", 100)
+    hard = ["--mtbf", "5s", "--downtime", "100ms", "--max-attempts", "300"]
+    lines = told(
+        capsys, tmp_path / "out", *hard, workload=str(ROOT / "workloads/synthetic-small.json")
+    )
+    stuck = [line for line in lines if "It ends as failed after 300 attempts" in line]
+    given_up = [line for line in lines if "baseline gave up" in line]
+    assert len(stuck) == len(given_up) == 1
+    assert all("--checkpoint" in line for line in stuck + given_up)
+    metrics = json.loads((tmp_path / "out/baseline/summary.json").read_text())["metrics"]
+    assert f"gave up {metrics['given_up']} jobs" in given_up[0]
+    assert metrics["given_up"] + metrics["succeeded"] == metrics["jobs"]
 
 
 def test_progress_is_told_where_there_is_no_terminal(tmp_path: Path, capsys, monkeypatch) -> None:

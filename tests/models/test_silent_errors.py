@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -193,11 +195,20 @@ class TestInAWorkload:
 
     def test_a_rate_draws_what_draw_failures_draws(self):
         workload = self.workload(*({"type": "delay", "delay": t} for t in (5, 50, 500)))
-        after = model.add_silent_errors(workload, 1e-3, seed=4, scenario=2)
+        after = model.add_silent_errors(workload, 5e-3, seed=4, scenario=2)
         found = [model.errors_left(after.profiles[job.profile]) for job in after.jobs]
-        drawn = model.draw_failures([5, 50, 500], [2, 2, 2], 1e-3, [2], seed=4, job_set="w")
+        jobs = b'[["j0",2,0],["j1",2,0],["j2",2,0]]'
+        name = hashlib.sha256(jobs).hexdigest()
+        drawn = model.draw_failures([5, 50, 500], [2, 2, 2], 5e-3, [2], seed=4, job_set=name)
         assert found == drawn[0].tolist()
         assert sum(found) > 0
+
+    def test_the_name_of_a_file_changes_nothing(self):
+        """One key of a campaign had two results: it holds the jobs, not their file's name."""
+        jobs = self.workload(*({"type": "delay", "delay": t} for t in range(5, 500, 5)))
+        renamed = msgspec.structs.replace(jobs, name="other")
+        one, other = (model.add_silent_errors(w, 1e-3, seed=4).jobs for w in (jobs, renamed))
+        assert one == other
 
     @pytest.mark.parametrize("errors", [[1], [1, 1, 1], [1, -1], -0.5, math.nan])
     def test_bad_scenarios_are_refused(self, errors):

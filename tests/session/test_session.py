@@ -21,10 +21,11 @@ PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
 
 
 def begun(
-    policy, *, dynamic: bool = True, strict: bool = True, n_nodes: int = 4, settle_s: float = 1e-5
-) -> Session:
+    policy, *, dynamic: bool = True, strict: bool = True, n_nodes: int = 4,
+    options: SessionOptions | None = None,
+) -> Session:  # fmt: skip
     """A session that has heard SIMULATION_BEGINS."""
-    session = Session(policy, SessionOptions(strict=strict, settle_s=settle_s))
+    session = Session(policy, options or SessionOptions(strict=strict))
     config = {"dynamic-jobs-enabled": dynamic}
     session.handle(
         e.Message(0, (e.SimulationBegan(
@@ -322,7 +323,7 @@ def test_a_node_repaired_and_failed_again_at_one_time_is_down(policy, messages) 
 
 
 def test_when_a_repaired_node_is_used_is_an_option() -> None:
-    session = begun(preset("baseline").make(), settle_s=0)
+    session = begun(preset("baseline").make(), options=SessionOptions(settle_s=0))
     say(session, 0, submitted("1"), failed(0, "0-3"))
     assert kinds(say(session, 4, repaired(4, "0-1"))) == ["ExecuteJob"]
 
@@ -333,6 +334,26 @@ def test_a_node_that_is_repaired_twice_is_refused() -> None:
     say(session, 4, repaired(4, "0"))
     with pytest.raises(InputError, match="node 0 is up already"):
         say(session, 4, repaired(4, "0"))
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_job_that_failures_interrupt_too_often_ends_as_failed(most: int) -> None:
+    """Its nodes fail again and again; the others' jobs go on."""
+    options = SessionOptions(max_attempts=most)
+    session = begun(preset("baseline").make(), options=options)
+    say(session, 0, submitted("1", res=4), submitted("2", res=4))
+    for attempt in range(most):
+        name, at_s = f"1#{attempt}" if attempt else "1", 1 + 2 * attempt
+        say(session, at_s, failed(at_s, "0"))
+        over = completed(name, at_s, "0-3", "COMPLETED_KILLED"), killed(at_s, name)
+        assert kinds(say(session, at_s, *over)) == (
+            ["RegisterProfile", "RegisterJob"] if attempt < most - 1 else []
+        )
+        say(session, at_s + 1, repaired(at_s + 1, "0"))
+        started = say(session, at_s + 1.001, e.CallRequested(at_us=to_us(at_s + 1.001)))
+    assert [d.job_id for d in started] == ["w0!2"]
+    assert session.ledger.given_up == ["w0!1"]
+    assert [*session.running] == ["w0!2"]
 
 
 def test_a_message_without_news_changes_nothing() -> None:

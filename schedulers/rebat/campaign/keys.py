@@ -17,6 +17,7 @@ import msgspec
 from rebat.campaign.spec import FailureScenario, RunSpec, Source
 from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.laws import name_of
 from rebat.policies.identity import identity as policy_identity
@@ -24,7 +25,7 @@ from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.workloads.generate import generator
 
-RESULTS_FORMAT = 7
+RESULTS_FORMAT = 8
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
 
 
@@ -66,6 +67,7 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
         }
         | ({"silent_errors": scenario.silent_errors} if scenario.silent_errors else {})
         | ({"walltime_kills": "useful"} if scenario.walltime_kills == "useful" else {})
+        | ({"max_attempts": most} if (most := scenario.max_attempts) != MAX_ATTEMPTS else {})
         | ({"operations": scenario.operations.events} if scenario.operations else {})
     )
     return value

@@ -17,6 +17,7 @@ from rebat.campaign.spec import (
     SilentErrors,
 )
 from rebat.core.errors import InputError
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.correlated import Correlation, correlated
@@ -92,6 +93,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     silent_error_probability: float | None = None
     operations: Path | None = None
     walltime_kills: WalltimeKills = "wasted"
+    max_attempts: int = MAX_ATTEMPTS
 
     def scenario(self, nodes: int | None, window: str = "auto", select: str = "auto") -> Scenario:
         """The scenario that they ask for.
@@ -113,6 +115,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
             window=window,
             select=select,
             walltime_kills=self.walltime_kills,
+            max_attempts=self.max_attempts,
         )
 
     def _checkpoint(self) -> CheckpointModel | PerfectCheckpoints | None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from rebat.campaign.single import Runnable, RunResult, simulate
+from rebat.campaign.single import OnWarning, Runnable, RunResult, simulate
 from rebat.campaign.spec import (
     CheckpointModel,
     FailureScenario,
@@ -51,7 +51,10 @@ class Stage(msgspec.Struct, frozen=True):
         asked = self.scenario.operations
         return asked.events if asked else ()
 
-    def run(self, policy: Runnable, on_progress: OnProgress | None = None) -> RunResult:
+    def run(
+        self, policy: Runnable, on_progress: OnProgress | None = None,
+        on_warning: OnWarning | None = None,
+    ) -> RunResult:  # fmt: skip
         """Run one policy; see `single.simulate`."""
         if isinstance(policy, Preset):
             policy = self._prepared(policy)
@@ -65,6 +68,8 @@ class Stage(msgspec.Struct, frozen=True):
             uptime_us=self.history.uptime_us if self.history else None,
             cores_per_node=self.scenario.cores_per_node,
             operations=self.operations,
+            max_attempts=self.scenario.max_attempts,
+            on_warning=on_warning,
         )
 
     def _prepared(self, policy: Preset) -> Preset:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import rebat
 from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
-from rebat.core.options import SessionOptions
+from rebat.core.options import MAX_ATTEMPTS, SessionOptions
 from rebat.core.traits import OWNERS, traits_of
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
@@ -22,6 +22,7 @@ from rebat.engine.options import EngineOptions
 from rebat.metrics.jobs import SIZE_COLUMNS, JobRows, Owners
 from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
+from rebat.models.overload import stuck_job
 from rebat.policies.base import Policy
 from rebat.policies.own import OwnPolicy
 from rebat.policies.partitions import open_to
@@ -48,6 +49,9 @@ class Runnable(Protocol):
     def make(self) -> Policy: ...
 
 
+OnWarning = Callable[[str], None]
+
+
 class RunResult(msgspec.Struct):
     """What one run gave: summary, a row per job, the session's ledger, the engine's jobs."""
 
@@ -70,12 +74,16 @@ def simulate(
     uptime_us: npt.NDArray[np.int64] | None = None,
     cores_per_node: int = 1,
     operations: Sequence[GenericEvent] = (),
+    max_attempts: int = MAX_ATTEMPTS,
+    on_warning: OnWarning | None = None,
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
     ``uptime_us`` is how long each node has been up when it begins (default: 0). With
     ``cores_per_node`` the machine's nodes are cores, of which so many make up a node;
-    ``operations`` (see `models.operations`) name whole nodes.
+    ``operations`` (see `models.operations`) name whole nodes. A job ends as failed when failures
+    have interrupted ``max_attempts`` of its attempts; ``on_warning`` hears of such a job earlier,
+    while the run goes on.
 
     Raises
     ------
@@ -92,9 +100,11 @@ def simulate(
     engine = Engine(
         workload, n_nodes=n_nodes, events=machine_events, operations=operations, options=given
     )
-    options = msgspec.structs.replace(preset.session, cores_per_node=cores_per_node)
+    options = msgspec.structs.replace(
+        preset.session, cores_per_node=cores_per_node, max_attempts=max_attempts
+    )
     session = Session(preset.make(), options, uptime_us)
-    engine.run(session.handle, on_progress)
+    engine.run(session.handle, _watching(session, on_progress, on_warning))
     layout = Layout(cores_per_node=cores_per_node, owners=owners_of(workload))
     if isinstance(preset, Preset):
         layout = layout_of(preset, workload, engine.n_nodes, layout)
@@ -102,6 +112,24 @@ def simulate(
     del engine, session  # the room is needed for what is made of the records
     summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
     return RunResult(preset.name, summary, rows, ledger, ended)
+
+
+def _watching(
+    session: Session, on_progress: OnProgress | None, on_warning: OnWarning | None
+) -> OnProgress:
+    """Report progress, and once the job that failures do not let finish."""
+    warned = on_warning is None
+
+    def watch(now_us: int, ended: int, known: int) -> None:
+        nonlocal warned
+        if on_progress:
+            on_progress(now_us, ended, known)
+        if not warned and (text := stuck_job(session.ledger.interrupted, session.max_attempts)):
+            warned = True
+            assert on_warning is not None
+            on_warning(text)
+
+    return watch
 
 
 def owners_of(workload: Workload) -> Owners:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from rebat.campaign.reading import Duration
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.events import GenericEvent
@@ -97,6 +98,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     window: str = "auto"
     select: str = "auto"
     walltime_kills: WalltimeKills = "wasted"
+    max_attempts: int = MAX_ATTEMPTS
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):

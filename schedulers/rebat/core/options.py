@@ -14,6 +14,11 @@ SilentErrors = Literal["accept", "retry"]
 """What becomes of a job whose attempt ends with an error: it is over, or it is run again."""
 
 
+MAX_ATTEMPTS = 10_000
+"""Attempts of one job that failures may interrupt: a job that needs more cannot survive to its
+end on this machine."""
+
+
 class YoungDaly(msgspec.Struct, frozen=True):
     """How jobs checkpoint whose profiles do not say it; in seconds, the MTBF the machine's.
 
@@ -48,6 +53,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     ``migration_cost``, ``purge_s``: what a checkpoint and restart costs, in the same words, and the
     interval at which jobs are purged.
     ``cores_per_node``: the machine's nodes are cores, of which so many make up a node.
+    ``max_attempts``: a job ends as failed when failures have interrupted this many attempts of it.
     ``settle_s``: how long after its repair a node is used first (see ``session.repairs``).
     """
 
@@ -65,4 +71,5 @@ class SessionOptions(msgspec.Struct, frozen=True):
     migration_cost: str = "table"
     purge_s: float = 60.0
     cores_per_node: int = 1
+    max_attempts: int = MAX_ATTEMPTS
     settle_s: float = 1e-5

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.campaign.single import RunResult
+from rebat.core.attempts import job_name
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, read_event_file
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import coincident, read_operations
-from rebat.models.overload import MANY_ATTEMPTS, Hopeless, hopeless_jobs
+from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
 
 
 class Remark(NamedTuple):
@@ -73,8 +74,8 @@ def _of_overload(workload: Workload, found: Sequence[Hopeless]) -> Iterator[Rema
             f"job {worst.job.id}: {worst.job.n_nodes} nodes, {format_duration(worst.span_s)} "
             f"between what is kept, some {worst.attempts} attempts expected, estimated as "
             "exp(failure rate of its nodes x that time); "
-            f"told from {MANY_ATTEMPTS:,} on. The run may never end: with --checkpoint they keep "
-            "what they have done, and a larger --mtbf leaves them time",
+            f"reported from {MANY_ATTEMPTS:,} on. A job ends as failed after --max-attempts; "
+            f"{WHAT_TO_DO}",
         )
 
 
@@ -87,6 +88,13 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
                 "warning",
                 f"{result.policy} rejected {summary.rejected} jobs "
                 f"(larger than {summary.n_nodes} nodes, or without a walltime)",
+            )
+        if summary.given_up:
+            yield Remark(
+                "warning",
+                f"{result.policy} gave up {summary.given_up} jobs, the first job "
+                f"{job_name(result.ledger.given_up[0])}: failures interrupted them as often as "
+                f"--max-attempts allows. They count as failed; {WHAT_TO_DO}",
             )
         if summary.window_s[0] >= summary.makespan_s:
             yield Remark(

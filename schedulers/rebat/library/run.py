@@ -14,6 +14,7 @@ import msgspec
 from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import parse_duration
 from rebat.library import remarks
 from rebat.library.checks import converted, given_of, in_python, python_spelling
@@ -65,8 +66,8 @@ def run(
     **options
         ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
         ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
-        ``cores_per_node``, ``walltime_kills``: each as the option of ``rebat run``; ``seed``, where
-        nothing but silent errors is drawn.
+        ``cores_per_node``, ``walltime_kills``, ``max_attempts``: each as the option of ``rebat
+        run``; ``seed``, where nothing but silent errors is drawn.
 
     Returns
     -------
@@ -148,6 +149,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     operations: str | None = None
     cores_per_node: Annotated[int, msgspec.Meta(ge=1)] = 1
     walltime_kills: WalltimeKills = "wasted"
+    max_attempts: Annotated[int, msgspec.Meta(ge=1)] = MAX_ATTEMPTS
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 

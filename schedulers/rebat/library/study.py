@@ -16,6 +16,7 @@ from rebat.campaign.scenario import Stage, prepared, staged
 from rebat.campaign.seeds import Asked, run_seeds
 from rebat.campaign.single import Runnable, RunResult
 from rebat.campaign.spec import Scenario
+from rebat.console.output import tell
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
@@ -92,7 +93,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def _run_one(self, policy: Runnable) -> RunResult:
         with simulation_bar(policy.name, len(self.stage.workload.jobs)) as on_progress:
-            return self.stage.run(policy, on_progress)
+            return self.stage.run(policy, on_progress, lambda text: tell(f"rebat: warning: {text}"))
 
     def _seeds(self) -> Result:
         self._check_drawn()

@@ -104,6 +104,9 @@ class RunSummary(msgspec.Struct, frozen=True):
     ``turnaround`` (the flow of its jobs): by partition, where there are some. ``service`` is of all
     jobs whose flow is measured, ``service_classes`` by size class, ``fairness`` among users, where
     these are known.
+
+    ``given_up`` counts the jobs that ended as failed because failures had interrupted too many of
+    their attempts.
     """
 
     n_nodes: int
@@ -135,6 +138,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     service: Service | None = None
     service_classes: dict[str, Service | None] = {}
     fairness: Fairness | None = None
+    given_up: int = 0
 
 
 def parse_window(text: str) -> Window | None:
@@ -217,6 +221,7 @@ def summarise(
             name: service_of(some) for name, some in by_class(selected, n_nodes).items()
         },
         fairness=fairness(selected),
+        given_up=len(ledger.given_up),
         steals_off=dict(
             Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
         ),

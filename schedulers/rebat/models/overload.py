@@ -10,8 +10,10 @@ that exp(rate x t) attempts are expected.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from rebat.core.attempts import job_name
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.units import FOREVER_US, to_s
@@ -19,6 +21,31 @@ from rebat.models.checkpoint import checkpointing_of
 
 MANY_ATTEMPTS = 1000
 """From so many expected attempts on a job is told."""
+
+
+WHAT_TO_DO = (
+    "with --checkpoint it keeps what it has done, a larger --mtbf leaves it time, and a smaller "
+    "--max-attempts ends it earlier"
+)
+
+
+def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
+    """The job that failures have interrupted MANY_ATTEMPTS times; an empty text if there is none.
+
+    Parameters
+    ----------
+    interrupted : mapping
+        Number of interrupted attempts by job.
+    max_attempts : int
+        After so many the job ends as failed.
+    """
+    for job_id, count in interrupted.items():
+        if count >= MANY_ATTEMPTS:
+            return (
+                f"failures interrupted job {job_name(job_id)} {count:,} times. It ends as failed "
+                f"after {max_attempts:,} attempts: {WHAT_TO_DO}"
+            )
+    return ""
 
 
 class Hopeless(NamedTuple):

@@ -238,8 +238,8 @@ def add_silent_errors(
     """
     if isinstance(errors, int | float):
         times_s, sizes = job_times_s(workload), [job.n_nodes for job in workload.jobs]
-        name = _name_of_jobs(workload)
-        table = draw_failures(times_s, sizes, errors, [scenario], seed=seed, job_set=name)
+        job_set = _name_of_jobs(workload)
+        table = draw_failures(times_s, sizes, errors, [scenario], seed=seed, job_set=job_set)
         failures = table[0].tolist()
     else:
         failures = [index(f) for f in errors]
@@ -269,8 +269,8 @@ def _name_of_jobs(workload: Workload) -> str:
     Neither the name of its file nor the lengths of its jobs count: with and without checkpoints,
     the same jobs draw the same numbers.
     """
-    jobs = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
-    return hashlib.sha256(msgspec.json.encode(jobs)).hexdigest()
+    asked = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
+    return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
 
 
 def job_times_s(workload: Workload) -> Floats:

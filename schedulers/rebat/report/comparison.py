@@ -25,6 +25,7 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
     """The lines of the comparison, in the order in which people ask."""
     lines = [
         _line(summaries, "jobs rejected", "count", lambda s: s.rejected),
+        _line(summaries, "jobs given up", "count", lambda s: s.given_up),
         _line(
             summaries,
             "useful utilisation, share of node time that was up",

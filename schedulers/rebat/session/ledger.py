@@ -57,6 +57,9 @@ Part = tuple[AttemptRecord, int]
 class Ledger(msgspec.Struct):
     """Attempts in the order of their ends, machine events, and what was counted on the way.
 
+    ``interrupted`` counts, by job, the attempts that failures interrupted.
+    ``given_up`` are the jobs that ended because these were too many.
+
     ``kept`` is, by job, the progress that counts of those that were interrupted; ``at_risk`` what
     of it is in no checkpoint, as it was taken along by resizes.
 
@@ -70,6 +73,8 @@ class Ledger(msgspec.Struct):
     """
 
     attempts: list[AttemptRecord] = []
+    interrupted: dict[str, int] = {}
+    given_up: list[str] = []
     kept: dict[str, list[Part]] = {}
     at_risk: dict[str, list[Part]] = {}
     node_events: list[tuple[int, bool, NodeSet]] = []
@@ -104,6 +109,8 @@ class Ledger(msgspec.Struct):
         if remaining is None or record.cause not in INTERRUPTED:
             return
         job_id, at_risk_us = record.attempt.job_id, remaining.at_risk_us
+        if record.cause == Cause.NODE_FAILURE:
+            self.interrupted[job_id] = self.interrupted.get(job_id, 0) + 1
         if remaining.useful_us < 0:
             self._lose(self.at_risk.pop(job_id, ()), record.cause)
         elif remaining.imaged or at_risk_us < remaining.useful_us:

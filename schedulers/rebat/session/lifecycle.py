@@ -38,12 +38,13 @@ NEXT: dict[State, frozenset[State]] = {
     State.QUEUED: frozenset({State.RUNNING, State.ENDED}),
     State.RUNNING: frozenset({State.STOPPING, State.ENDED, State.QUEUED}),
     State.STOPPING: frozenset({State.QUEUED, State.WAITING, State.MOVING, State.ENDED}),
-    State.WAITING: frozenset({State.QUEUED}),
-    State.MOVING: frozenset({State.RUNNING, State.QUEUED}),
+    State.WAITING: frozenset({State.QUEUED, State.ENDED}),
+    State.MOVING: frozenset({State.RUNNING, State.QUEUED, State.ENDED}),
     State.ENDED: frozenset(),
 }
 """From each state the next ones. RUNNING -> QUEUED: an attempt ended with a silent error;
-STOPPING -> ENDED: it ended by itself at the very instant of its kill."""
+STOPPING -> ENDED: it ended by itself at the very instant of its kill, or was given up, as jobs that
+wait or move may be."""
 
 
 class Stopping(msgspec.Struct):
@@ -181,6 +182,11 @@ class Lifecycle:
 
     def over(self, job_id: str) -> None:
         """A job ended for good."""
+        self._go(job_id, State.ENDED)
+
+    def give_up(self, job_id: str) -> None:
+        """A stopped job does not go on."""
+        self.moving.pop(job_id, None)
         self._go(job_id, State.ENDED)
 
     def wait(self, waiting: Waiting) -> None:

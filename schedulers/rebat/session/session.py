@@ -98,6 +98,11 @@ class Session:
         return self._board.ended
 
     @property
+    def max_attempts(self) -> int:
+        """Attempts of one job that failures may interrupt."""
+        return self._board.options.max_attempts
+
+    @property
     def statics_over(self) -> bool:
         """Whether every job of the workload has been submitted."""
         return self._board.statics_over

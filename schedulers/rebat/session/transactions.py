@@ -235,6 +235,11 @@ class Transactions:
             self._requeue(stopping)
 
     def _requeue(self, stopping: Stopping) -> None:
+        job_id, ledger = stopping.running.attempt.job_id, self._board.ledger
+        if ledger.interrupted.get(job_id, 0) >= self._board.options.max_attempts:
+            ledger.given_up.append(job_id)
+            self._jobs.give_up(job_id)
+            return
         attempt = self._registry.again(
             stopping.stop.attempt_id, stopping.remaining, stopping.stop.then.priority
         )
