@@ -277,7 +277,9 @@ class Policy:
     """A scheduler: ``plan`` is all that one of one's own needs."""
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """What is to become of what runs; asked at every message, before ``plan``.
+        """What is to become of what runs; asked at every message with news, before ``plan``.
+
+        A message that only acknowledges has no news.
 
         Each proposal is carried out before the next one is asked for. By default nothing: the
         session stops what runs on failed nodes and queues it first, from its last checkpoint.
