@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 from rebat.campaign.single import simulate
-from rebat.core.jobs import Job, Workload
+from rebat.core.jobs import ASKING, Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
-from rebat.engine.engine import Engine
+from rebat.engine.engine import Engine, Scheduler
 from rebat.engine.options import EngineOptions
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.events import (
@@ -28,6 +28,7 @@ from rebat.policies.presets import PRESETS, preset
 from rebat.report.batsim_csv import jobs_csv
 from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, replay, session_for
+from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
 from tests.noise import Noise
@@ -197,20 +198,31 @@ def play_split(case: Case) -> None:
 
 
 def play_noisy(case: Case) -> None:
-    """Play a case with messages that bring nothing, and repairs told apart from failures.
+    """Play a case with messages that bring nothing, and with repairs told apart from failures.
 
     The same schedule results: no decision depends on how many messages make up an instant.
     """
-    schedules = []
-    for rng in (None, random.Random(repr(case.policy))):
-        engine = Engine(
-            case.workload, n_nodes=case.n_nodes, events=case.events, operations=case.operations,
-            options=EngineOptions(forward_unknown_events=True),
-        )  # fmt: skip
-        session = session_for(case.policy, case.told, strict=True)
-        engine.run(Noise(session, rng) if rng else session.handle)
-        schedules.append([*jobs_csv(engine.ended)])
-    assert schedules[0] == schedules[1]
+    rng, handle = random.Random(repr(case.policy)), session(case).handle
+    expected = schedule(case, handle, acknowledged=False)
+    assert schedule(case, Noise(session(case).handle, rng), acknowledged=False) == expected
+    real = WholeInstants(session(case).handle)
+    assert schedule(case, Noise(real, rng, apart=True), acknowledged=True) == expected
+
+
+def session(case: Case) -> Session:
+    return session_for(case.policy, case.told, strict=True)
+
+
+def schedule(case: Case, scheduler: Scheduler, *, acknowledged: bool) -> list[str]:
+    """The rows of the workload's own jobs."""
+    engine = Engine(
+        case.workload, n_nodes=case.n_nodes, events=case.events, operations=case.operations,
+        options=EngineOptions(
+            acknowledge_dynamic_jobs=acknowledged, forward_unknown_events=True
+        ),
+    )  # fmt: skip
+    engine.run(scheduler)
+    return [*jobs_csv(job for job in engine.ended if job.workload != ASKING)]
 
 
 def main(count: int, first: int = 0) -> None:

@@ -4,35 +4,37 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from rebat.core.decisions import Reply
+from rebat.core.decisions import Decision, Reply
 from rebat.core.events import CallRequested, Message, NodesFailed, NodesRejuvenated
 from rebat.core.units import to_us
-from rebat.session.session import Session
 
 
 class Noise:
-    """A session that gets more messages than the engine sends: some bring nothing.
+    """Sends more messages than the engine does: some bring nothing.
 
-    With ``apart`` a node's repair and its failure at the same time come in two messages.
+    With ``apart`` a node's repair and its failure at the same time come in two messages, as from a
+    real Batsim now and then.
     """
 
-    def __init__(self, session: Session, rng: random.Random, apart: bool = True) -> None:
-        self._session, self._rng, self._apart = session, rng, apart
+    def __init__(
+        self, handle: Callable[[Message], Reply], rng: random.Random, apart: bool = False
+    ) -> None:
+        self._handle, self._rng, self._apart, self._now_us = handle, rng, apart, 0
 
     def __call__(self, message: Message) -> Reply:
-        """All that the session answers to the parts of a message, in one reply."""
-        decisions = [
-            d for part in self._parts(message) for d in self._session.handle(part).decisions
-        ]
-        assert not [d for d in decisions if d.at_us != message.now_us]
+        """Answer a message in parts: all decisions, in one reply."""
+        decisions: list[Decision] = []
+        for part in self._parts(message):
+            decisions += self._handle(part).decisions
+        self._now_us = message.now_us
         return Reply(message.now_us, tuple(decisions))
 
     def _parts(self, message: Message) -> Iterator[Message]:
-        now_us, last_us = message.now_us, self._session.now_us
-        if now_us - last_us > to_us(1) and self._rng.random() < 0.5:
-            self._session.handle(Message(now_us - to_us(0.5), ()))
+        now_us = message.now_us
+        if now_us - self._now_us > to_us(1) and self._rng.random() < 0.5:
+            yield Message(now_us - to_us(0.5), ())
         yield from _repairs_apart(message) if self._apart else (message,)
         while self._rng.random() < 0.5:
             call = (CallRequested(at_us=now_us),)

@@ -427,7 +427,7 @@ def play_noisy(seed: int) -> None:
     schedules = []
     for noisy in (False, True):
         game = Game(seed)
-        noise = Noise(game.session, random.Random(seed), apart=False)
+        noise = Noise(game.session.handle, random.Random(seed))
         handle = noise if noisy else game.session.handle
         engine = game.run(handle, EngineOptions(forward_unknown_events=True))
         schedules.append([*jobs_csv(engine.ended)])

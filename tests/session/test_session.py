@@ -302,38 +302,14 @@ def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placeme
 
 
 @pytest.mark.parametrize("policy", sorted(PRESETS.keys() - {"priorities"}))  # it needs all nodes
-@pytest.mark.parametrize("messages", ["one", "two", "two and an empty one"])
-def test_a_node_repaired_and_failed_again_at_one_time_is_down(policy, messages) -> None:
-    """Batsim reports the repair first, in a message of its own now and then, and aborts if a job
-    starts on the node in between. So a job starts there when the instant is over."""
+def test_a_node_repaired_and_failed_again_at_one_date_is_down(policy) -> None:
+    """Batsim tells the repair first; a job must not be started on the node."""
     session = begun(on_ring(policy, 2).make(), n_nodes=2)
     say(session, 0, submitted("1"))
     say(session, 1, failed(1, "0"))
     say(session, 1, completed("1", 1, "0-1", "COMPLETED_KILLED"), killed(1, "1"))
-    if messages == "one":
-        assert say(session, 4, repaired(4, "0"), failed(4, "0")) == ()
-    else:
-        assert kinds(say(session, 4, repaired(4, "0"))) == ["CallMeLater"]
-        assert messages == "two" or say(session, 4) == ()
-        assert say(session, 4, failed(4, "0")) == ()
-        assert say(session, 4.00001, e.CallRequested(at_us=4_000_010)) == ()
-    assert [call.when_us for call in say(session, 30, repaired(30, "0"))] == [30_000_010]
-    called = e.CallRequested(at_us=30_000_010)
-    assert kinds(say(session, 30.00001, called)) == ["ExecuteJob"]
-
-
-def test_when_a_repaired_node_is_used_is_an_option() -> None:
-    session = begun(preset("baseline").make(), options=SessionOptions(settle_s=0))
-    say(session, 0, submitted("1"), failed(0, "0-3"))
-    assert kinds(say(session, 4, repaired(4, "0-1"))) == ["ExecuteJob"]
-
-
-def test_a_node_that_is_repaired_twice_is_refused() -> None:
-    session = begun(preset("baseline").make())
-    say(session, 0, failed(0, "0"))
-    say(session, 4, repaired(4, "0"))
-    with pytest.raises(InputError, match="node 0 is up already"):
-        say(session, 4, repaired(4, "0"))
+    assert say(session, 4, repaired(4, "0"), failed(4, "0")) == ()
+    assert kinds(say(session, 30, repaired(30, "0"))) == ["ExecuteJob"]
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -349,8 +325,7 @@ def test_a_job_that_failures_interrupt_too_often_ends_as_failed(most: int) -> No
         assert kinds(say(session, at_s, *over)) == (
             ["RegisterProfile", "RegisterJob"] if attempt < most - 1 else []
         )
-        say(session, at_s + 1, repaired(at_s + 1, "0"))
-        started = say(session, at_s + 1.001, e.CallRequested(at_us=to_us(at_s + 1.001)))
+        started = say(session, at_s + 1, repaired(at_s + 1, "0"))
     assert [d.job_id for d in started] == ["w0!2"]
     assert session.ledger.given_up == ["w0!1"]
     assert [*session.running] == ["w0!2"]

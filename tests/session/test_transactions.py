@@ -283,9 +283,9 @@ def test_a_job_rejected_after_having_run_has_no_flow() -> None:
 
 
 def test_a_node_that_comes_back_and_is_moved_to_at_once_is_counted_once() -> None:
-    """Node 5 is used again from 10 on; job 1 moves there at 10, so that four nodes are free."""
+    """Node 5 is down from 5 to 10; job 1 moves there at 10, so that four nodes are free."""
     workload = machine(6, (2, 20), (4, 10, 11))
-    ran = play(workload, fails(5, 5, 9), _10=[stop("1", Move(NodeSet.of([0, 5])))])
+    ran = play(workload, fails(5, 5, 10), _10=[stop("1", Move(NodeSet.of([0, 5])))])
     assert ran == {"w0!1": (0, 10), "w0!1#1": (10, 30), "w0!2": (11, 21)}
 
 

@@ -23,9 +23,8 @@ from tests.recordings import folder_of
     ],
 )
 def test_our_presets_answer_as_was_recorded(recording: str, policy: str) -> None:
-    """Where they were recorded, repaired nodes were used at once."""
     path = folder_of(recording) / f"{recording}.jsonl"
-    assert list(replay(path, lambda _: session_for(policy, {"settle": 0}, strict=True))) == []
+    assert list(replay(path, lambda _: session_for(policy, {}, strict=True))) == []
 
 
 def test_a_different_scheduler_answers_differently() -> None:

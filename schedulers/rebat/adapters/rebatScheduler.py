@@ -20,6 +20,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.policies.options import parse_options
 from rebat.wire.conversation import session_for
+from rebat.wire.instants import WholeInstants
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
@@ -32,6 +33,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         super().__init__(options or {})
         self._events: list[e.Event] = []
         self._session: Any = None
+        self._handle: Any = None
 
     # ---- pybatsim's callbacks, in the order of the message
 
@@ -44,6 +46,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
             config.get("sched-config") or "", "Batsim's --sched-cfg"
         )
         self._session = session_for(str(given.pop("policy", "baseline")), given)
+        self._handle = WholeInstants(self._session.handle)
         self._events.append(
             e.SimulationBegan(
                 at_us=0,
@@ -96,7 +99,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
     def onNoMoreEvents(self) -> None:
         """The whole message is known: decide."""
         now_us = to_us(self.bs.time())
-        reply = self._session.handle(e.Message(now_us, tuple(self._events)))
+        reply = self._handle(e.Message(now_us, tuple(self._events)))
         for decision in reply.decisions:
             self._play[type(decision)](self, decision)
 

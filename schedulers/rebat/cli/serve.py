@@ -62,7 +62,7 @@ def serve(
     def make(sched_config: str) -> Session:
         return session_for(policy, given | parse_options(sched_config, "Batsim's --sched-cfg"))
 
-    conversation = Conversation(make)
+    conversation = Conversation(make, whole_instants=True)
     spans: list[float] = []
     refused = Refusals()
 
@@ -123,10 +123,17 @@ def _launch_command(address: str) -> str:
 
 def _warn_of_missing_flags(session: Session | None) -> None:
     began = session.began if session else None
-    if began is not None and not began.config.get("dynamic-jobs-enabled"):
+    if began is None:
+        return
+    if not began.config.get("dynamic-jobs-enabled"):
         say(
             "warning: Batsim runs without --enable-dynamic-jobs: jobs that a failure hits cannot "
             "be resubmitted"
+        )
+    elif not began.config.get("dynamic-jobs-acknowledged"):
+        say(
+            "warning: Batsim runs without --acknowledge-dynamic-jobs: it aborts if a node is "
+            "repaired and fails again at one time, and a job starts there in between"
         )
 
 

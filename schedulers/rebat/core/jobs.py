@@ -67,6 +67,9 @@ class Workload(msgspec.Struct, frozen=True):
 Profiles = Mapping[str, dict[str, Any]]
 """Batsim profile JSON by name."""
 
+ASKING = "rebat"
+"""The workload of jobs that are registered to be acknowledged, and never run (`wire.instants`)."""
+
 MAX_TASKS = 1_000_000
 """A composed profile of more executions, repeats multiplied, is taken for a mistake."""
 

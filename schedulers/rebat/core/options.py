@@ -54,7 +54,6 @@ class SessionOptions(msgspec.Struct, frozen=True):
     interval at which jobs are purged.
     ``cores_per_node``: the machine's nodes are cores, of which so many make up a node.
     ``max_attempts``: a job ends as failed when failures have interrupted this many attempts of it.
-    ``settle_s``: how long after its repair a node is used first (see ``session.repairs``).
     """
 
     semantics: Semantics = "paper"
@@ -72,4 +71,3 @@ class SessionOptions(msgspec.Struct, frozen=True):
     purge_s: float = 60.0
     cores_per_node: int = 1
     max_attempts: int = MAX_ATTEMPTS
-    settle_s: float = 1e-5

@@ -332,5 +332,4 @@ def session_options_of(axes: Axes) -> SessionOptions:
         resize_cost=str(axes.resize_cost),
         migration_cost=str(axes.migration_cost),
         purge_s=axes.purge,
-        settle_s=axes.settle,
     )

@@ -27,7 +27,7 @@ SYNONYMS = {"recovery": "react"}
 
 COMMON = frozenset(
     {"planning", "react", "semantics", "passes", "digits", "silent_errors"}
-    | {"drain", "operators", "migration_cost", "purge", "power", "horizon", "settle"}
+    | {"drain", "operators", "migration_cost", "purge", "power", "horizon"}
 )
 """Axes that every scheduler has."""
 
@@ -143,7 +143,6 @@ _RANGES = {
     "boot": (0, 1e9, "seconds"),
     "purge": (0, 1e9, "seconds"),
     "horizon": (0, 1e9, "seconds"),
-    "settle": (0, 1e9, "seconds"),
     "spares": (0, 2**31 - 1, "a number of nodes"),
     "seed": (0, 2**63 - 1, "a whole number"),
 }

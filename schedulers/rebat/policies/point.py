@@ -114,9 +114,6 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         survives them with which it is used.
     purge : float
         Seconds of Slurm's PURGE_JOB_INTERVAL, of which half is in every checkpoint and restart.
-    settle : float
-        Seconds after its repair from which a node is used: Batsim can report that it failed again
-        at the same time in a later message. 0: at once.
     horizon : float
         The date in seconds at which jobs without an end are ended; 0: when nothing else is left.
     steps : str
@@ -183,7 +180,6 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ahead: float = 3600.0
     survival: float = 0.9
     operators: str = "all"
-    settle: float = 1e-5
     horizon: float = 0.0
     steps: str = "local+idle+remote+restart+wait"
     spares: int = 0

@@ -19,6 +19,7 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.files import open_text
+from rebat.core.jobs import ASKING
 from rebat.core.nodes import NodeSet, parse_intervals
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 from rebat.models.topology import MAX_NODES
@@ -134,6 +135,8 @@ def find_jobs_file(path: Path) -> Path:
 def read_jobs(path: Path) -> JobsFile:
     """Read a jobs.csv, plain or .gz, or the one in a folder.
 
+    Rows of jobs that `rebat serve` registered for their acknowledgement are left out.
+
     Raises
     ------
     InputError
@@ -143,7 +146,8 @@ def read_jobs(path: Path) -> JobsFile:
     csv.field_size_limit(LONGEST_FIELD)
     with open_text(path, newline="") as text:
         try:
-            return JobsFile(path, list(_records(csv.reader(text, strict=True), str(path))))
+            rows = _records(csv.reader(text, strict=True), str(path))
+            return JobsFile(path, [row for row in rows if row.workload != ASKING])
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path), "Batsim's jobs.csv") from None
 

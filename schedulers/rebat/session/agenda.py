@@ -47,14 +47,10 @@ class Agenda:
         lag_us = self._board.now_us - sent_us
         self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
 
-    @property
-    def margin_us(self) -> int:
-        """No call is asked for nearer than this."""
-        return UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
-
     def call_at(self, at_us: int) -> None:
         """Ask Batsim for a date. It aborts on one that is past when the reply arrives."""
-        when_us = max(at_us, self._board.now_us + self.margin_us)
+        margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
+        when_us = max(at_us, self._board.now_us + margin_us)
         self._called.add(at_us)
         self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=when_us))
 

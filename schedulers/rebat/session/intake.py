@@ -28,7 +28,6 @@ from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
 from rebat.session.lifecycle import Lifecycle, Stopping
-from rebat.session.repairs import Repairs
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 
@@ -44,10 +43,10 @@ class Intake:
 
     def __init__(
         self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry,
-        transactions: Transactions, repairs: Repairs,
+        transactions: Transactions,
     ) -> None:  # fmt: skip
         self._board, self._jobs, self._claims = board, jobs, claims
-        self._registry, self._transactions, self._repairs = registry, transactions, repairs
+        self._registry, self._transactions = registry, transactions
         self._hit: list[str] = []
         self._heard = False
 
@@ -60,10 +59,9 @@ class Intake:
             For what cannot be.
         """
         self._heard = False
-        self._repairs.settle()
         for event in events:
             self._take_in[type(event)](self, event)
-        return self._heard or bool(self._board.news.rejuvenated)
+        return self._heard
 
     def hit(self) -> list[Running]:
         """What runs on nodes that failed since the last call and is not being stopped already."""
@@ -157,26 +155,27 @@ class Intake:
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
             raise InputError(f"nodes {nodes} of a machine of {n_nodes} change their state")
         for node in nodes:
-            if bool(self._claims.down[node]) == down or node in self._repairs:
+            if bool(self._claims.down[node]) == down:
                 raise InputError(f"node {node} is {'down' if down else 'up'} already")
 
     def _on_fail(self, event: NodesFailed) -> None:
-        board, nodes = self._board, self._repairs.undo(event.nodes)
-        self._check_nodes(nodes, down=True)
-        board.ledger.node_events.append((event.at_us, False, event.nodes))
-        if not nodes.size:
-            return
+        self._check_nodes(event.nodes, down=True)
         self._heard = True
-        tags = self._claims.fail(nodes, event.at_us)
-        board.news.failed.extend(nodes)
-        board.changes.failures += nodes.size
+        board = self._board
+        board.ledger.node_events.append((event.at_us, False, event.nodes))
+        tags = self._claims.fail(event.nodes, event.at_us)
+        board.news.failed.extend(event.nodes)
+        board.changes.failures += event.nodes.size
         self._hit.extend(board.by_tag[tag] for tag in tags if tag in board.by_tag)
         self._transactions.lose_claims(tags)
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)
         self._board.ledger.node_events.append((event.at_us, True, event.nodes))
-        self._repairs.add(event.nodes, event.at_us)
+        self._heard = True
+        self._claims.repair(event.nodes, event.at_us)
+        self._board.news.rejuvenated.extend(event.nodes)
+        self._board.changes.repairs += event.nodes.size
 
     # ---- the simulation
 

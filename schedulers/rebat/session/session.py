@@ -26,7 +26,6 @@ from rebat.session.claims import Claims
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
 from rebat.session.lifecycle import Lifecycle, Scheduled
-from rebat.session.repairs import Repairs
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 from rebat.session.view import SessionView
@@ -69,10 +68,7 @@ class Session:
         self._jobs, self._claims = Lifecycle(), Claims(n_nodes)
         self._registry = Registry(board)
         self._transactions = Transactions(board, self._jobs, self._claims, self._registry)
-        self._repairs = Repairs(board, self._claims, self._transactions.agenda)
-        self._intake = Intake(
-            board, self._jobs, self._claims, self._registry, self._transactions, self._repairs
-        )
+        self._intake = Intake(board, self._jobs, self._claims, self._registry, self._transactions)
         self.view = SessionView(board, self._jobs, self._claims, self._registry)
 
     # ---- what others may know
@@ -236,7 +232,7 @@ class Session:
 
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
-        self._transactions.ask_to_be_called(self._repairs.dues_us())
+        self._transactions.ask_to_be_called()
         if not jobs.stopping:  # the kill of what has ended may be under way
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)

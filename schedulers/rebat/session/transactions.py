@@ -8,8 +8,7 @@ kill is sent, its kill is acknowledged. What comes then happens within that last
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -317,11 +316,10 @@ class Transactions:
             or any(w.until_us <= now_us and not w.over for w in jobs.waiting.values())
         )
 
-    def ask_to_be_called(self, others_us: Iterable[int]) -> None:
-        """Ask Batsim for the times of stops and wakes, and for these, when all is settled."""
-        if not self._jobs.stopping:
-            dues_us = (scheduled.at_us for scheduled in self._jobs.scheduled.values())
-            self.agenda.call_at_all(chain(dues_us, others_us))
+    def ask_to_be_called(self) -> None:
+        """Ask Batsim for the times of stops and wakes, when all is settled."""
+        if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
+            self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())
 
     _carry_out: ClassVar[dict[type[Any], Callable[..., None]]] = {
         Start: _start,

@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.units import to_s
 from rebat.policies.options import configure
 from rebat.session.session import Session
 from rebat.wire import batsim4
+from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
 
 
@@ -28,10 +30,14 @@ class Conversation:
     ----------
     configure : callable
         Makes the session from Batsim's scheduler configuration (a text, mostly empty).
+    whole_instants : bool
+        Let the session decide on repairs when all of their instant is known (see
+        `wire.instants`): what a real Batsim needs.
     """
 
-    def __init__(self, configure: Callable[[str], Session]) -> None:
-        self._configure = configure
+    def __init__(self, configure: Callable[[str], Session], whole_instants: bool = False) -> None:
+        self._configure, self._whole_instants = configure, whole_instants
+        self._handle: Callable[[Message], Reply] | None = None
         self.session: Session | None = None
         self.messages = 0
 
@@ -40,9 +46,11 @@ class Conversation:
         self.messages += 1
         try:
             message = batsim4.decode_message(data)
-            if self.session is None:
+            if self._handle is None:
                 self.session = self._begin(message)
-            return batsim4.encode_reply(self.session.handle(message))
+                handle = self.session.handle
+                self._handle = WholeInstants(handle) if self._whole_instants else handle
+            return batsim4.encode_reply(self._handle(message))
         except InputError as error:
             raise error.at(f"message {self.messages} of the peer") from None
 
