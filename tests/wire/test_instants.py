@@ -32,7 +32,9 @@ def begins(dynamic: bool = True, acknowledged: bool = True) -> Message:
 
 
 def acknowledgement(number: int = 1) -> e.Event:
-    return e.JobSubmitted(at_us=5, job_id=f"rebat!{number}", job={"id": f"rebat!{number}"})
+    return e.JobSubmitted(
+        at_us=5, job_id=f"rebat!instant-{number}", job={"id": f"rebat!instant-{number}"}
+    )
 
 
 class Session:
@@ -55,7 +57,7 @@ def test_a_repair_and_a_failure_in_two_messages_are_heard_as_one() -> None:
     assert [type(decision) for decision in asked.decisions] == [RegisterProfile, RegisterJob]
     assert instants(Message(5, (FAILURE,))) == Reply(5)
     answered = instants(Message(5, (acknowledgement(),)))
-    assert answered.decisions == (RejectJob(at_us=5, job_id="rebat!1"),)
+    assert answered.decisions == (RejectJob(at_us=5, job_id="rebat!instant-1"),)
     assert session.heard[1:] == [Message(5, (REPAIR, FAILURE))]
 
 
@@ -75,7 +77,7 @@ def test_every_repair_has_an_acknowledgement_of_its_own() -> None:
     for number in (1, 2):
         names += [d.job_id for d in instants(Message(5, (REPAIR,))).decisions[1:]]
         instants(Message(5, (acknowledgement(number),)))
-    assert names == ["rebat!1", "rebat!2"]
+    assert names == ["rebat!instant-1", "rebat!instant-2"]
     assert instants.asked == 2
 
 
@@ -119,7 +121,12 @@ def test_where_the_real_batsim_aborted_nothing_starts(whole: bool) -> None:
         again = {"timestamp": 54490.21, "type": "NOTIFY"}
         failed = again | {"data": {"type": "event_machine_unavailable", "resources": "0"}}
         asked = {"timestamp": 54490.21, "type": "JOB_SUBMITTED"}
-        asked |= {"data": {"job_id": "rebat!1", "job": {"id": "rebat!1", "res": 1, "subtime": 0}}}
+        asked |= {
+            "data": {
+                "job_id": "rebat!instant-1",
+                "job": {"id": "rebat!instant-1", "res": 1, "subtime": 0},
+            }
+        }
         message = {"now": 54490.21, "events": [failed, asked]}
         reply = json.loads(conversation.answer(json.dumps(message).encode()))
         assert [event["type"] for event in reply["events"]] == ["REJECT_JOB"]

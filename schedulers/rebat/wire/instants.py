@@ -75,7 +75,7 @@ class WholeInstants:
     def _ask(self, now_us: int) -> tuple[Decision, ...]:
         """Register a job, for its acknowledgement."""
         self.asked += 1
-        name = str(self.asked)
+        name = f"instant-{self.asked}"
         self._asked = job_id = f"{ASKING}!{name}"
         profile = {"type": "delay", "delay": 1}
         fields = {"id": job_id, "subtime": batsim_number(now_us), "res": 1, "profile": name}
