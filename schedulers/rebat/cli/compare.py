@@ -37,7 +37,7 @@ def compare(
     Example, rebat's engine against the real Batsim:
       rebat compare results/batsim/out_jobs.csv results/embedded/sfsj --out results/compare
     """
-    from rebat.core.files import atomic_folder
+    from rebat.core.folders import atomic_folder
     from rebat.report.batsim_files import read_jobs
     from rebat.report.compare import compare
 

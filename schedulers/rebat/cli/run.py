@@ -18,7 +18,7 @@ from rebat.cli.scenario_options import (
 from rebat.cli.types import DURATION, EVENTS, FILE, FOLDER, NODES, SEED, WORKLOAD, FiniteRange
 from rebat.console.output import say, tell
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_folder
+from rebat.core.folders import atomic_folder
 
 SEED_OPTIONS = (
     click.option("--seeds", type=click.IntRange(min=2), help="Run every policy under so many seeds, from --seed on, each policy seeing the same failures per seed, and give means with 95 % intervals."),

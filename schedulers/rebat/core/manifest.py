@@ -29,12 +29,17 @@ def listed(folder: Path) -> dict[str, str]:
     return {name: digest for digest, _, name in pairs if name}
 
 
-def not_ours(folder: Path) -> str | None:
-    """The first thing in a folder that its list does not name, or that was changed since."""
+def not_ours(folder: Path, apart: str | None = None) -> str | None:
+    """The first thing in a folder that its list does not name, or that was changed since.
+
+    What is in the folder ``apart`` does not count.
+    """
     known = listed(folder)
     places = {str(parent) for name in known for parent in Path(name).parents}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
+        if name.partition("/")[0] == apart:
+            continue
         if path.is_dir() and not path.is_symlink():
             if name not in places:
                 return f"{name}/, which is not of that result"

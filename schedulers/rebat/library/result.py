@@ -14,7 +14,8 @@ from rebat.campaign.labels import flat_metrics
 from rebat.campaign.single import RunResult, write_run
 from rebat.console.tables import Sheet
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.files import atomic_folder, write_text
+from rebat.core.files import write_text
+from rebat.core.folders import atomic_folder
 from rebat.library import frames, sheets
 from rebat.library.checks import in_python
 from rebat.library.page import page
