@@ -141,13 +141,15 @@ def without_pages() -> Any:
 
 @contextmanager
 def out_of_reach() -> Iterator[None]:
-    """Processes and threads started within never see Ctrl-C: the main thread says what it means.
+    """Processes and threads started within never see Ctrl-C, nor SIGHUP, which terminals send to
+    all processes of a command: the main thread says what they mean.
 
     It sees one that comes meanwhile at the end of the block.
     """
-    resource_tracker.ensure_running()  # otherwise started within, and that unblocks the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
+        resource_tracker.ensure_running()  # otherwise started below, and that unblocks SIGINT
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

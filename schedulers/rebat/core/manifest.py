@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from rebat.core.errors import InputError
+
 MANIFEST = "SHA256SUMS"
 
 
@@ -48,6 +50,19 @@ def not_ours(folder: Path, apart: str | None = None) -> str | None:
         elif name in known and (path.is_symlink() or _sha256(path) != known[name]):
             return f"{name}, which was changed since"
     return None
+
+
+def check_no_result(folder: Path) -> None:
+    """Refuse a folder that holds a result as a whole: no file may be put beside it.
+
+    Raises
+    ------
+    InputError
+        With the folder.
+    """
+    if (folder / MANIFEST).exists():
+        what = "holds the result of another command"
+        raise InputError(what, str(folder), "a new folder, or one of this campaign")
 
 
 def remove_listed(folder: Path) -> None:
