@@ -71,6 +71,7 @@ def run(
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
+    from rebat.campaign.comparing import failure_lines
     from rebat.campaign.options import ScenarioOptions
     from rebat.library import remarks
     from rebat.library.many import SeedOptions
@@ -95,7 +96,7 @@ def run(
         result = asked.run()
         result.write_into(folder, figures, gantt)
     tell_all(remarks.of_results(result.runs))
-    for failure in result.failed:
+    for failure in failure_lines(result.failed):
         tell(f"rebat: error: {failure}")
     kept = f"the results are in {out}"
     try:

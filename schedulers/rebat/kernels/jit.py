@@ -58,9 +58,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         try:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
-        except (
-            Exception
-        ):  # of another version, cut off, damaged: unpickling raises whatever it likes
+        except Exception:  # another version, or damaged: unpickling raises errors of any type
             with suppress(OSError):
                 self.flush()
             return None

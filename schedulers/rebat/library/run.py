@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from rebat.campaign.comparing import failure_lines
 from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
@@ -71,7 +72,9 @@ def run(
     Returns
     -------
     Result
-        With ``jobs``, ``attempts``, ``nodes`` and ``metrics`` as pandas DataFrames.
+        With ``jobs``, ``attempts``, ``nodes`` and ``metrics`` as pandas DataFrames. When some of
+        several policies fail, a warning says so, ``failed`` has the reasons, and the others'
+        results are complete.
 
     Raises
     ------
@@ -109,7 +112,7 @@ def run(
         _warn(found.remarks)
         result = found.run()
         _warn(remarks.of_results(result.runs))
-        _warn(Remark("warning", f"failed: {line}") for line in result.failed)
+        _warn(Remark("warning", f"failed: {line}") for line in failure_lines(result.failed))
         return result
 
 
