@@ -90,7 +90,7 @@ def run_campaign(
                 on_crew=tally.crew,
             )  # fmt: skip
             if tasks:
-                _warm_up(todo)
+                _prepare(todo)
                 try:
                     for outcome in chosen(tasks, perform, lost, resources):
                         store.log_time(outcome.key, outcome.seconds)
@@ -124,10 +124,13 @@ def warn_of_damage(store: Store, campaign: Campaign, remedy: str) -> None:
         warn(f"{len(found) - MOST_NAMED} more such files in {store.folder / 'runs'}; {remedy}")
 
 
-def _warm_up(units: Sequence[Unit]) -> None:
-    """Compile the kernels once, here, rather than in every worker at the same time."""
-    for kind in KINDS.values():
-        if own := [unit for unit in units if unit.kind == kind.name]:
+def _prepare(units: Sequence[Unit]) -> None:
+    """Check the inputs; compile the kernels once, here, rather than in every worker."""
+    by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in KINDS.values()]
+    for kind, own in by:
+        kind.check(own)
+    for kind, own in by:
+        if own:
             kind.warm_up(own)
 
 

@@ -134,7 +134,8 @@ class Result:
         *columns : str
             Metrics as in ``metrics``, a size class after a colon: ``"flow_max_s:all"``. With any,
             the table has a row per policy and their means as columns, empty for a policy that
-            failed; without, a row per metric and policy: means and ratios to the first policy, with 95 % intervals over seeds.
+            failed; without, a row per metric and policy: means and ratios to the first policy,
+            with 95 % intervals over seeds.
 
         Raises
         ------

@@ -15,6 +15,7 @@ from rebat.campaign.comparing import failure_lines
 from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
+from rebat.core.sizes import MAX_NODES
 from rebat.core.units import parse_duration
 from rebat.library import remarks
 from rebat.library.checks import converted, given_of, in_python, python_spelling
@@ -134,7 +135,7 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
 class _How(SeedOptions, frozen=True, kw_only=True):
     """How often it is run, on how large a machine, and what is measured."""
 
-    nodes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    nodes: Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)] | None = None
     window: str = "auto"
     select: str = "auto"
 

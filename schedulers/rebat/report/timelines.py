@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text
 from rebat.core.nodes import NodeSet
+from rebat.core.sizes import MAX_NODES
 from rebat.metrics.timeline import (
     CAUSES,
     Blocks,
@@ -23,7 +24,6 @@ from rebat.metrics.timeline import (
     blocks_of,
     outages_of,
 )
-from rebat.models.topology import MAX_NODES
 from rebat.report.rows import Rows
 
 OnRows = Callable[[int, int], None]
