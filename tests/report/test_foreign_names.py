@@ -57,9 +57,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     users = [*FORMULAS[:4], SCRIPT]
     jobs = [
         msgspec.structs.replace(job, id=name, extra={"user": user, "queue": f"={n}q"})
-        for n, (job, name, user) in enumerate(
-            zip(toy.jobs, names, [*FORMULAS[:4], SCRIPT], strict=False)
-        )
+        for n, (job, name, user) in enumerate(zip(toy.jobs, names, users, strict=True))
     ]
     folder = tmp_path_factory.mktemp("foreign") / "out"
     workload = Workload(toy.name, toy.n_nodes, tuple(jobs), toy.profiles)
