@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, SIGTERM and full disks end a command with one line; nothing half-written is left."""
+"""Signals and full disks end a command with one line; nothing half-written is left."""
 
 from __future__ import annotations
 
@@ -42,7 +42,11 @@ IN_A_CALLBACK = "marker = Marker(); ref = weakref.ref(marker, send); del marker"
 @pytest.mark.parametrize("code", [AT_ONCE, IN_A_CALLBACK])
 @pytest.mark.parametrize(
     ("name", "status", "told"),
-    [("SIGINT", 130, "rebat: interrupted"), ("SIGTERM", 143, "rebat: terminated")],
+    [
+        ("SIGINT", 130, "rebat: interrupted"),
+        ("SIGTERM", 143, "rebat: terminated"),
+        ("SIGHUP", 129, "rebat: hung up"),
+    ],
 )
 def test_a_run_is_left_in_order(
     name: str, status: int, told: str, code: str, tmp_path: Path
@@ -62,9 +66,12 @@ MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(200))}")
 
 
 @pytest.mark.parametrize("executor", ["processes", "dask", "inline"])
-@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(
+    ("name", "status", "says"),
+    [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIGHUP", 129, "hung up")],
+)
 def test_a_campaign_keeps_its_results_and_says_one_line(
-    name: str, status: int, executor: str, tmp_path: Path
+    name: str, status: int, says: str, executor: str, tmp_path: Path
 ) -> None:
     """The terminal sends Ctrl-C to all processes of a command, and so does this."""
     if executor == "dask":
@@ -82,9 +89,7 @@ def test_a_campaign_keeps_its_results_and_says_one_line(
         _, error = process.communicate(timeout=60)
     assert process.returncode == status
     told = [line for line in error.splitlines() if "done | " not in line]
-    assert [line for line in told if "compiling" not in line] == [
-        "rebat: interrupted" if name == "SIGINT" else "rebat: terminated"
-    ]
+    assert [line for line in told if "compiling" not in line] == [f"rebat: {says}"]
     assert list(results.glob("runs/[!.]*.json"))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,34 @@ def test_a_taken_folder_is_refused_before_anything_is_simulated(tmp_path: Path, 
     (tmp_path / "thesis.txt").write_text("years of work")
     assert run(tmp_path, "-p", f"{broken(tmp_path)}:Broken") == 2
     assert "no earlier result" in capsys.readouterr().err
+
+
+SLOW = """
+import pathlib, time
+from rebat.policies.base import Policy
+
+class Slow(Policy):
+    def plan(self, view, changes):
+        pathlib.Path({began!r}).touch()
+        while not pathlib.Path({go!r}).exists():
+            time.sleep(0.01)
+        raise SystemError("enough")
+"""
+
+
+def test_two_runs_on_one_folder_keep_both_results_or_refuse(tmp_path: Path, capsys) -> None:
+    """The second is refused while the first one runs; what it costs is nothing."""
+    out, began, go = tmp_path / "out", tmp_path / "began", tmp_path / "go"
+    (tmp_path / "slow.py").write_text(SLOW.format(began=str(began), go=str(go)))
+    first = [*REBAT, "run", TOY, "-p", "sfsj", "-p", f"{tmp_path}/slow.py:Slow", "--out", str(out)]
+    with subprocess.Popen(first, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while not began.exists() and process.poll() is None:
+            time.sleep(0.02)
+        assert run(out, "-p", "baseline") == 2
+        go.touch()
+    assert "another command is writing its result there" in capsys.readouterr().err
+    assert (out / "sfsj/jobs.csv").exists()
+    assert run(out, "-p", "baseline") == 2
 
 
 # ---- policies that fail

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import http.client
+import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -102,9 +109,89 @@ def test_it_is_served_here_until_interrupted(toy: Path, name: str, status: int) 
         with urllib.request.urlopen(address, timeout=20) as answer:
             assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
             assert headings(answer.read().decode()) == ["sfsj", "baseline"]
-        with pytest.raises(HTTPError, match="404"):
+        with pytest.raises(HTTPError, match="403"):
             urllib.request.urlopen(f"{address}../../etc/passwd", timeout=20)
         process.send_signal(getattr(signal, name))
         _, error = process.communicate(timeout=30)
     assert process.returncode == status
     assert error == ("rebat: interrupted\n" if name == "SIGINT" else "rebat: terminated\n")
+
+
+# ---- strangers
+
+
+@contextmanager
+def served(toy: Path, *more: str, **environment: str) -> Iterator[str]:
+    """The address at which a page is served while the block lasts."""
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "rebat", "view", str(toy), *more],
+        stdout=subprocess.PIPE, text=True, env=os.environ | environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[0]
+        finally:
+            process.terminate()
+
+
+def answered(address: str, path: str, **headers: str) -> tuple[int, int]:
+    """Status and length of an answer to a request with these headers."""
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(address).port, timeout=20)
+    connection.putrequest("GET", path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        if value:
+            connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    return answer.status, len(answer.read())
+
+
+def test_the_page_is_for_who_knows_its_address_on_this_machine(toy: Path) -> None:
+    with served(toy, "--no-browser") as address:
+        path = urlsplit(address).path
+        assert re.fullmatch(r"/[\w-]{43}/", path)
+        status, length = answered(address, path)
+        assert (status, length > 100_000) == (200, True)
+        for host in ("127.0.0.1", "localhost:8080"):
+            assert answered(address, path, Host=host)[0] == 200
+        near = f"/{path[2:]}"
+        for wrong in ("/", "/favicon.ico", near, path[:-2] + "/", path + "x", "/%e9"):
+            assert answered(address, wrong)[0] == 403, wrong
+        for host in ("evil.example", f"evil.example:{urlsplit(address).port}", "127.0.0.1.x", ""):
+            assert answered(address, path, Host=host)[0] == 403, host
+    with served(toy, "--no-browser") as again:
+        assert urlsplit(again).path != path
+
+
+def test_the_browser_is_started_without_the_token_in_its_arguments(
+    toy: Path, tmp_path: Path
+) -> None:
+    """Every user of the machine sees the arguments of every process."""
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\n(echo "$@"; cat "${{1#file://}}") > {seen}.part\n'
+                       f"mv {seen}.part {seen}\n")  # fmt: skip
+    browser.chmod(0o755)
+    with served(toy, BROWSER=f"{browser} %s") as address:
+        until = time.monotonic() + 20
+        while not seen.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        arguments, leads_to = seen.read_text().splitlines()
+        folder = Path(urlsplit(arguments).path).parent
+        assert urlsplit(address).path not in arguments
+        assert address in leads_to
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert not folder.exists()
+
+
+def test_another_user_gets_no_page(toy: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root: only root may become another user")
+    with served(toy, "--no-browser") as address:
+        parts = urlsplit(address)
+        done = subprocess.run(
+            ["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{parts.port}; id -u >&2;"
+             "printf 'GET / HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n\\r\\n' >&3; head -1 <&3"],
+            capture_output=True, text=True, check=True, user="nobody", timeout=30,
+        )  # fmt: skip
+    assert done.stderr.strip() != "0"
+    assert done.stdout.split()[1] == "403"

@@ -15,7 +15,8 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_folder, atomic_path, write_lines, write_text
+from rebat.core.files import atomic_path, write_lines, write_text
+from rebat.core.folders import atomic_folder
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="needs /dev/full")

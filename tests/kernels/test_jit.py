@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numba
@@ -71,6 +72,46 @@ def test_a_cache_of_another_version_is_written_anew(tmp_path: Path) -> None:
         pickle.loads(gone)
     assert told(asks) == ["8"]
     assert gone not in index.read_bytes()
+
+
+def no_pickle(data: bytes) -> bytes:
+    return b"nonsense"
+
+
+def cut_off(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def one_bit(data: bytes) -> bytes:
+    """In the middle of the machine code, which would then do something else or crash."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def nothing(data: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+@pytest.mark.parametrize("damage", [no_pickle, cut_off, one_bit, nothing])
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_what_is_damaged_in_the_cache_is_compiled_anew(
+    damage: Callable[[bytes], bytes], ending: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(KERNEL)
+    asks = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import mine
+print(mine.double(4), sum(mine.double.stats.cache_hits.values()))
+"""
+    assert told(asks) == ["8 0"]
+    (file,) = (tmp_path / "__pycache__").glob(f"mine.double-*.{ending}")
+    file.write_bytes(damage(file.read_bytes()))
+    if (damage, ending) != (one_bit, "nbi"):  # that may hit what numba does not look at
+        assert told(asks) == ["8 0"]
+    told(asks)
+    assert told(asks) == ["8 1"]
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")

@@ -267,6 +267,36 @@ def test_a_policy_that_fails_is_told() -> None:
         result = rebat.run("toy", ["baseline", Idle])
     assert result.policies == ["baseline"]
     assert "failed: policy Idle" in " ".join(repr(result).split())
+    assert list(result.failed) == ["Idle"]
+    why = re.escape(f"policy Idle: {result.failed['Idle']}")
+    for access in (result.run_of, lambda name: result.explore(None, name)):
+        with pytest.raises(rebat.PolicyError, match=f"^{why}$"):
+            access("Idle")
+    table = result.compare("flow_max_s:all")
+    assert list(table.index) == ["baseline", "Idle"]
+    assert table["flow_max_s:all"].isna().tolist() == [False, True]
+    assert result.run_of("baseline").summary.n_nodes == 8
+    with pytest.raises(rebat.InputError, match="unknown policy 'idle'"):
+        result.run_of("idle")
+
+
+def test_when_the_first_policy_fails_it_is_said_to_what_ratios_are() -> None:
+    class Idle(Policy):
+        def plan(self, view, changes):
+            return []
+
+    with pytest.warns(UserWarning, match="failed: policy Idle: .*; ratios are to baseline"):
+        result = rebat.run("toy", [Idle, "baseline", "sfsj"])
+    assert result.policies == ["baseline", "sfsj"]
+    with pytest.raises(rebat.PolicyError, match="policy Idle: "):
+        rebat.run("toy", Idle)
+
+
+def test_writing_to_a_file_is_refused_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(rebat.InputError, match="file: is a file"):
+        rebat.run("toy", "baseline").write(tmp_path / "file", force=True)
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_class_in_a_file_goes_by_its_name_also_under_many_seeds(tmp_path: Path) -> None:

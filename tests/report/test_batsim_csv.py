@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from rebat.core.csv_text import csv_field
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.engine.jobs import EngineJob
 from rebat.models.failures.events import read_events
-from rebat.report.batsim_csv import csv_field, jobs_csv, schedule_csv
+from rebat.report.batsim_csv import jobs_csv, schedule_csv
 from rebat.report.findings import Reference
 from rebat.report.validate import validate
 from tests.recordings import folder_of

@@ -25,7 +25,7 @@ def test_what_does_not_hold_comes_first_with_its_numbers_and_reason() -> None:
     summary = text[text.index("Lead.") : text.index("A remark.")]
     assert "1 of 3 claims hold" in summary
     assert (
-        "- here: two: **0.5000 ± 0.2500** (rule: above 1; paper: section 9). Because <b>.\n"
+        "- here: two: **0.5000 ± 0.2500** (rule: above 1; paper: section 9). Because &lt;b>.\n"
         in summary
     )
     assert "- here: three: **0.5000 ± 0.2500** (rule: above 1; paper: section 9)\n" in summary

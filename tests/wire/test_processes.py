@@ -7,6 +7,7 @@ import csv
 import importlib.util
 import json
 import os
+import pwd
 import re
 import signal
 import socket
@@ -25,6 +26,7 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
 from rebat.models.failures.law import generate_events
 from rebat.models.operations import rolling_maintenance, write_operations
+from rebat.wire import peers
 from rebat.wire.recording import read_recording
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.cluster_day import ClusterDay, cluster_day
@@ -373,6 +375,58 @@ def test_strangers_on_the_port_neither_end_nor_wedge_a_simulation() -> None:
         _, told = server.communicate(timeout=10)
         assert server.returncode == 0
     assert told.count("another peer than the simulator was passed over") >= 3
+
+
+STRANGER = """
+import os, sys
+import zmq
+port, user, begin = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].encode()
+os.setgroups([]); os.setgid(user); os.setuid(user)
+with zmq.Context() as context, context.socket(zmq.REQ) as peer:
+    peer.setsockopt(zmq.LINGER, 500)
+    peer.connect(f"tcp://127.0.0.1:{port}")
+    peer.send(begin)
+    print(os.getuid(), "answered" if peer.poll(2000) else "not answered")
+"""
+
+
+def test_another_user_cannot_be_the_simulator() -> None:
+    """Also when it comes first."""
+    if os.getuid() != 0:
+        pytest.skip("needs root: only root may become another user")
+    port, nobody = free_port(), pwd.getpwnam("nobody").pw_uid
+    event = {"timestamp": 0, "type": BEGIN[0], "data": BEGIN[1]}
+    begin = json.dumps({"now": 0, "events": [event]})
+    with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+        done = subprocess.run(
+            [sys.executable, "-c", STRANGER, str(port), str(nobody), begin],
+            capture_output=True, text=True, check=True, timeout=60, cwd="/",
+        )  # fmt: skip
+        assert done.stdout == f"{nobody} not answered\n"
+        with batsim(port) as say:
+            say(BEGIN)
+            say(("SIMULATION_ENDS", {}))
+        _, told = server.communicate(timeout=10)
+        assert server.returncode == 0
+    assert f"a message of another user (uid {nobody}) was passed over" in told
+
+
+def test_whose_a_connection_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+        with ours, client:
+            assert peers.refused(ours.fileno()) is None
+            monkeypatch.setattr(os, "getuid", lambda: 4242)
+            expected = None if os.geteuid() == 0 else f"another user (uid {os.geteuid()})"
+            assert peers.refused(ours.fileno()) == expected
+            monkeypatch.setattr(peers, "_ROOT", -1)
+            assert peers.refused(ours.fileno()) == f"another user (uid {os.geteuid()})"
+            client.close()
+            assert peers.refused(ours.fileno()) == "a peer that has gone"
+            monkeypatch.setattr(peers, "SOCKETS", tmp_path / "none")
+            assert peers.refused(ours.fileno()) is None  # no Linux
+    assert peers.refused(-1) is None
 
 
 def test_nonsense_from_the_peer_ends_serve_with_one_line() -> None:

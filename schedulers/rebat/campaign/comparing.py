@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -14,13 +14,13 @@ from rebat.policies.own import OwnCode
 
 
 class Compared(msgspec.Struct):
-    """The runs that ended, and for each policy that failed a line that names it.
+    """The runs that ended, and why each of the other policies failed, by its name.
 
     ``sources`` are the files behind the runs that ended, where there are any.
     """
 
     results: list[RunResult] = []
-    failures: list[str] = []
+    failures: dict[str, str] = {}
     sources: list[tuple[OwnCode, ...]] = []
 
 
@@ -41,18 +41,26 @@ def run_each(policies: Iterable[Recorded], run: Callable[[Runnable], RunResult])
     PolicyError
         When all failed, with why the first did.
     """
-    done = Compared()
+    done, first = Compared(), ""
     for policy in policies:
+        first = first or policy.name
         try:
             done.results.append(run(policy))
             done.sources.append(policy.sources)
         except RebatError as error:
             if isinstance(error, InputError) and not done.results:
                 raise
-            done.failures.append(f"policy {policy.name}: {error}")
+            done.failures[policy.name] = str(error)
     if not done.results:
-        raise PolicyError("; ".join(done.failures))
+        raise PolicyError("; ".join(failure_lines(done.failures)))
+    if first in done.failures:
+        done.failures[first] += f"; ratios are to {done.results[0].policy}"
     return done
+
+
+def failure_lines(failures: Mapping[str, str]) -> list[str]:
+    """A line for each policy that failed."""
+    return [f"policy {name}: {why}" for name, why in failures.items()]
 
 
 def folder_of(policy: str) -> str:

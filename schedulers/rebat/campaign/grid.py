@@ -35,6 +35,7 @@ from rebat.campaign.spec import (
 )
 from rebat.campaign.unit import Document
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.sizes import check_machine
 from rebat.core.units import parse_duration
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
@@ -94,6 +95,7 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
     for key, count in (("nodes", grid.nodes), ("cores_per_node", grid.cores_per_node)):
         if count is not None and count < 1:
             raise InputError(f"is {count}", f"{where}.{key}", "at least 1")
+        check_machine(count or 1, f"{where}.{key}")
     return grid
 
 

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
 
 from rebat.campaign.spec import PerfectCheckpoints, RunSpec
 from rebat.campaign.spec import Scenario as Asked
+from rebat.metrics.summary import RunSummary
 from rebat.models.failures.laws import name_of
 from rebat.reports.scenario import Scenario, exact
 
@@ -76,6 +80,30 @@ def flat_metrics(metrics: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
                 yield f"{name}_{inner}", size_class, number
         elif isinstance(value, int | float):
             yield name, None, float(value)
+
+
+def metric_names(kind: Any = RunSummary, prefix: str = "") -> Iterator[str]:
+    """The names that `flat_metrics` yields; those that depend on the run end with ``*``."""
+    for field in msgspec.structs.fields(kind):
+        bare = _bare(field.type)
+        if field.name in _BY_CLASS:
+            yield from metric_names(_bare(get_args(bare)[1]), f"{_BY_CLASS[field.name]}_")
+        elif field.name == "window_s":
+            yield from ("window_first_s", "window_last_s")
+        elif get_origin(bare) is dict:
+            yield f"{prefix}{field.name}_*"
+        elif bare in (int, float):
+            yield f"{prefix}{field.name}"
+        elif isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+            yield from metric_names(bare, f"{prefix}{field.name}_")
+
+
+def _bare(kind: Any) -> Any:
+    """A type without None."""
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    (bare,) = (one for one in get_args(kind) if one is not type(None))
+    return bare
 
 
 def _law_text(spec: RunSpec) -> str | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rebat.campaign.crew import Crew
-from rebat.campaign.on_dask import SILENT, out_of_reach, outcomes
+from rebat.campaign.on_dask import SILENT, out_of_reach, outcomes, without_pages
 from rebat.campaign.resources import Lost, R, Resources, T, Work
 from rebat.campaign.systems import System, cores_per_job, job_options, jobqueue
 from rebat.core.errors import InputError, one_line
@@ -114,7 +114,7 @@ def _scheduler(system: System, resources: Resources, keys: Any) -> Iterator[Any]
         "dashboard": False, "dashboard_address": "127.0.0.1:0",
         **config.get(f"{system.section}.scheduler-options", {}),
     }  # fmt: skip
-    with out_of_reach():
+    with out_of_reach(), without_pages():
         try:
             cluster = SpecCluster(
                 scheduler={"cls": Scheduler, "options": options},

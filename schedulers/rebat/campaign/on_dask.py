@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on a Dask cluster: one that is there, or one of our own on this machine."""
+"""Tasks on a Dask cluster: one that is there, or one of our own on this machine.
+
+A worker runs whatever reaches it. Our own cluster listens on 127.0.0.1, and every connection needs
+the keys of this start (TLS both ways), which exist in the memory of its processes only.
+"""
 
 from __future__ import annotations
 
 import logging
 import queue
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -87,7 +92,7 @@ def _lost_reason(error: BaseException) -> str:
 @contextmanager
 def _client(workers: int, address: str | None) -> Iterator[Any]:
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client
     except ImportError:
         raise InputError("Dask is not installed", "executor dask", "rebat[campaign]") from None
     if address is not None:
@@ -99,25 +104,52 @@ def _client(workers: int, address: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    with out_of_reach():
-        cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
-            silence_logs=SILENT,
-        )  # fmt: skip
-    with cluster, Client(cluster, set_as_default=False) as client:
+    with _own_cluster(workers) as cluster, Client(cluster, set_as_default=False) as client:
         yield client
 
 
 @contextmanager
+def _own_cluster(workers: int) -> Iterator[Any]:
+    """A cluster on this machine that accepts this process alone; its files are private too."""
+    from distributed import LocalCluster
+    from distributed.security import Security
+
+    try:
+        keys = Security.temporary()
+    except ImportError:
+        what = "cryptography is not installed"
+        raise InputError(what, "executor dask", "rebat[campaign], or processes") from None
+    with tempfile.TemporaryDirectory(prefix="rebat-dask-") as scratch, without_pages():
+        with out_of_reach():
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=1, host="127.0.0.1", protocol="tls://",
+                security=keys, dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False}, local_directory=scratch,
+                silence_logs=SILENT,
+            )  # fmt: skip
+        with cluster:
+            yield cluster
+
+
+def without_pages() -> Any:
+    """Dask's HTTP servers, which know no keys, serve nothing within the block."""
+    from dask import config
+
+    servers = ("scheduler", "worker")
+    return config.set({f"distributed.{server}.http.routes": [] for server in servers})
+
+
+@contextmanager
 def out_of_reach() -> Iterator[None]:
-    """Processes and threads started within never see Ctrl-C: the main thread says what it means.
+    """Processes and threads started within never see Ctrl-C, nor SIGHUP, which terminals send to
+    all processes of a command: the main thread says what they mean.
 
     It sees one that comes meanwhile at the end of the block.
     """
-    resource_tracker.ensure_running()  # otherwise started within, and that unblocks the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
+        resource_tracker.ensure_running()  # otherwise started below, and that unblocks SIGINT
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

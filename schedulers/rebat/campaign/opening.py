@@ -8,6 +8,7 @@ from its keys, and each kind reads its own tables. ``docs/how-to/campaigns.md`` 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,7 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
         With the file and the key, before anything runs.
     """
     try:
-        tables = tomllib.loads(read_text(file))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}", str(file)) from None
-    try:
+        tables = _toml(file)
         name = _name(tables, file)
         documents = _by_kind(tables, file, trace)
         parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
@@ -75,10 +73,36 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     )
 
 
+def _toml(file: Path) -> dict[str, Any]:
+    """The tables of a file, without the one character that no name of a file may have."""
+    text = read_text(file)
+    try:
+        tables = tomllib.loads(text)
+        holds_null = any("\0" in text for text in _texts(tables))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}") from None
+    except RecursionError:
+        raise InputError("not TOML that can be read: it is nested too deeply") from None
+    if holds_null:
+        raise InputError("holds a NUL character (\\u0000)")
+    return tables
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value, and every key."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value:
+            yield from _texts(part)
+        if isinstance(value, dict):
+            yield from _texts(list(value.values()))
+
+
 def _name(tables: dict[str, Any], file: Path) -> str:
     name = tables.get("name", file.stem)
-    if not isinstance(name, str) or not name or "/" in name:
-        raise InputError(f"is {name!r}", "name", "a text without '/'")
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name:
+        raise InputError(f"is {name!r}", "name", "the name of a folder, without '/'")
     return name
 
 

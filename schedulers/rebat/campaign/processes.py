@@ -32,7 +32,8 @@ class _Worker(Generic[T]):
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
         # It is not to be interrupted before it says that it is not to be: while it is imported.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # What terminals send to all processes of a command is never its business.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
         try:
             with _without_main():
                 self.process.start()

@@ -15,6 +15,7 @@ from rebat.campaign.opening import Campaign
 from rebat.campaign.store import TABLE, Store
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
+from rebat.core.manifest import check_no_result
 from rebat.reports.page import html, markdown
 
 
@@ -27,8 +28,9 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     Raises
     ------
     InputError
-        When there are no results to report.
+        When there are no results to report, or the folder holds another command's result.
     """
+    check_no_result(folder)
     store = Store(results)
     done = [unit for unit in campaign.units if store.has_metrics(unit.key)]
     kinds = list(dict.fromkeys(unit.kind for unit in done))
@@ -47,8 +49,9 @@ def write_pages(table: Path, folder: Path) -> list[Path]:
     Raises
     ------
     InputError
-        For another file.
+        For another file, or a folder that holds another command's result.
     """
+    check_no_result(folder)
     kept = read_kept(table)
     paths = []
     for kind, beside in kept.kinds.items():

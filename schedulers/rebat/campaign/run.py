@@ -17,7 +17,11 @@ from rebat.campaign.tables import write_tables
 from rebat.campaign.tally import OnProgress, Tally
 from rebat.campaign.unit import Unit
 from rebat.campaign.worker import Task, lost, perform
+from rebat.console.output import warn
 from rebat.core.errors import InputError
+
+MOST_NAMED = 10
+"""Damaged results that are named one by one."""
 
 
 def run_campaign(
@@ -58,6 +62,8 @@ def run_campaign(
     limit : int, optional
         At most so many units now.
 
+    A result that is not as it was written is performed again; a warning names its file.
+
     Raises
     ------
     InputError
@@ -71,6 +77,7 @@ def run_campaign(
     try:
         with store.locked(campaign.owner):
             store.sweep()
+            warn_of_damage(store, campaign, "the run is repeated")
             todo = missing(campaign, store, keep_runs, retry_failed)[:limit]
             tasks = [Task(unit, store.folder, keep_runs) for unit in todo]
             others = store.status(_without(campaign.units, todo))
@@ -83,7 +90,7 @@ def run_campaign(
                 on_crew=tally.crew,
             )  # fmt: skip
             if tasks:
-                _warm_up(todo)
+                _prepare(todo)
                 try:
                     for outcome in chosen(tasks, perform, lost, resources):
                         store.log_time(outcome.key, outcome.seconds)
@@ -108,10 +115,22 @@ def missing(campaign: Campaign, store: Store, keep_runs: bool, retry_failed: boo
     return [unit for unit in campaign.distinct.values() if lacks(unit)]
 
 
-def _warm_up(units: Sequence[Unit]) -> None:
-    """Compile the kernels once, here, rather than in every worker at the same time."""
-    for kind in KINDS.values():
-        if own := [unit for unit in units if unit.kind == kind.name]:
+def warn_of_damage(store: Store, campaign: Campaign, remedy: str) -> None:
+    """Name the results that are not as they were written."""
+    found = store.damaged(campaign.units)
+    for path in found[:MOST_NAMED]:
+        warn(f"{path}: does not match its checksum, or has none; {remedy}")
+    if len(found) > MOST_NAMED:
+        warn(f"{len(found) - MOST_NAMED} more such files in {store.folder / 'runs'}; {remedy}")
+
+
+def _prepare(units: Sequence[Unit]) -> None:
+    """Check the inputs; compile the kernels once, here, rather than in every worker."""
+    by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in KINDS.values()]
+    for kind, own in by:
+        kind.check(own)
+    for kind, own in by:
+        if own:
             kind.warm_up(own)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 import msgspec
 
 from rebat.campaign.execute import EXECUTORS
-from rebat.campaign.labels import flat_metrics
+from rebat.campaign.labels import flat_metrics, metric_names
 from rebat.campaign.resources import Resources
 from rebat.campaign.simulating import simulate_run, units
 from rebat.campaign.spec import RunSpec, Scenario, Source
@@ -140,6 +141,19 @@ def perform(task: _Task) -> Done:
 
 def _lost(task: _Task, reason: str) -> Done:
     return Done(task.seed, task.policy, error=reason)
+
+
+def check_metric(metric: Metric) -> None:
+    """Refuse a metric that no run has, before anything runs.
+
+    Raises
+    ------
+    InputError
+        With the names that there are.
+    """
+    names = sorted(metric_names())
+    if not any(fnmatchcase(metric[0], name) for name in names):
+        raise InputError(f"unknown metric {metric[0]!r}", "--until-metric", ", ".join(names))
 
 
 def metric_of(text: str) -> Metric:

@@ -11,12 +11,14 @@ import msgspec
 
 from rebat.campaign.keys import content_hash, generated, identity, scheduler_of
 from rebat.campaign.labels import about, labels
-from rebat.campaign.scenario import preparation, prepared, staged
+from rebat.campaign.scenario import machine_events, preparation, prepared, staged
 from rebat.campaign.single import RunResult
 from rebat.campaign.spec import RunSpec, Scenario, Source
 from rebat.campaign.unit import Unit, canonical, key_of
+from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.models.failures.laws import reads_files
 from rebat.policies.identity import identity as policy_identity
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset
@@ -41,6 +43,42 @@ def units(specs: Iterable[RunSpec]) -> list[Unit]:
             contents[source] = content_hash(spec.source)
         found.append(_unit(spec, contents[source]))
     return found
+
+
+def check_inputs(some: Iterable[Unit]) -> None:
+    """Read every trace and record once, and see that the cores of nodes fit the machine.
+
+    Raises
+    ------
+    InputError
+        With the grid and the workload, before anything runs.
+    """
+    seen = set()
+    for unit in some:
+        asked, source = unit.spec.scenario, _text_of(unit.spec.source)
+        law = asked.failures.law if asked.failures else None
+        if not reads_files(law):
+            law = None
+        what = (source, asked.nodes, asked.cores_per_node, canonical(law.identity()) if law else "")
+        if what in seen:
+            continue
+        seen.add(what)
+        try:
+            _check_input(unit, law is not None)
+        except InputError as error:
+            raise error.at(f"{unit.grid}, {unit.spec.workload}") from None
+
+
+def _check_input(unit: Unit, recorded: bool) -> None:
+    asked = unit.spec.scenario
+    if not (unit.spec.source.options or asked.nodes or asked.cores_per_node > 1 or recorded):
+        return  # nothing that depends on what is in the workload
+    n_nodes = asked.nodes or workload_of(unit).n_nodes
+    groups_of(n_nodes, asked.cores_per_node)
+    if unit.spec.source.options:
+        workload_of(unit)
+    if recorded:
+        next(iter(machine_events(asked, n_nodes)), None)
 
 
 def simulate_run(unit: Unit) -> RunResult:

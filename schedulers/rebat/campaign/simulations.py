@@ -12,7 +12,7 @@ import msgspec
 from rebat.campaign.grid import runs
 from rebat.campaign.keys import scheduler_of
 from rebat.campaign.labels import COLUMNS, DETAILS, flat_metrics
-from rebat.campaign.simulating import NAME, simulate_run, units
+from rebat.campaign.simulating import NAME, check_inputs, simulate_run, units
 from rebat.campaign.single import RUN_FILES, simulate, write_run
 from rebat.campaign.spec import RunSpec
 from rebat.campaign.unit import Document, Expansion, Kind, Unit
@@ -95,6 +95,7 @@ KIND = Kind(
     expand=_expand,
     perform=_perform,
     rows=_rows,
+    check=check_inputs,
     warm_up=_warm_up,
     beside=Beside,
     gather=_gather,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results folder of a campaign.
 
-``runs/KEY.json`` holds one unit each and is there whole or not at all; ``results.parquet`` and
-``campaign.json`` are made of them; ``folders/KEY/`` holds a unit's files where they were asked for;
+``runs/KEY.json`` holds one unit each with its checksum, and is there whole or not at all;
+``results.parquet`` and ``campaign.json`` are made of them; ``folders/KEY/`` holds a unit's files
+where they were asked for;
 ``timings.csv`` is a log. All but the log are the same bytes whenever the results are the same.
 A folder belongs to one campaign, which ``campaign.json`` names. Only what a campaign made is ever
 removed: results whose key is the hash of what they say they are, and the files that a unit writes.
@@ -11,6 +12,7 @@ removed: results whose key is the hash of what they say they are, and the files 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +25,7 @@ from rebat.campaign.kinds import FILES
 from rebat.campaign.unit import Unit, key_of
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
+from rebat.core.manifest import check_no_result
 
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"
@@ -43,13 +46,23 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What a result file says: the metrics of a unit, or why it failed."""
+    """What a result file says: the metrics of a unit, or why it failed.
+
+    ``sha256`` is the checksum of all the rest, see `checksum`.
+    """
 
     key: str
     status: Literal["ok", "failed"]
     identity: dict[str, Any]
     error: str | None = None
     metrics: dict[str, Any] | None = None
+    sha256: str = ""
+
+
+def checksum(result: Result) -> str:
+    """The sha256 of a result as JSON without spaces, its own checksum left empty."""
+    bare = msgspec.structs.replace(result, sha256="")
+    return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,17 +100,29 @@ class Store:
         return self.folder / "folders" / key
 
     def write(self, result: Result) -> None:
-        """Write a result in one piece."""
+        """Write a result in one piece, with its checksum."""
+        result = msgspec.structs.replace(result, sha256=checksum(result))
         text = msgspec.json.format(msgspec.json.encode(result), indent=1).decode()
         write_text(self.run_path(result.key), text + "\n")
 
     def read(self, key: str) -> Result | None:
-        """A unit's result; None where there is none, or no whole one."""
-        try:
-            result = msgspec.json.decode(self.run_path(key).read_bytes(), type=Result)
-        except (OSError, msgspec.DecodeError):
+        """A unit's result; None where there is none, or not the one that was written."""
+        result = self._decoded(key)
+        if result is None or result.key != key or result.sha256 != checksum(result):
             return None
-        return result if result.key == key else None
+        return msgspec.structs.replace(result, sha256="")
+
+    def _decoded(self, key: str) -> Result | None:
+        """What a result file says, right or wrong."""
+        try:
+            return msgspec.json.decode(self.run_path(key).read_bytes(), type=Result)
+        except (OSError, msgspec.DecodeError, RecursionError):
+            return None
+
+    def damaged(self, units: Sequence[Unit]) -> list[Path]:
+        """Files of these units that are not as they were written: they count as missing."""
+        keys = dict.fromkeys(unit.key for unit in units)
+        return [self.run_path(k) for k in keys if self.run_path(k).exists() and not self.read(k)]
 
     def has_metrics(self, key: str) -> bool:
         """Whether a unit was performed and did not fail."""
@@ -122,7 +147,7 @@ class Store:
 
     def _is_ours(self, key: str) -> bool:
         """Whether a campaign made the result or the folder of that name."""
-        result = self.read(key)
+        result = self._decoded(key)
         if result is not None:
             return key_of(result.identity) == key
         files = [self.run_folder(key) / name for name in FILES]
@@ -166,8 +191,10 @@ class Store:
         Raises
         ------
         InputError
-            When another campaign runs here or ran here, or the folder cannot be made.
+            When another campaign runs here or ran here, another command's result is here, or the
+            folder cannot be made.
         """
+        check_no_result(self.folder)
         try:
             (self.folder / "runs").mkdir(parents=True, exist_ok=True)
             handle = (self.folder / ".lock").open("w")

@@ -73,6 +73,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         (unit, folder or None) -> the metrics of its result; runs in a worker.
     rows
         (unit, metrics) -> rows of the results table: ``metric``, ``value`` and details.
+    check
+        Sees before anything runs that the inputs of these units can be read and fit each other.
     warm_up
         Compiles what these units need, before workers do so at the same time.
     beside, gather
@@ -95,6 +97,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     beside: type
     gather: Callable[[Sequence[Unit]], Any]
     report: Callable[[Path, Any, Sequence[str]], Report]
+    check: Callable[[Sequence[Unit]], None] = lambda units: None
 
 
 def key_of(identity: Any) -> str:

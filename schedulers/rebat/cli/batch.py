@@ -70,7 +70,8 @@ def batch(
     """
     import msgspec
 
-    from rebat.core.files import atomic_folder, write_text
+    from rebat.core.files import write_text
+    from rebat.core.folders import atomic_folder
     from rebat.models.batch import OF_BOXES, Batch, with_lists
     from rebat.models.failures.per_node_laws import per_node
     from rebat.models.topology import parse_torus

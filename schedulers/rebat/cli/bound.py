@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rebat.cli.types import FILE, NODES
+from rebat.cli.types import FILE, MACHINE
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Instance(NamedTuple):
 
 @click.command()
 @click.argument("workload", type=FILE)
-@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")
+@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")
 @click.option("--failures-of", type=click.Path(path_type=Path), help="Take the failed attempts of each job from this run: a jobs.csv, or its folder (default: those written in the workload).")  # fmt: skip
 def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
     """Lower bounds on the makespan of WORKLOAD, and the ratios proved for R-LIST and R-SHELF.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FILE_ARGUMENT = click.argument("file", type=CAMPAIGN)
 RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, NAME being the file's).")  # fmt: skip
+LEFT_OUT = "its run counts as left; 'rebat campaign run' repeats it"
 TRACE = click.option("--trace", type=FILE, help="Use this trace or workload file in place of the one that FILE names.")  # fmt: skip
 
 
@@ -73,11 +74,13 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 @_with_file
 def status(file: Path, results: Path | None, trace: Path | None) -> None:
     """Say how far FILE is: by grid, and which runs failed."""
+    from rebat.campaign.run import warn_of_damage
     from rebat.campaign.store import Store
 
     opened, folder = _open(file, results, trace)
     store = Store(folder)
     store.check_owner(opened.owner)
+    warn_of_damage(store, opened, LEFT_OUT)
     for grid in dict.fromkeys(unit.grid for unit in opened.units):
         part = store.status([unit for unit in opened.units if unit.grid == grid])
         click.echo(f"{grid}: {part.sentence}")
@@ -124,6 +127,7 @@ def _report_of_runs(
 ) -> list[Path]:
     """The tables and the report of a results folder."""
     from rebat.campaign.reporting import write_report
+    from rebat.campaign.run import warn_of_damage
     from rebat.campaign.store import Store
     from rebat.campaign.tables import write_tables
 
@@ -134,6 +138,7 @@ def _report_of_runs(
         raise InputError("no results yet", str(folder), "rebat campaign run first")
     store = Store(folder)
     store.check_owner(opened.owner)
+    warn_of_damage(store, opened, LEFT_OUT)
     write_tables(store, opened)  # also of a campaign that was killed
     return write_report(opened, folder, out or folder / "report")
 

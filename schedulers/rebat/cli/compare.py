@@ -93,7 +93,7 @@ def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> Non
     """Write each comparison into its folder within ``out``."""
     if out is None:
         return
-    from rebat.core.files import atomic_folder
+    from rebat.core.folders import atomic_folder
     from rebat.report.differences import write_comparison
 
     with atomic_folder(out, force) as folder:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.types import DURATION, FILE, NODES, SEED
+from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
 
@@ -184,10 +184,10 @@ def _lines(record: Record) -> list[str]:
 @click.argument("events", type=FILE)
 @click.option(
     "--from-nodes",
-    type=NODES,
+    type=MACHINE,
     help="Nodes of the machine that failed (default: up to the largest that fails).",
 )
-@click.option("--nodes", type=NODES, required=True, help="Nodes of the machine asked for.")
+@click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine asked for.")
 @click.option("--by", default="rank", show_default=True, help="rank, share or rate, see above.")
 @click.option(
     "--turn",

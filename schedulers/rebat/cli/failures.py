@@ -11,7 +11,7 @@ import click
 from rebat.cli.failure_describe import describe
 from rebat.cli.failure_records import check_absent, export, import_, map_
 from rebat.cli.scenario_options import LawCommand, law_options
-from rebat.cli.types import DURATION, FILE, NODES, SEED
+from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
@@ -27,7 +27,7 @@ def failures() -> None:
 
 
 @failures.command(cls=LawCommand)
-@click.option("--nodes", type=NODES, required=True, help="Nodes of the machine.")  # fmt: skip
+@click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine.")  # fmt: skip
 @law_options
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Last date.")  # fmt: skip
@@ -61,7 +61,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 
 @failures.command()
 @click.argument("law")
-@click.option("--nodes", "n_nodes", type=NODES, required=True, help="Nodes of the machine.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Nodes of the machine.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="That of 'rebat failures generate' and of runs.")  # fmt: skip
 @click.option("-o", "--out", type=FILE, required=True, help="Table to write (.gz: compressed).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the file that is there.")
@@ -89,7 +89,7 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path, force: bool) -> None:
 
 @failures.command()
 @click.argument("events", type=FILE)
-@click.option("--nodes", "n_nodes", type=NODES, help="Nodes of the machine (default: up to the largest that fails).")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, help="Nodes of the machine (default: up to the largest that fails).")  # fmt: skip
 @click.option("--law", type=click.Choice(FAMILIES), default="weibull", show_default=True, help="Family of the times to failure.")  # fmt: skip
 @click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Nodes with fewer failures share the shape of all up-times together.")  # fmt: skip
 @click.option("--until", "until_s", type=DURATION, help="End of the record (default: its last event); later events are passed over.")  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM as exceptions that leave every block in order, and are never lost."""
+"""Ctrl-C, SIGTERM and SIGHUP as exceptions that leave every block in order, and are never lost."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ class Terminated(BaseException):
     """SIGTERM."""
 
 
-_RAISED = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated}
+class HungUp(BaseException):
+    """SIGHUP: the terminal or the connection is gone."""
+
+
+_RAISED = {
+    signal.SIGINT: Interrupted, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp,
+}  # fmt: skip
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted or Terminated where the block is when such a signal comes.
+    """Raise Interrupted, Terminated or HungUp where the block is when such a signal comes.
 
     In the callback of a weak reference, say, Python drops exceptions: the signal is then sent once
     more, until it comes through. A signal that is ignored (by ``nohup``) stays so.

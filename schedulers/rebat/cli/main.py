@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from rebat.cli.interrupts import Interrupted, Terminated, interruptible
+from rebat.cli.interrupts import HungUp, Interrupted, Terminated, interruptible
 from rebat.cli.once import OnceGroup
 from rebat.console.output import silence, tell
 from rebat.core.errors import InputError, RebatError, unknown_name
@@ -131,7 +131,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; errors of ours are one line on standard error and exit status 2.
 
-    Ctrl-C ends with status 130, SIGTERM with 143, both with one line; a reader of standard output
+    Ctrl-C ends with status 130, SIGTERM with 143, SIGHUP with 129, each with one line; a reader of standard output
     that goes away (``| head``) ends a command without a word, with 141. Files are there as a whole
     or not at all in each case, and what was written before stays.
     """
@@ -152,6 +152,9 @@ def main(arguments: list[str] | None = None) -> Any:
     except Terminated:
         tell("rebat: terminated")
         sys.exit(143)
+    except HungUp:
+        tell("rebat: hung up")
+        sys.exit(129)
     except MemoryError:
         fail("not enough memory")
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,6 +12,7 @@ import click
 
 from rebat.cli.types import FILE, SEED
 from rebat.console.progress import compiling_notice
+from rebat.core.csv_text import csv_line
 
 if TYPE_CHECKING:
     from rebat.campaign.makespan import Row
@@ -72,7 +71,5 @@ def _csv(rows: Iterable[Row]) -> Iterator[str]:
     lines = iter(rows)
     part: list[tuple[object, ...]] = [Row._fields, *islice(lines, _CHUNK)]
     while part:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(part)
-        yield text.getvalue()
+        yield "".join(map(csv_line, part))
         part = list(islice(lines, _CHUNK))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from rebat.cli.types import DURATION, FILE, NODES
+from rebat.cli.types import DURATION, FILE, MACHINE, NODES
 from rebat.core.errors import InputError
 
 
 @click.command()
 @click.option("--rolling-maintenance", "length_s", type=DURATION, required=True, help="Drain every node in turn, each for this duration.")  # fmt: skip
 @click.option("--nodes-at-once", type=NODES, default=1, show_default=True, help="Number of nodes that are drained at the same time.")  # fmt: skip
-@click.option("--nodes", "n_nodes", type=NODES, required=True, help="Nodes of the machine: whole ones, where they have several cores.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Nodes of the machine: whole ones, where they have several cores.")  # fmt: skip
 @click.option("--begin", "begin_s", type=DURATION, help="When it begins (default: at date 0).")  # fmt: skip
 @click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the file that is there.")

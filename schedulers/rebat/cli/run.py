@@ -15,10 +15,20 @@ from rebat.cli.scenario_options import (
     preparation_options,
     with_options,
 )
-from rebat.cli.types import DURATION, EVENTS, FILE, FOLDER, NODES, SEED, WORKLOAD, FiniteRange
+from rebat.cli.types import (
+    DURATION,
+    EVENTS,
+    FILE,
+    FOLDER,
+    MACHINE,
+    NODES,
+    SEED,
+    WORKLOAD,
+    FiniteRange,
+)
 from rebat.console.output import say, tell
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_folder
+from rebat.core.folders import atomic_folder
 from rebat.core.options import MAX_ATTEMPTS
 
 SEED_OPTIONS = (
@@ -40,7 +50,7 @@ SEED_OPTIONS = (
 @click.option("--begin", type=DURATION, help="Begin at this date of the law or the event file: what failed before is history, and gives the nodes their uptimes (default: at its date 0).")  # fmt: skip
 @preparation_options
 @click.option("--operations", type=FILE, help="What an administrator asks for, a JSON object a line: nodes to drain and undrain, jobs to migrate (see 'rebat operations').")  # fmt: skip
-@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")  # fmt: skip
+@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")  # fmt: skip
 @click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
 @click.option("--walltime-kills", type=click.Choice(["wasted", "useful"]), default="wasted", show_default=True, help="What the work of jobs is that are killed at their walltimes.")  # fmt: skip
@@ -73,6 +83,7 @@ def run(
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
+    from rebat.campaign.comparing import failure_lines
     from rebat.campaign.options import ScenarioOptions
     from rebat.library import remarks
     from rebat.library.many import SeedOptions
@@ -97,7 +108,7 @@ def run(
         result = asked.run()
         result.write_into(folder, figures, gantt)
     tell_all(remarks.of_results(result.runs))
-    for failure in result.failed:
+    for failure in failure_lines(result.failed):
         tell(f"rebat: error: {failure}")
     kept = f"the results are in {out}"
     try:

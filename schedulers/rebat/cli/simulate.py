@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from rebat.cli.types import DURATION, FILE, NODES
+from rebat.cli.types import DURATION, FILE, MACHINE
 
 
 @click.command()
 @click.option("-w", "--workload", type=FILE, required=True, help="Batsim workload (or a trace).")  # fmt: skip
 @click.option("-p", "--platform", type=FILE, help="SimGrid platform: only its number of hosts counts.")  # fmt: skip
-@click.option("--nodes", type=NODES, help="Number of hosts (default: the platform's, or the workload's).")  # fmt: skip
+@click.option("--nodes", type=MACHINE, help="Number of hosts (default: the platform's, or the workload's).")  # fmt: skip
 @click.option("--events", type=FILE, help="Machine events.")  # fmt: skip
 @click.option("-e", "--export", default="out", show_default=True, help="Prefix of the files written: PREFIX_jobs.csv, PREFIX_schedule.csv.")  # fmt: skip
 @click.option("-s", "--connect", "--socket-endpoint", default="tcp://localhost:28000", show_default=True, help="The scheduler's address.")  # fmt: skip

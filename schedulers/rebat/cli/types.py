@@ -11,6 +11,7 @@ import click
 
 from rebat.core.errors import InputError
 from rebat.core.shipped import located
+from rebat.core.sizes import check_machine
 from rebat.core.units import parse_duration
 
 
@@ -64,6 +65,19 @@ class WorkloadOut(click.Path):
         return path
 
 
+class MachineSize(click.IntRange):
+    """The nodes of a machine."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        try:
+            return check_machine(int(super().convert(value, param, ctx)))
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
 DURATION = DurationType()
 FILE = click.Path(path_type=Path, dir_okay=False)
 WORKLOAD = Input("workloads", ".json")
@@ -74,3 +88,4 @@ WORKLOAD_OUT = WorkloadOut(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=1)
+MACHINE = MachineSize()

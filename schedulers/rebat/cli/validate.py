@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.cli.types import DURATION, FILE, NODES
+from rebat.cli.types import DURATION, FILE, MACHINE
 
 if TYPE_CHECKING:
     from rebat.report.findings import Finding
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("jobs", type=click.Path(path_type=Path))
 @click.option("--events", type=FILE, help="Machine events of the run (Batsim's --events): no job may run on a dead node.")  # fmt: skip
 @click.option("--workload", type=FILE, help="Workload of the run: every job must have its row.")
-@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's, if given).")  # fmt: skip
+@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's, if given).")  # fmt: skip
 @click.option("--slack", type=DURATION, default=None, help="How long a job may outlive its node or its walltime; for platforms with latency (default: not at all).")  # fmt: skip
 @click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler runs again what it kills, so that a job cannot end with a kill (default: if it did so for some job, if --events are given, or if rebat made the run).")  # fmt: skip
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to print of each kind.")  # fmt: skip

@@ -31,8 +31,8 @@ def view(
     with nodes in use, the queue and free nodes below, one policy above the other, zoomed together.
     It shows what it was; nothing is simulated. OUT may also be the folder of one policy.
 
-    The page is served at 127.0.0.1 until Ctrl-C; with --html it is written to a file, which needs
-    no network and nothing else.
+    The page is served at 127.0.0.1 until Ctrl-C, to those who know the address that is printed.
+    With --html it is written to a file, which needs no network and nothing else.
 
     \b
     Examples:

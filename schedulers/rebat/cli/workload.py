@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.scenario_options import preparation_options
-from rebat.cli.types import DURATION, FILE, NODES, SEED, WORKLOAD, WORKLOAD_OUT, FiniteRange
+from rebat.cli.types import (
+    DURATION,
+    FILE,
+    MACHINE,
+    NODES,
+    SEED,
+    WORKLOAD,
+    WORKLOAD_OUT,
+    FiniteRange,
+)
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
@@ -30,7 +39,7 @@ def workload() -> None:
 @click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep this month; may be repeated.")  # fmt: skip
 @click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Which date decides on the month.")  # fmt: skip
 @click.option("--tz", default="UTC", show_default=True, help="Time zone of the months and of dates without one.")  # fmt: skip
-@click.option("--nodes", "n_nodes", type=NODES, help="Nodes of the machine (default: what the trace says).")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, help="Nodes of the machine (default: what the trace says).")  # fmt: skip
 @click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Which number of nodes to believe first.")  # fmt: skip
 @click.option("--cap", type=NODES, help="Cut larger jobs to this size (the paper: 49000 on Mira).")  # fmt: skip
 @click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="Jobs that outran their walltime: raise it to run time + 1 s, cut the run, drop the job, or let Batsim kill it.")  # fmt: skip
@@ -125,7 +134,7 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 @click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
 @preparation_options
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")
-@click.option("--nodes", type=NODES, help="Nodes of the machine (default: the workload's).")
+@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")
 def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     """Write WORKLOAD as 'rebat run' runs it with the same options: checkpoints, silent errors.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.core.sizes import check_machine
 
 
 def groups_of(n_processors: int, cores_per_node: int) -> int:
@@ -18,8 +19,9 @@ def groups_of(n_processors: int, cores_per_node: int) -> int:
     Raises
     ------
     InputError
-        For a number of processors that is no multiple.
+        For a number of processors that is no multiple, or larger than any machine.
     """
+    check_machine(n_processors)
     if cores_per_node < 1 or n_processors % cores_per_node:
         expected = f"a number that divides the machine's {n_processors} processors"
         raise InputError(f"is {cores_per_node}", "cores per node", expected)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO
 
 from rebat.core.errors import InputError
-from rebat.core.manifest import MANIFEST, not_ours, remove_listed, write_manifest
 
 
 @contextmanager
@@ -32,7 +31,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     InputError
         When it cannot be written.
     """
-    with _failures_told(path), _through(path) if _is_special(path) else _beside(path) as temporary:
+    with failures_told(path), _through(path) if _is_special(path) else _beside(path) as temporary:
         yield temporary
 
 
@@ -64,7 +63,7 @@ def _through(path: Path) -> Iterator[Path]:
 
 
 def _is_special(path: Path) -> bool:
-    with _failures_told(path):
+    with failures_told(path):
         try:
             return not stat.S_ISREG(path.stat().st_mode)
         except FileNotFoundError:
@@ -76,7 +75,7 @@ def _temporary_name(path: Path, folder: Path) -> Path:
 
 
 @contextmanager
-def _failures_told(path: Path, temporary: Path | None = None) -> Iterator[None]:
+def failures_told(path: Path, temporary: Path | None = None) -> Iterator[None]:
     """Failures to write, also to a temporary name, as errors that name what the user named."""
     try:
         yield
@@ -135,60 +134,3 @@ def open_text(path: Path, newline: str | None = None, errors: str = "strict") ->
         raise InputError(f"cannot read the file: {reason}", str(path)) from None
     except UnicodeDecodeError:
         raise InputError("is not a text file", str(path), "UTF-8 text, plain or .gz") from None
-
-
-@contextmanager
-def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
-    """A temporary folder that takes the place of ``path`` when the block ends well.
-
-    A list of its files (`core.manifest`) is put beside them. A folder that holds anything already
-    is refused; with ``force`` an earlier result is replaced as a whole, provided that it is there
-    as it was written and nothing was put beside it.
-
-    Raises
-    ------
-    InputError
-        Before the block: when something else stands there, or the folder cannot be made.
-    """
-    _check_free(path, force)
-    temporary = _temporary_name(path, path if path.exists() else path.parent)
-    with _failures_told(path, temporary):
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-        try:
-            yield temporary
-            write_manifest(temporary)
-            if path.exists():
-                remove_listed(path)
-                _move_files(temporary, path)
-            else:
-                temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _check_free(path: Path, force: bool) -> None:
-    """Refuse a folder that holds an earlier result, or what is none."""
-    if not path.exists() or not any(path.iterdir()):
-        return
-    if not (path / MANIFEST).exists():
-        raise InputError("exists and holds no earlier result", str(path), "a new or empty folder")
-    if not force:
-        raise InputError(
-            "holds an earlier result", str(path), "a new folder, or --force to replace it"
-        )
-    foreign = not_ours(path)
-    if foreign:
-        raise InputError(
-            f"is not replaced: it holds {foreign}", str(path), "an earlier result as it was written"
-        )
-
-
-def _move_files(source: Path, target: Path) -> None:
-    """Move every file below one folder to the same place below another; the list of them last."""
-    for file in sorted(
-        (path for path in source.rglob("*") if path.is_file()), key=lambda p: p.name == MANIFEST
-    ):
-        place = target / file.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        file.replace(place)

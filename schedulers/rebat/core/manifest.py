@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from rebat.core.errors import InputError
+
 MANIFEST = "SHA256SUMS"
 
 
@@ -29,12 +31,17 @@ def listed(folder: Path) -> dict[str, str]:
     return {name: digest for digest, _, name in pairs if name}
 
 
-def not_ours(folder: Path) -> str | None:
-    """The first thing in a folder that its list does not name, or that was changed since."""
+def not_ours(folder: Path, apart: str | None = None) -> str | None:
+    """The first thing in a folder that its list does not name, or that was changed since.
+
+    What is in the folder ``apart`` does not count.
+    """
     known = listed(folder)
     places = {str(parent) for name in known for parent in Path(name).parents}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
+        if name.partition("/")[0] == apart:
+            continue
         if path.is_dir() and not path.is_symlink():
             if name not in places:
                 return f"{name}/, which is not of that result"
@@ -43,6 +50,19 @@ def not_ours(folder: Path) -> str | None:
         elif name in known and (path.is_symlink() or _sha256(path) != known[name]):
             return f"{name}, which was changed since"
     return None
+
+
+def check_no_result(folder: Path) -> None:
+    """Refuse a folder that holds a result as a whole: no file may be put beside it.
+
+    Raises
+    ------
+    InputError
+        With the folder.
+    """
+    if (folder / MANIFEST).exists():
+        what = "holds the result of another command"
+        raise InputError(what, str(folder), "a new folder, or one of this campaign")
 
 
 def remove_listed(folder: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,25 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """numba's files of compiled code, with a checksum: what is damaged is not loaded."""
+
+    def _save_data(self, name: str, data: Any) -> None:
+        code = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(code + sha256(code).digest())  # numba passes over what comes at the end
+
+    def _load_data(self, name: str) -> Any:
+        found = Path(self._data_path(name)).read_bytes()
+        if sha256(found[:-_DIGEST]).digest() != found[-_DIGEST:]:
+            raise ValueError(f"{name} is damaged")
+        return super()._load_data(name)
+
+
+_DIGEST = 32
+"""Bytes of a sha256."""
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
@@ -30,7 +50,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         base = self._impl.filename_base
-        self._cache_file = IndexDataCacheFile(self._cache_path, base, sources_stamp())
+        self._cache_file = CacheFile(self._cache_path, base, sources_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is compiled for a signature; None: nothing yet."""
@@ -38,9 +58,15 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         try:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
-        except (AttributeError, ImportError, EOFError):
-            self.flush()  # it is of another version, and names classes that there are no more
+        except Exception:  # another version, or damaged: unpickling raises errors of any type
+            with suppress(OSError):
+                self.flush()
             return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, unless it cannot be written: then it is compiled every time."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 @cache

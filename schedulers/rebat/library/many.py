@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from rebat.campaign.seeds import Narrow, metric_of
+from rebat.campaign.seeds import Narrow, check_metric, metric_of
 from rebat.core.errors import InputError
 
 DEFAULT_SEEDS = 10
@@ -40,6 +40,8 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError("has no effect", "--workers", "--seeds beside it")
         if self.until_metric is not None and self.until_width is None:
             raise InputError("has no effect", "--until-metric", "--until-width beside it")
+        if self.until_metric is not None:
+            check_metric(metric_of(self.until_metric))
 
     def narrow(self) -> Narrow | None:
         """Until when seeds are added; None: there are as many as asked for."""

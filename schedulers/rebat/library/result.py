@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rebat.campaign.comparing import Compared, folder_of
+from rebat.campaign.comparing import Compared, failure_lines, folder_of
 from rebat.campaign.labels import flat_metrics
 from rebat.campaign.single import RunResult, write_run
 from rebat.console.tables import Sheet
-from rebat.core.errors import InputError, unknown_name
-from rebat.core.files import atomic_folder, write_text
+from rebat.core.errors import InputError, PolicyError, unknown_name
+from rebat.core.files import write_text
+from rebat.core.folders import atomic_folder
 from rebat.library import frames, sheets
 from rebat.library.checks import in_python
 from rebat.library.page import page
@@ -36,8 +37,9 @@ class Result:
         Every metric of every policy and seed.
     runs : list of RunResult
         Of one seed, what each policy gave; of many seeds none are kept.
-    failed : list of str
-        A line for each policy that failed.
+    failed : dict of str
+        Why policies failed, by their names. They are not in ``policies`` nor in any table but that
+        of ``compare`` with columns; the results of the others are complete.
     provenance : dict
         The workload, with its hash, and all options.
     """
@@ -61,6 +63,23 @@ class Result:
     def of_seeds(seeds: Seeds, provenance: Mapping[str, Any]) -> Result:
         """Many seeds."""
         return Result(seeds, provenance)
+
+    def run_of(self, policy: str) -> RunResult:
+        """What one policy gave.
+
+        Raises
+        ------
+        PolicyError
+            For a policy that failed, with why.
+        InputError
+            For another one, and for many seeds, of which no runs are kept.
+        """
+        if policy in self.failed:
+            raise PolicyError(failure_lines({policy: self.failed[policy]})[0])
+        runs = {run.policy: run for run in self._single(f"the run of {policy}")}
+        if policy not in runs:
+            raise unknown_name("policy", policy, runs)
+        return runs[policy]
 
     # ---- tables
 
@@ -114,8 +133,9 @@ class Result:
         ----------
         *columns : str
             Metrics as in ``metrics``, a size class after a colon: ``"flow_max_s:all"``. With any,
-            the table has a row per policy and their means as columns; without, a row per metric
-            and policy: means and ratios to the first policy, with 95 % intervals over seeds.
+            the table has a row per policy and their means as columns, empty for a policy that
+            failed; without, a row per metric and policy: means and ratios to the first policy,
+            with 95 % intervals over seeds.
 
         Raises
         ------
@@ -129,16 +149,17 @@ class Result:
         by = {(row.policy, row.metric): row.value.mean for row in self.rows}
         import pandas as pd
 
+        names = [*self.policies, *self.failed]
         means = {
-            text: [by.get((policy, column.metric)) for policy in self.policies]
+            text: [by.get((policy, column.metric)) for policy in names]
             for text, column in zip(columns, chosen, strict=True)
         }
-        return pd.DataFrame(means, index=pd.Index(self.policies, name="policy"))
+        return pd.DataFrame(means, index=pd.Index(names, name="policy"))
 
     def sheet(self, columns: Sequence[str] = ()) -> Sheet:
         """The comparison for people: by metric, with many policies or ``columns`` by policy."""
         sheet = self._sheet(sheets.columns_of(columns, self.seeds.metrics))
-        failed = "".join(f"; failed: {line}" for line in self.failed)
+        failed = "".join(f"; failed: {line}" for line in failure_lines(self.failed))
         return msgspec.structs.replace(sheet, caption=sheet.caption + failed)
 
     def _sheet(self, chosen: Sequence[sheets.Column]) -> Sheet:
@@ -206,15 +227,13 @@ class Result:
         from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
         from rebat.figures.runs import timelines_of
 
-        ledgers = self._ledgers("the explorer")
+        self._single("the explorer")
         shown = policies or tuple(self.policies[:2])
-        for name in shown:
-            if name not in ledgers:
-                raise unknown_name("policy", name, ledgers)
+        ledgers = {name: self.run_of(name).ledger for name in shown}
         if len(shown) > MOST_TOGETHER:
             raise InputError(f"{len(shown)} policies", "explore", f"{MOST_TOGETHER} at most")
         text = explorer_page(
-            timelines_of({name: ledgers[name] for name in shown}, self._n_nodes),
+            timelines_of(ledgers, self._n_nodes),
             f"rebat: {self.provenance['workload']['file']}",
         )
         if path is not None:

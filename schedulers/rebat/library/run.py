@@ -11,10 +11,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from rebat.campaign.comparing import failure_lines
 from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS
+from rebat.core.sizes import MAX_NODES
 from rebat.core.units import parse_duration
 from rebat.library import remarks
 from rebat.library.checks import converted, given_of, in_python, python_spelling
@@ -72,7 +74,9 @@ def run(
     Returns
     -------
     Result
-        With ``jobs``, ``attempts``, ``nodes`` and ``metrics`` as pandas DataFrames.
+        With ``jobs``, ``attempts``, ``nodes`` and ``metrics`` as pandas DataFrames. When some of
+        several policies fail, a warning says so, ``failed`` has the reasons, and the others'
+        results are complete.
 
     Raises
     ------
@@ -110,7 +114,7 @@ def run(
         _warn(found.remarks)
         result = found.run()
         _warn(remarks.of_results(result.runs))
-        _warn(Remark("warning", f"failed: {line}") for line in result.failed)
+        _warn(Remark("warning", f"failed: {line}") for line in failure_lines(result.failed))
         return result
 
 
@@ -132,7 +136,7 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
 class _How(SeedOptions, frozen=True, kw_only=True):
     """How often it is run, on how large a machine, and what is measured."""
 
-    nodes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    nodes: Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)] | None = None
     window: str = "auto"
     select: str = "auto"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.csv_text import name_field
 from rebat.metrics.intervals import BySeed, Interval, interval, paired_ratio
 
 Metric = tuple[str, str | None]
@@ -126,4 +127,4 @@ def _cell(value: Any) -> str:
 
 
 def _quoted(text: str | None) -> str:
-    return f'"{text}"' if text and "," in text else text or ""
+    return name_field(text or "")

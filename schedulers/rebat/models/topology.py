@@ -18,11 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
+from rebat.core.sizes import MAX_NODES
 
 Ints = npt.NDArray[np.int64]
-
-MAX_NODES = 10_000_000
-"""No machine is larger; more is taken for a mistake."""
 
 
 class Torus(msgspec.Struct, frozen=True):

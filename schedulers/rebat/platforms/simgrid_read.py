@@ -17,7 +17,8 @@ from defusedxml.ElementTree import ParseError, fromstring
 
 from rebat.core.errors import InputError
 from rebat.core.files import read_text
-from rebat.models.topology import MAX_NODES, Torus, parse_sizes
+from rebat.core.sizes import MAX_NODES
+from rebat.models.topology import Torus, parse_sizes
 from rebat.platforms.quantities import parse_quantity
 
 MASTER = "master_host"

@@ -6,7 +6,8 @@ from __future__ import annotations
 import msgspec
 
 from rebat.core.errors import InputError
-from rebat.models.topology import MAX_NODES, TORI, Torus, parse_sizes
+from rebat.core.sizes import MAX_NODES
+from rebat.models.topology import TORI, Torus, parse_sizes
 
 EXPECTED = f"{', '.join(TORI)}, torus:SIZES like torus:8,8,8,8, or flat:NODES like flat:128"
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim's own output files, jobs.csv and schedule.csv, from the engine's record."""
+"""Batsim's own output files, jobs.csv and schedule.csv, from the engine's record.
+
+Names are as Batsim writes them: they are compared with its files.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rebat.core.attempts import job_name
+from rebat.core.csv_text import csv_field
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EngineJob
@@ -44,18 +45,6 @@ def _row(job: EngineJob) -> str:
         f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{_stretch(job):.6f},"
         f'{job.nodes},-1.000000,"{metadata}"'
     )
-
-
-_SPECIAL = re.compile(r'[",\r\n]')
-
-
-def csv_field(text: str) -> str:
-    """A text as a field of a CSV file, in quotes only where it has to be."""
-    if not _SPECIAL.search(text):
-        return text
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow((text, ""))
-    return line.getvalue().removesuffix(",\r\n")
 
 
 def _times(job: EngineJob) -> tuple[float, float]:

@@ -21,8 +21,8 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 from rebat.core.jobs import ASKING
 from rebat.core.nodes import NodeSet, parse_intervals
+from rebat.core.sizes import MAX_NODES
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
-from rebat.models.topology import MAX_NODES
 
 REQUIRED = ("job_id", "final_state", "starting_time", "finish_time", "allocated_resources")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rebat.core.csv_text import name_field
 from rebat.core.files import write_text
 from rebat.core.units import to_s
 from rebat.figures.compare import draw_comparison
-from rebat.report.batsim_csv import csv_field
 from rebat.report.batsim_files import JobRecord
 from rebat.report.compare import QUANTITIES, Comparison, Pair
 
@@ -42,7 +42,7 @@ def differences_csv(comparison: Comparison) -> str:
 
 
 def _pair_line(pair: Pair) -> str:
-    cells = [csv_field(pair.key), "both"]
+    cells = [name_field(pair.key), "both"]
     for name in QUANTITIES:
         values = getattr(pair.a, name), getattr(pair.b, name), pair.difference_us(name)
         cells += [_cell(value) for value in values]
@@ -53,7 +53,7 @@ def _single_line(record: JobRecord, table: str) -> str:
     """A job of one table only: its dates in that table's columns."""
     cells = dict.fromkeys(COLUMNS, "")
     side = table.lower()
-    cells |= {"job_id": csv_field(record.key), "tables": table, f"state_{side}": record.state}
+    cells |= {"job_id": name_field(record.key), "tables": table, f"state_{side}": record.state}
     cells |= {f"start_{side}": _cell(record.start_us), f"finish_{side}": _cell(record.end_us)}
     return ",".join(cells.values())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.csv_text import original
 from rebat.core.errors import InputError, short
 from rebat.core.files import open_text
 from rebat.core.units import MAX_SECONDS, US_PER_S
@@ -40,6 +41,10 @@ class Rows:
     def texts(self, name: str) -> list[str]:
         """A column as it stands."""
         return self._columns[name]
+
+    def names(self, name: str) -> list[str]:
+        """A column of names of one of rebat's own files, without what guards them."""
+        return list(map(original, self._columns[name]))
 
     def place(self, at: int) -> str:
         """File and line of a row."""

@@ -8,11 +8,11 @@ from math import isnan
 from typing import Any
 
 from rebat.core.attempts import job_name
+from rebat.core.csv_text import name_field
 from rebat.core.units import to_s
 from rebat.metrics.jobs import JOB_COLUMNS, JobRows
 from rebat.metrics.owners import GROUP_COLUMNS, group_rows
 from rebat.metrics.timeline import checkpoint_dates
-from rebat.report.batsim_csv import csv_field
 from rebat.session.ledger import AttemptRecord, Ledger
 
 ATTEMPT_COLUMNS = (
@@ -81,4 +81,4 @@ def _line(values: Sequence[Any]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "" if isnan(value) else f"{value:.6f}"
-    return "" if value is None else csv_field(str(value))
+    return "" if value is None else name_field(str(value))

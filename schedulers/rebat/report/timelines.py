@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text
 from rebat.core.nodes import NodeSet
+from rebat.core.sizes import MAX_NODES
 from rebat.metrics.timeline import (
     CAUSES,
     Blocks,
@@ -23,7 +24,6 @@ from rebat.metrics.timeline import (
     blocks_of,
     outages_of,
 )
-from rebat.models.topology import MAX_NODES
 from rebat.report.rows import Rows
 
 OnRows = Callable[[int, int], None]
@@ -72,7 +72,7 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
 def in_order(out: Path, policies: Iterable[str]) -> list[str]:
     """As the policies were given to rebat run: comparison.csv has them so."""
     try:
-        told = Rows(out / "comparison.csv", ("policy",)).texts("policy")
+        told = Rows(out / "comparison.csv", ("policy",)).names("policy")
     except InputError:
         told = []  # it is not needed for anything else
     rank = {name: at for at, name in enumerate(dict.fromkeys(told))}
@@ -122,9 +122,9 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
         read_node_events(folder / EVENTS, n_nodes), int(end_us.max(initial=0))
     )
     return Timeline(
-        str(summary["policy"]), n_nodes, rows.texts("job_id"), rows.counts("attempt"),
+        str(summary["policy"]), n_nodes, rows.names("job_id"), rows.counts("attempt"),
         rows.times("submission_time"), rows.times("queued_time"), start_us, end_us,
-        _causes(rows), rows.texts("why"), rows.times("kept_seconds"), rows.times("lost_seconds"),
+        _causes(rows), rows.names("why"), rows.times("kept_seconds"), rows.times("lost_seconds"),
         blocks, outages, failures, _pattern(rows),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -91,7 +92,7 @@ def html(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """The same without the figures."""
+    """The same without the figures; a name with a tag of HTML in it is a text."""
     lines = [f"# {report.title}", "", report.lead, "", *_summary(report), ""]
     for text in report.remarks:
         lines += [text, ""]
@@ -108,7 +109,11 @@ def markdown(report: Report) -> str:
         lines += [table.note, ""] if table.note else []
         lines += [*_table(table.columns, table.rows), ""]
     lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
-    return "\n".join(lines)
+    return _TAG.sub("&lt;", "\n".join(lines))
+
+
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""Where Markdown begins a tag: "< 5" is none."""
 
 
 def _summary(report: Report) -> Iterator[str]:
@@ -127,8 +132,12 @@ def _summary(report: Report) -> Iterator[str]:
         )
 
 
+def _one_line(text: str) -> str:
+    return text.replace("\r", " ").replace("\n", " ")
+
+
 def _table(columns: Sequence[Any], rows: Sequence[Sequence[str]]) -> list[str]:
     def line(cells: Sequence[Any]) -> str:
-        return "| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
+        return "| " + " | ".join(_one_line(str(cell)).replace("|", "/") for cell in cells) + " |"
 
     return [line(columns), line(["---"] * len(columns)), *(line(row) for row in rows)]

@@ -17,6 +17,7 @@ from rebat.core import events as e
 from rebat.core.errors import InputError, short
 from rebat.core.jobs import batsim_number
 from rebat.core.nodes import NodeSet
+from rebat.core.sizes import MAX_NODES
 from rebat.core.units import to_s
 from rebat.wire.declared import (
     NOTIFY,
@@ -33,10 +34,6 @@ from rebat.wire.declared import (
     text,
     texts,
 )
-
-MAX_NODES = 100_000_000
-"""A machine said to be larger than this is taken for a mistake."""
-
 
 # ---- simulator to scheduler
 

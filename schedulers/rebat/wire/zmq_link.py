@@ -16,6 +16,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from rebat.core.errors import InputError
+from rebat.wire.peers import refused
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
 DEFAULT_ENDPOINT = "tcp://127.0.0.1:28000"
@@ -98,7 +99,8 @@ def serve(
 ) -> None:
     """Answer a simulator's messages until ``finished`` says that the last one was answered.
 
-    The peer whose first message is answered is the simulator; what others send is passed over.
+    The peer whose first message is answered is the simulator; what others send is passed over. At
+    a loopback address, so is what other users of this machine send (`rebat.wire.peers`).
 
     Parameters
     ----------
@@ -111,7 +113,7 @@ def serve(
     record : callable, optional
         Gets (direction, bytes) of every message, before it is answered or sent.
     on_bound, on_stray : callable, optional
-        Get the endpoint really bound; a line for each message of another peer.
+        Get the endpoint really bound; a line for each message that is passed over.
 
     Raises
     ------
@@ -121,6 +123,7 @@ def serve(
         For a simulator that closed its connection or is silent.
     """
     note, stray = record or _forget, on_stray or _ignore
+    local = endpoint.startswith(_LOOPBACK)
     with _socket(zmq.ROUTER) as (socket, line):
         _attach(socket.bind, "bind", endpoint, "a free port, tcp://ADDRESS:PORT")
         if on_bound:
@@ -131,9 +134,10 @@ def serve(
             while True:
                 line.wait(until, "the simulator", fd if peer else _NO_PEER)
                 sender, data, sender_fd = _receive(socket)
-                if data is not None and (not peer or sender == peer):
+                other = None if sender == peer else _other(sender_fd, bool(peer), local)
+                if data is not None and not other:
                     break
-                stray("a message of another peer than the simulator was passed over")
+                stray(f"a message of {other or 'no simulator'} was passed over")
             note(TO_SCHEDULER, data)
             reply = answer(data)
             peer, fd = sender, sender_fd
@@ -141,6 +145,14 @@ def serve(
             socket.send_multipart([peer, b"", reply])
 
 
+def _other(fd: int, has_peer: bool, local: bool) -> str | None:
+    """Whose a message is that the simulator did not send; None: it is the simulator's first."""
+    if has_peer:
+        return "another peer than the simulator"
+    return refused(fd) if local else None
+
+
+_LOOPBACK = "tcp://127."
 _NO_PEER = -1
 """No connection has this descriptor: until the simulator speaks, anybody may come and go."""
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Workload
+from rebat.core.sizes import MAX_NODES
 from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S
-from rebat.models.topology import MAX_NODES
 from rebat.workloads.build import delay_workload
 from rebat.workloads.calendar import in_months, month_start_s, zone
 from rebat.workloads.columns import Floats, Trace, counted

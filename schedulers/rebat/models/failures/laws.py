@@ -50,6 +50,12 @@ def name_of(law: Law) -> str:
     return next(name for name, kind in LAWS.items() if kind is type(behind))
 
 
+def reads_files(law: Law | None) -> bool:
+    """Whether a law, or the one behind correlated failures, is read from files."""
+    behind = law.of if isinstance(law, Correlated) else law
+    return behind is not None and bool(behind.paths)
+
+
 def parameters(name: str) -> dict[str, FieldInfo]:
     """A law's parameters as people write them: without the unit of their fields."""
     fields = msgspec.structs.fields(law_named(name))

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rebat.core.csv_text import csv_line
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
@@ -183,10 +184,5 @@ def _text(at_us: int) -> str:
 
 def write_names(names: Iterable[str], path: Path) -> None:
     """Write which number stands for which name: ``node,name``."""
-    import io
-
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("node", "name"))
-    rows.writerows(enumerate(names))
-    write_text(path, text.getvalue())
+    rows = [("node", "name"), *enumerate(names)]
+    write_text(path, "".join(map(csv_line, rows)))

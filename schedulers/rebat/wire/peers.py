@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which user of this machine is at the other end of a connection over the loopback interface.
+
+Batsim's protocol has no authentication. The kernel knows who opened a local connection: on Linux,
+``/proc/net/tcp`` lists the user of every socket.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+SOCKETS = Path("/proc/net/tcp")
+_ESTABLISHED = "01"
+"""The state of a connection whose other end is open; the kernel lists closed ones as root's."""
+_ROOT = 0
+
+
+def refused(fd: int) -> str | None:
+    """Why the peer of a loopback connection is refused; None for this user, root, or no table.
+
+    Parameters
+    ----------
+    fd : int
+        Descriptor of this end.
+    """
+    try:
+        rows = SOCKETS.read_text().splitlines()[1:]
+    except OSError:
+        return None
+    try:
+        with socket.socket(fileno=os.dup(fd)) as connection:
+            ends = f"{_hex(connection.getpeername())} {_hex(connection.getsockname())}"
+    except OSError:
+        return "a peer that has gone"
+    for row in rows:
+        _, theirs, ours, state, _, _, _, user, *_ = row.split()
+        if f"{theirs} {ours}" == ends and state == _ESTABLISHED:
+            return None if int(user) in (os.getuid(), _ROOT) else f"another user (uid {user})"
+    return "a peer that has gone"
+
+
+def _hex(address: tuple[str, int]) -> str:
+    """An address as the table writes it."""
+    host, port = address
+    (number,) = struct.unpack("=I", socket.inet_aton(host))
+    return f"{number:08X}:{port:04X}"

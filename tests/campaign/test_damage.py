@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that were changed, folders that are another command's, files that are nonsense."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.campaign.run import MOST_NAMED, run_campaign
+from rebat.campaign.store import Store
+from rebat.cli.campaign import campaign
+from rebat.core.errors import InputError
+from rebat.core.folders import atomic_folder
+from tests.campaign.builders import campaign_file, contents, n_run, run_here
+
+
+def changed_digit(path: Path) -> None:
+    """Another value of one metric; still a whole result."""
+    found = json.loads(path.read_text())
+    found["metrics"]["makespan_s"] += 1
+    path.write_text(json.dumps(found))
+
+
+def without_checksum(path: Path) -> None:
+    found = json.loads(path.read_text())
+    del found["sha256"]
+    path.write_text(json.dumps(found))
+
+
+def cut_off(path: Path) -> None:
+    path.write_text(path.read_text()[:-20])
+
+
+def nested(path: Path) -> None:
+    path.write_text("[" * 50_000)
+
+
+@pytest.mark.parametrize("damage", [changed_digit, without_checksum, cut_off, nested])
+def test_a_changed_result_is_repeated_and_named(damage, tmp_path: Path, unbroken, capsys) -> None:
+    file, expected = unbroken
+    run_here(file, tmp_path / "r")
+    victim = sorted((tmp_path / "r/runs").glob("*.json"))[3]
+    damage(victim)
+    campaign.main(["status", str(file), "--results", str(tmp_path / "r")], standalone_mode=False)
+    captured = capsys.readouterr()
+    assert "9 of 10 runs done, 0 failed, 1 left" in captured.out
+    said = f"{victim}: does not match its checksum, or has none; its run counts as left"
+    assert said in captured.err
+    _, told = run_here(file, tmp_path / "r")
+    assert n_run(told) == 1
+    assert f"{victim}: does not match its checksum" in capsys.readouterr().err
+    assert contents(tmp_path / "r") == expected
+
+
+def test_a_report_leaves_changed_results_out_and_says_so(tmp_path: Path, unbroken, capsys) -> None:
+    run_here(unbroken[0], tmp_path / "r")
+    victim = min((tmp_path / "r/runs").glob("*.json"))
+    changed_digit(victim)
+    arguments = ["report", str(unbroken[0]), "--results", str(tmp_path / "r")]
+    campaign.main(arguments, standalone_mode=False)
+    assert str(victim) in capsys.readouterr().err
+    assert "partial: 9 of 10 runs done" in (tmp_path / "r/report/report.md").read_text()
+
+
+def test_many_changed_results_are_counted(tmp_path: Path, capsys) -> None:
+    file = campaign_file(tmp_path, jobs=5)
+    opened = open_campaign(file)
+    extra = open_campaign(campaign_file(tmp_path / "more", jobs=6))
+    both = type(opened)(opened.owner, [*opened.units, *extra.units])
+    store = Store(tmp_path / "r")
+    for unit in both.units:
+        store.run_path(unit.key).parent.mkdir(parents=True, exist_ok=True)
+        store.run_path(unit.key).write_text("{}")
+    status = run_campaign(both, tmp_path / "r", executor="inline")
+    told = capsys.readouterr().err
+    assert told.count("does not match its checksum") == MOST_NAMED
+    assert f"{20 - MOST_NAMED} more such files in {tmp_path}" in told
+    assert status.ok == 20
+
+
+# ---- folders
+
+
+@pytest.fixture
+def taken(tmp_path: Path) -> Path:
+    """What ``rebat run --out`` leaves."""
+    with atomic_folder(tmp_path / "out") as folder:
+        (folder / "comparison.csv").write_text("metric\n")
+    return tmp_path / "out"
+
+
+def test_a_campaign_writes_nothing_into_the_result_of_a_run(taken: Path, unbroken) -> None:
+    before = {path.name for path in taken.iterdir()}
+    with pytest.raises(InputError, match="out: holds the result of another command"):
+        run_here(unbroken[0], taken)
+    assert {path.name for path in taken.iterdir()} == before
+
+
+def test_nor_does_its_report(taken: Path, unbroken, tmp_path: Path) -> None:
+    run_here(unbroken[0], tmp_path / "r")
+    with pytest.raises(InputError, match="out: holds the result of another command"):
+        write_report(open_campaign(unbroken[0]), tmp_path / "r", taken)
+    assert not (taken / "results.parquet").exists()
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_run_writes_nothing_into_a_campaigns_folder(tmp_path: Path, unbroken, force) -> None:
+    run_here(unbroken[0], tmp_path / "r", limit=1)
+    before = contents(tmp_path / "r")
+    with (
+        pytest.raises(InputError, match="holds no earlier result"),
+        atomic_folder(tmp_path / "r", force),
+    ):
+        pass
+    assert contents(tmp_path / "r") == before
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name = '.'\n", r"name: is '\.' \(expected the name of a folder"),
+        ("name = '..'\n", r"name: is '\.\.'"),
+        ("name = ''\n", "name: is ''"),
+        ("name = 'a/b'\n", "name: is 'a/b'"),
+        ('name = "a\\u0000b"\n', "holds a NUL character"),
+        ('"a\\u0000b" = 1\n', "holds a NUL character"),
+        ('[workloads.one]\nfile = "a\\u0000.json"\n', "holds a NUL character"),
+        ("name = 'a\0b'\n", "not TOML: Found invalid character"),
+        ("a = " + "[" * 50_000, "nested too deeply"),
+        ("a = " + "[" * 50_000 + "]" * 50_000, "nested too deeply"),
+        ("a." * 2_000 + "b = 1", "nested too deeply"),
+    ],
+)
+def test_what_is_no_campaign_file_is_said_in_one_line(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(InputError, match=rf"c\.toml: .*{told}"):
+        open_campaign(tmp_path / "c.toml")
