@@ -84,7 +84,7 @@ def test_an_installed_batsched_runs_over_the_wire(batsched) -> None:
     batsched(stand_in(SAME))
     done = compare(ROOT / "workloads/toy.json")
     assert (done.returncode, done.stdout.count("equal, 5 jobs")) == (0, 3)
-    assert done.stdout.count("against installed Batsched") == 3
+    assert done.stdout.count("against running Batsched") == 3
 
 
 def test_an_installed_batsched_that_decides_otherwise_is_told(batsched) -> None:
@@ -92,7 +92,7 @@ def test_an_installed_batsched_that_decides_otherwise_is_told(batsched) -> None:
     done = compare("synthetic-small")
     assert done.returncode == 1
     assert "batsched-fcfs          against recorded Batsched: equal" in done.stdout
-    assert "batsched-fcfs          against installed Batsched: DIFFERENT" in done.stdout
+    assert "batsched-fcfs          against running Batsched: DIFFERENT" in done.stdout
 
 
 def test_a_batsched_that_does_not_start_is_an_error(batsched) -> None:
