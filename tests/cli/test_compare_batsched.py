@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.batsched import VARIANTS
+from rebat.cli.compare import BATSCHED
 from rebat.core import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -103,12 +105,17 @@ def test_a_batsched_that_does_not_start_is_an_error(batsched) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_every_policy_of_batsched_can_be_chosen() -> None:
+    assert tuple(VARIANTS) == BATSCHED == tuple(SAME.values())
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         ([ROOT / "workloads/toy.json"], "mira-like-june-2017 or synthetic-small, or Batsched 1.4"),
         (["toy", "a.csv"], "takes no runs A and B"),
         (["absent"], "absent"),
+        (["toy", "--endpoint", "tcp://127.0.0.1:1"], "--endpoint: needs one policy"),
     ],
 )
 def test_what_cannot_be_compared(arguments: list, told: str, monkeypatch) -> None:
