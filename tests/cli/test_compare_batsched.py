@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.batsched import VARIANTS
+from rebat.cli.compare import BATSCHED
 from rebat.core import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +86,7 @@ def test_an_installed_batsched_runs_over_the_wire(batsched) -> None:
     batsched(stand_in(SAME))
     done = compare(ROOT / "workloads/toy.json")
     assert (done.returncode, done.stdout.count("equal, 5 jobs")) == (0, 3)
-    assert done.stdout.count("against installed Batsched") == 3
+    assert done.stdout.count("against running Batsched") == 3
 
 
 def test_an_installed_batsched_that_decides_otherwise_is_told(batsched) -> None:
@@ -92,7 +94,7 @@ def test_an_installed_batsched_that_decides_otherwise_is_told(batsched) -> None:
     done = compare("synthetic-small")
     assert done.returncode == 1
     assert "batsched-fcfs          against recorded Batsched: equal" in done.stdout
-    assert "batsched-fcfs          against installed Batsched: DIFFERENT" in done.stdout
+    assert "batsched-fcfs          against running Batsched: DIFFERENT" in done.stdout
 
 
 def test_a_batsched_that_does_not_start_is_an_error(batsched) -> None:
@@ -103,12 +105,17 @@ def test_a_batsched_that_does_not_start_is_an_error(batsched) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_every_policy_of_batsched_can_be_chosen() -> None:
+    assert tuple(VARIANTS) == BATSCHED == tuple(SAME.values())
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         ([ROOT / "workloads/toy.json"], "mira-like-june-2017 or synthetic-small, or Batsched 1.4"),
         (["toy", "a.csv"], "takes no runs A and B"),
         (["absent"], "absent"),
+        (["toy", "--endpoint", "tcp://127.0.0.1:1"], "--endpoint: needs one policy"),
     ],
 )
 def test_what_cannot_be_compared(arguments: list, told: str, monkeypatch) -> None:

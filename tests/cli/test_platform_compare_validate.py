@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 import pytest
@@ -203,7 +201,7 @@ def test_bad_validations(capsys) -> None:
     refused(capsys, "--slack", "validate", "a.csv", "--slack", "soon")
 
 
-# the small campaign that docker-compose.yml runs
+# the small campaign that docker-compose.yml runs (test_docker.py)
 
 
 def test_the_small_workload_is_what_its_readme_makes(tmp_path: Path) -> None:
@@ -213,25 +211,3 @@ def test_the_small_workload_is_what_its_readme_makes(tmp_path: Path) -> None:
     assert (tmp_path / "synthetic-small.json").read_bytes() == shipped.read_bytes()
     events = generate_events(Authors(1800, 600), 128, horizon_s=43_200)
     assert read_events(ROOT / "failure_events/synthetic-small.events") == events
-
-
-def test_the_files_that_docker_compose_names_exist() -> None:
-    text = (ROOT / "docker-compose.yml").read_text()
-    named = set(re.findall(r"(?:platforms|workloads|failure_events)/[\w.-]+\.\w+", text))
-    assert len(named) == 3
-    assert all((ROOT / name).is_file() for name in named)
-    assert (ROOT / "results/batsim").is_dir()
-
-
-def test_the_embedded_service_runs_and_is_valid(monkeypatch, tmp_path: Path, capsys) -> None:
-    yaml = pytest.importorskip("yaml")
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-    for name in ("platforms", "workloads", "failure_events"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    assert status(*services["embedded"]["command"]) == 0
-    small = ["--workload", "workloads/synthetic-small.json"]
-    small += ["--events", "failure_events/synthetic-small.events"]
-    for policy in ("baseline", "sfsj"):
-        assert status("validate", f"results/embedded/{policy}", *small) == 0
-    summary = json.loads(Path("results/embedded/sfsj/summary.json").read_text())
-    assert summary["metrics"]["steals"] > 0

@@ -70,42 +70,46 @@ def embedded(workload: Workload, policy: str, on_progress: OnProgress | None = N
 
 
 def played(
-    workload: Workload, policy: str, program: str, timeout_s: float,
+    workload: Workload, policy: str, endpoint: str, timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:  # fmt: skip
-    """The schedule of an installed Batsched on the embedded engine, over its socket.
+    """The schedule of the Batsched that listens at ``endpoint``, on the embedded engine.
 
     Raises
     ------
     InputError
-        When the program does not start, or does not answer within ``timeout_s``.
+        When it does not answer within ``timeout_s``.
     """
     engine = Engine(workload, options=EngineOptions(list_resources=True))
+    with connect(endpoint, timeout_s=timeout_s) as ask:
+        run_remote(engine, ask, on_progress)
     with tempfile.TemporaryDirectory() as scratch:
-        log = Path(scratch) / "log"
-        with (
-            _listening(program, VARIANTS[policy], log) as endpoint,
-            connect(endpoint, timeout_s=timeout_s) as ask,
-        ):
-            run_remote(engine, ask, on_progress)
         file, _ = write_batsim_files(str(Path(scratch) / policy), engine, [])
         return read_jobs(file)
 
 
 @contextmanager
-def _listening(program: str, variant: str, log: Path) -> Iterator[str]:
-    """A running Batsched: its endpoint. The process ends with the block."""
+def listening(program: str, policy: str) -> Iterator[str]:
+    """A running Batsched: its endpoint. The process ends with the block.
+
+    Raises
+    ------
+    InputError
+        When the program does not start.
+    """
     port = _free_port()
     endpoint = f"tcp://127.0.0.1:{port}"
-    command = [program, "-v", variant, "-s", endpoint, "--verbosity", "quiet"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        _wait_for(process, port, log)
-        yield endpoint
-    finally:
-        process.terminate()
-        process.wait()
+    command = [program, "-v", VARIANTS[policy], "-s", endpoint, "--verbosity", "quiet"]
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            _wait_for(process, port, log)
+            yield endpoint
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def _free_port() -> int:

@@ -161,12 +161,16 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, known: Layout) -
 
 
 def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> None:
-    """Write a run's files; each is there whole or not at all."""
+    """Write a run's files; each is there whole or not at all.
+
+    Without ``jobs`` (of a simulator on the wire, which writes them) there are no Batsim files.
+    """
     n_nodes = result.summary.n_nodes
-    write_lines(folder / "jobs.csv", jobs_csv(result.jobs))
-    write_text(
-        folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
-    )
+    if result.jobs:
+        write_lines(folder / "jobs.csv", jobs_csv(result.jobs))
+        write_text(
+            folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
+        )
     write_lines(folder / "rebat_jobs.csv", rows_csv(result.rows))
     write_lines(folder / "rebat_attempts.csv", attempts_csv(result.ledger))
     for owner in OWNERS:

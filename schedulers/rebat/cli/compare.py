@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from rebat.cli.compare_batsched import Compared, verdict, with_batsched
 from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
 from rebat.core.units import format_duration, to_s
 
@@ -17,19 +18,22 @@ if TYPE_CHECKING:
     from rebat.report.compare import Comparison, Divergence
 
 RUNS = click.Path(path_type=Path)
+BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 
 
 @click.command()
 @click.argument("a", type=RUNS, required=False)
 @click.argument("b", type=RUNS, required=False)
 @click.option("--batsched", type=WORKLOAD, help="Compare the batsched-* policies with Batsched itself on this workload, without A and B.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, type=click.Choice(BATSCHED), help="With --batsched: compare this policy only; may be given several times.")  # fmt: skip
+@click.option("--endpoint", help="With --batsched and one policy: compare with the Batsched that listens at this address, tcp://HOST:PORT, instead of the program.")  # fmt: skip
 @click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Times are the same up to so many seconds.")  # fmt: skip
 @click.option("--allocations", is_flag=True, help="Compare also which nodes each job got.")
 @click.option("--out", type=FOLDER, help="Write differences.csv and a figure to this folder.")
 @click.option("--force", is_flag=True, help="Replace the earlier comparison that --out holds, as a whole.")  # fmt: skip
 def compare(
-    a: Path | None, b: Path | None, batsched: Path | None, tolerance: float, allocations: bool,
-    out: Path | None, force: bool,
+    a: Path | None, b: Path | None, batsched: Path | None, policies: tuple[str, ...],
+    endpoint: str | None, tolerance: float, allocations: bool, out: Path | None, force: bool,
 ) -> None:  # fmt: skip
     """Compare the runs A and B: two jobs.csv of Batsim or rebat, or folders that hold one.
 
@@ -48,7 +52,10 @@ def compare(
     if batsched is not None:
         if a is not None:
             raise click.UsageError("--batsched WORKLOAD takes no runs A and B")
-        same = _batsched(batsched, tolerance, out, force)
+        runs = with_batsched(batsched, policies, endpoint, tolerance)
+        same = _batsched(runs, out, force)
+    elif policies or endpoint:
+        raise click.UsageError("--policy and --endpoint need --batsched WORKLOAD")
     elif a is None or b is None:
         raise click.UsageError("expected two runs A and B, or --batsched WORKLOAD")
     else:
@@ -73,11 +80,9 @@ def _two_runs(
     return result.same(allocations)
 
 
-def _batsched(workload: Path, tolerance: float, out: Path | None, force: bool) -> bool:
-    from rebat.cli.compare_batsched import verdict, with_batsched
-
+def _batsched(runs: Iterator[Compared], out: Path | None, force: bool) -> bool:
     results = {}
-    for compared in with_batsched(workload, tolerance):
+    for compared in runs:
         policy, source, result = compared
         results[f"{policy}-{source}"] = result
         click.echo(verdict(compared))

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +14,19 @@ if TYPE_CHECKING:
     from rebat.report.compare import Comparison
 
 TIMEOUT_S = 600.0
-"""How long an installed Batsched may take for one answer."""
+"""How long a Batsched may take for one answer."""
 
 Compared = tuple[str, str, "Comparison"]
-"""Preset, what it is compared with (``recorded`` or ``installed``), the comparison."""
+"""Preset, what it is compared with (``recorded`` or ``running``), the comparison."""
 
 
-def with_batsched(workload: Path, tolerance_s: float) -> Iterator[Compared]:
-    """Compare each preset with the recorded schedule, and with the Batsched on the PATH.
+def with_batsched(
+    workload: Path, policies: Sequence[str], endpoint: str | None, tolerance_s: float
+) -> Iterator[Compared]:
+    """Compare each policy with the recorded schedule, and with a Batsched that can be run.
 
-    The schedule of Batsched is A, that of the embedded engine is B.
+    That is the one at ``endpoint``, or else the program on the PATH. The schedule of Batsched is A,
+    that of the embedded engine is B.
 
     Raises
     ------
@@ -33,6 +37,7 @@ def with_batsched(workload: Path, tolerance_s: float) -> Iterator[Compared]:
         VARIANTS,
         embedded,
         installed,
+        listening,
         played,
         recorded,
         recorded_of,
@@ -42,8 +47,11 @@ def with_batsched(workload: Path, tolerance_s: float) -> Iterator[Compared]:
     from rebat.report.compare import compare
     from rebat.workloads.load import load_workload
 
+    chosen = list(policies or VARIANTS)
+    if endpoint is not None and len(chosen) != 1:
+        raise InputError("needs one policy", "--endpoint", f"--policy {' or '.join(VARIANTS)}")
     files, program = recorded_of(workload), installed()
-    if not files and program is None:
+    if not files and program is None and endpoint is None:
         raise InputError(
             "no recorded Batsched schedule, and no batsched on the PATH",
             str(workload),
@@ -51,15 +59,17 @@ def with_batsched(workload: Path, tolerance_s: float) -> Iterator[Compared]:
         )
     jobs = load_workload(workload)
     with compiling_notice():
-        for policy in VARIANTS:
+        for policy in chosen:
             with simulation_bar(policy, len(jobs.jobs)) as on_progress:
                 ours = embedded(jobs, policy, on_progress)
             if policy in files:
                 yield policy, "recorded", compare(read_jobs(files[policy]), ours, tolerance_s)
-            if program is not None:
-                with simulation_bar("batsched", len(jobs.jobs)) as on_progress:
-                    theirs = played(jobs, policy, program, TIMEOUT_S, on_progress)
-                yield policy, "installed", compare(theirs, ours, tolerance_s)
+            if endpoint is None and program is None:
+                continue
+            source = listening(str(program), policy) if endpoint is None else nullcontext(endpoint)
+            with source as address, simulation_bar("batsched", len(jobs.jobs)) as on_progress:
+                theirs = played(jobs, policy, address, TIMEOUT_S, on_progress)
+            yield policy, "running", compare(theirs, ours, tolerance_s)
 
 
 def verdict(compared: Compared) -> str:

@@ -7,11 +7,11 @@ import statistics
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.types import DURATION, FILE, NODES
+from rebat.cli.types import DURATION, FILE, FOLDER, NODES
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
@@ -20,17 +20,22 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-p", "--policy", default="baseline", show_default=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS. Several policies decide for one simulation each, in this order.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Where to bind; tcp://0.0.0.0:28000 opens it to the network.")  # fmt: skip
 @click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --axes'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
 @click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Batsim's hosts are cores, of which so many make up a node.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when Batsim is silent for so long.")  # fmt: skip
-@click.option("--record", type=FILE, help="Write the conversation to this file, a message a line.")  # fmt: skip
+@click.option("--record", type=FILE, help="Write the conversation to this file, a message a line. With several policies, POLICY- is put before its name.")  # fmt: skip
+@click.option("--out", type=FOLDER, help="Write the comparison of the policies, report.html and a folder per policy to this folder.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def serve(
-    policy: str, endpoint: str, options_json: str, cores_per_node: int, timeout: float,
-    record: Path | None,
+    policies: tuple[str, ...], endpoint: str, options_json: str, cores_per_node: int,
+    timeout: float, record: Path | None, out: Path | None, force: bool,
 ) -> None:  # fmt: skip
     """Decide for a Batsim 4 that connects here.
+
+    With several policies, start one Batsim per policy, one after another, with the same workload
+    and events. Then --out compares the policies, in a table and on one page.
 
     \b
     Example, in two shells:
@@ -44,20 +49,53 @@ def serve(
     not migrate jobs anyway carry them out with the axis drain=migrate. Ends when the simulation
     ends.
     """
-    from rebat.policies.options import configure, parse_options
-    from rebat.wire.conversation import Conversation, session_for
-    from rebat.wire.recording import Recorder
-    from rebat.wire.zmq_link import PeerGone
-    from rebat.wire.zmq_link import serve as serve_zmq
+    from rebat.campaign.comparing import folder_of
+    from rebat.console.output import say as print_result
+    from rebat.core.files import atomic_folder
+    from rebat.policies.options import parse_options
 
     given = parse_options(options_json, "--options")
     if cores_per_node > 1:
         given["cores_per_node"] = cores_per_node
-    configured = configure(policy, given)  # say now what is wrong, not when Batsim is up
-    try:
-        configured.make()  # and so with this
-    except InputError as error:  # Batsim's --sched-cfg may put it right
-        say(f"rebat: warning: {error}")
+    _check(policies, given)
+    if force and out is None:
+        raise InputError("has no effect", "--force", "--out FOLDER as well")
+    with atomic_folder(out, force) if out else nullcontext() as folder:
+        sessions = []
+        for policy in policies:
+            file = record
+            if record is not None and len(policies) > 1:
+                file = record.with_name(f"{folder_of(policy)}-{record.name}")
+            sessions.append(_serve_one(policy, given, endpoint, timeout, file))
+        if folder is None:
+            return
+        table = _write(policies, sessions, cores_per_node, folder)
+    print_result(table, kept=f"the results are in {out}")
+
+
+def _check(policies: tuple[str, ...], given: dict[str, Any]) -> None:
+    """Say now what is wrong, not when Batsim is up."""
+    from rebat.policies.options import configure
+
+    for policy in policies:
+        if policies.count(policy) > 1:
+            raise InputError(f"{policy} is given twice", "--policy", "each policy once")
+        configured = configure(policy, given)
+        try:
+            configured.make()
+        except InputError as error:  # Batsim's --sched-cfg may put it right
+            say(f"warning: {error}")
+
+
+def _serve_one(
+    policy: str, given: dict[str, Any], endpoint: str, timeout: float, record: Path | None
+) -> Session:
+    """Decide for one simulation, to its end."""
+    from rebat.policies.options import parse_options
+    from rebat.wire.conversation import Conversation, session_for
+    from rebat.wire.recording import Recorder
+    from rebat.wire.zmq_link import PeerGone
+    from rebat.wire.zmq_link import serve as serve_zmq
 
     def make(sched_config: str) -> Session:
         return session_for(policy, given | parse_options(sched_config, "Batsim's --sched-cfg"))
@@ -86,7 +124,22 @@ def serve(
             )  # fmt: skip
     except PeerGone as error:
         raise InputError(f"{error}; {conversation.standing()}") from None
-    _report(conversation.session, spans)
+    session = conversation.session
+    assert session is not None  # it has ended
+    _report(session, spans)
+    return session
+
+
+def _write(
+    policies: tuple[str, ...], sessions: list[Session], cores_per_node: int, folder: Path
+) -> str:
+    """Write what each session recorded, the comparison and its page; return the table."""
+    from rebat.library.served import served
+
+    result = served(policies, sessions, cores_per_node)
+    result.write_into(folder)
+    result.to_html(folder / "report.html")
+    return repr(result)
 
 
 def say(text: str) -> None:
@@ -137,9 +190,7 @@ def _warn_of_missing_flags(session: Session | None) -> None:
         )
 
 
-def _report(session: Session | None, spans: list[float]) -> None:
-    if session is None:
-        return
+def _report(session: Session, spans: list[float]) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     say(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -25,12 +26,13 @@ from rebat.cli.types import DURATION, FILE, MACHINE
 @click.option("--split-instants", is_flag=True, help="Tell each thing that happens at one instant in a message of its own, as Batsim may on platforms with latency: a test of the scheduler.")  # fmt: skip
 @click.option("--latency", type=DURATION, help="Let decisions take effect so much later (whole microseconds), as on a platform with network latency: a test of the scheduler.")  # fmt: skip
 @click.option("--sched-cfg", default="", help="A text for the scheduler.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no names of files.")
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when the scheduler is silent for so long.")  # fmt: skip
 def simulate(
     workload: Path, platform: Path | None, nodes: int | None, events: Path | None, export: str,
     connect: str, enable_dynamic_jobs: bool, acknowledge_dynamic_jobs: bool,
     enable_profile_reuse: bool, forward_profiles_on_submission: bool,
-    forward_unknown_events: bool, split_instants: bool, latency: float | None, sched_cfg: str, timeout: float,
+    forward_unknown_events: bool, split_instants: bool, latency: float | None, sched_cfg: str, quiet: bool, timeout: float,
 ) -> None:  # fmt: skip
     """Stand in for Batsim: run any Batsim 4 scheduler on the embedded engine.
 
@@ -68,14 +70,12 @@ def simulate(
     )
     n_nodes = nodes or (_hosts(platform) if platform else jobs.n_nodes)
     engine = Engine(jobs, n_nodes=n_nodes, events=external.events, options=options)
-    with (
-        compiling_notice(),
-        connect_zmq(connect, timeout_s=timeout) as ask,
-        simulation_bar(jobs.name, len(jobs.jobs)) as on_progress,
-    ):
+    bar = nullcontext() if quiet else simulation_bar(jobs.name, len(jobs.jobs))
+    with compiling_notice(), connect_zmq(connect, timeout_s=timeout) as ask, bar as on_progress:
         run_remote(engine, ask, on_progress)
     for path in write_batsim_files(export, engine, external.machine_events):
-        click.echo(f"wrote {path}")
+        if not quiet:
+            click.echo(f"wrote {path}")
 
 
 def _hosts(platform: Path) -> int:

@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# docker-compose.yml on one Debian machine: an engine of its own, a base image, the campaign of two
+# policies, and the same campaign on rebat's own engine, which must give the same. Root, apt-get; no
+# systemd, no image registry. All is in one folder; the engine has a network of its own.
+#
+#   scripts/one-machine-docker.sh check   # up, run, down
+#   scripts/one-machine-docker.sh up      # start the engine, make the base image, build rebat's
+#   scripts/one-machine-docker.sh run     # both services of compose, validated and compared
+#   scripts/one-machine-docker.sh down    # end it: no process, network or file is left of it
+#
+# Packages that are missing are installed by `up` (apt-get install docker.io docker-compose
+# debootstrap python3-venv) and stay. The base image is Debian with Python, tagged with the name in
+# the Dockerfile; pip in it finds wheels that this machine's pip has made, and asks nobody else.
+# DOCKER_DIR: the folder (default /tmp/one-machine-docker). REBAT_POLICY: the policy that is compared
+# with Baseline (default sfsj). BATSIM_ARCHIVE, BATSCHED_ARCHIVE: images of Batsim and Batsched as
+# `docker save` writes them, with BATSIM_IMAGE, BATSIM_TAG and BATSCHED_IMAGE, their names. Without
+# an image of Batsim `rebat simulate` takes its place; without one of Batsched it is left out.
+# Exit status 2, and one line that says why, where it cannot run.
+set -euo pipefail
+
+source=$(cd "$(dirname "$0")/.." && pwd)
+folder=${DOCKER_DIR:-/tmp/one-machine-docker}
+policy=${REBAT_POLICY:-sfsj}
+patience_s=30
+export DOCKER_HOST=unix://$folder/docker.sock
+export COMPOSE_PROJECT_NAME=one-machine-docker REBAT_POLICY=$policy
+
+tell() { echo "one-machine-docker: $*" >&2; }
+refuse() { tell "$*"; exit 2; }
+
+main() {
+    case ${1:-} in
+        up | run | down | check) "$1" ;;
+        *) refuse "expected check, up, run or down" ;;
+    esac
+}
+
+check() {
+    up
+    trap down EXIT
+    run
+}
+
+up() {
+    [ "$(uname -s)" = Linux ] || refuse "needs Linux"
+    [ "$(id -u)" = 0 ] || refuse "needs root: the engine makes namespaces and mounts"
+    [ ! -e "$folder" ] || refuse "$folder is there already: it runs, or down comes first"
+    unshare --net --mount true 2> /dev/null || refuse "the kernel allows no namespaces here"
+    install_packages
+    trap down EXIT
+    install -d -m 700 "$folder" "$folder/log"
+    touch "$folder/ours"
+    start
+    make_wheels &
+    make_system
+    wait $! || failed "pip could not make the wheels" wheels
+    import_base
+    copy_project
+    tell "building rebat's image ..."
+    compose build --quiet > "$folder/log/build" 2>&1 || failed "the image was not built" build
+    load_images
+    trap - EXIT
+    tell "is up, DOCKER_HOST=$DOCKER_HOST"
+}
+
+install_packages() {
+    local pair missing=()
+    for pair in dockerd:docker.io docker-compose:docker-compose debootstrap:debootstrap; do
+        command -v "${pair%:*}" > /dev/null || missing+=("${pair#*:}")
+    done
+    /usr/bin/python3 -c 'import ensurepip' 2> /dev/null || missing+=(python3-venv)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get > /dev/null || refuse "no ${missing[*]} here, and no apt-get to install it"
+    tell "installing ${missing[*]} ..."
+    { apt-get update && DEBIAN_FRONTEND=noninteractive \
+        apt-get install --yes --no-install-recommends "${missing[@]}"; } > /tmp/apt.$$ 2>&1 || {
+        tail -n 3 /tmp/apt.$$ >&2
+        rm -f /tmp/apt.$$
+        refuse "apt-get could not install ${missing[*]}"
+    }
+    rm -f /tmp/apt.$$
+}
+
+# The engine with Docker's defaults, or else without what the kernel may lack. Its bridges, rules and
+# mounts are in namespaces, which end with it.
+start() {
+    local options
+    for options in "" --storage-driver=vfs --iptables=false \
+        "--iptables=false --storage-driver=vfs"; do
+        # shellcheck disable=SC2016,SC2086  # expanded by the inner shell; words on purpose
+        unshare --net --mount sh -c 'ip link set lo up 2> /dev/null; exec "$@"' sh \
+            dockerd --host "$DOCKER_HOST" --data-root "$folder/data" --exec-root "$folder/exec" \
+            --pidfile "$folder/dockerd.pid" $options > "$folder/log/dockerd" 2>&1 &
+        wait_until_up $! && return 0
+        tell "dockerd $options: $(tail -n 1 "$folder/log/dockerd")"
+        end_engine
+    done
+    refuse "dockerd does not start"
+}
+
+wait_until_up() {
+    local until=$((SECONDS + patience_s))
+    while ! docker version > /dev/null 2>&1; do
+        { kill -0 "$1" 2> /dev/null && [ $SECONDS -lt $until ]; } || return 1
+        sleep 0.2
+    done
+}
+
+# Wheels of all that rebat needs, by this machine's pip and its configuration.
+make_wheels() {
+    /usr/bin/python3 -m venv "$folder/venv"
+    "$folder/venv/bin/pip" wheel --wheel-dir "$folder/wheels" pip hatchling hatch-vcs "$source" \
+        > "$folder/log/wheels" 2>&1
+    rm "$folder"/wheels/rebat-*.whl
+}
+
+# Debian with Python, in memory: a package manager waits for the disk after each file.
+make_system() {
+    local release mirror
+    release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    mirror=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' \
+        'Created-By: Packages' | awk -v s="$release" '$1 == s && $2 == "main" {print $3; exit}')
+    [ -n "$mirror" ] || refuse "apt-get knows no archive of Debian $release"
+    install -d "$folder/system"
+    mount -t tmpfs tmpfs "$folder/system" || refuse "cannot mount a tmpfs"
+    tell "making the base image ..."
+    debootstrap --variant=minbase --include=python3 "$release" "$folder/system" "$mirror" \
+        > "$folder/log/debootstrap" 2>&1 || failed "debootstrap failed" debootstrap
+}
+
+import_base() {
+    local pip system=$folder/system
+    cp -r "$folder/wheels" "$system/opt/wheels"
+    printf '%s\n' '[global]' 'no-index = true' 'find-links = /opt/wheels' \
+        'break-system-packages = true' 'root-user-action = ignore' > "$system/etc/pip.conf"
+    pip=$(basename "$folder"/wheels/pip-*.whl)
+    chroot "$system" python3 "/opt/wheels/$pip/pip" install --quiet pip
+    tar --directory "$system" --create . |
+        docker import - "$(awk '$1 == "FROM" {print $2}' "$source/Dockerfile")" > /dev/null
+    umount "$system"
+}
+
+# Nothing is written into the folder of the sources.
+copy_project() {
+    install -d "$folder/project/results/batsim"
+    cd "$source"
+    cp -r Dockerfile docker-compose.yml .env .dockerignore pyproject.toml README.md LICENSE \
+        schedulers workloads failure_events platforms campaigns scripts "$folder/project"
+}
+
+load_images() {
+    local archive
+    for archive in ${BATSIM_ARCHIVE:-} ${BATSCHED_ARCHIVE:-}; do
+        docker load --quiet --input "$archive" >&2 || refuse "$archive: is no image"
+    done
+}
+
+compose() {
+    local files=(--file docker-compose.yml)
+    [ -n "${BATSIM_ARCHIVE:-}" ] || files+=(--file scripts/docker-compose.simulate.yml)
+    (cd "$folder/project" && docker-compose "${files[@]}" "$@")
+}
+
+rebat() { compose run --rm embedded "$@" < /dev/null; }
+
+run() {
+    local name small=(--workload workloads/synthetic-small.json)
+    small+=(--events failure_events/synthetic-small.events)
+    [ -e "$folder/project" ] || refuse "is down: up comes first"
+    tell "baseline and $policy, ${BATSIM_ARCHIVE:-rebat simulate} in Batsim's place ..."
+    compose up --no-build --no-color
+    for name in $(compose ps --quiet); do
+        [ "$(docker inspect --format '{{.State.ExitCode}}' "$name")" = 0 ] ||
+            failed "a service of compose failed: $(docker inspect --format '{{.Name}}' "$name")"
+    done
+    tell "the same on the embedded engine ..."
+    compose run --rm embedded < /dev/null > "$folder/log/embedded" 2>&1 ||
+        failed "the embedded run failed" embedded
+    for name in baseline "$policy"; do
+        rebat validate "results/batsim/${name}_jobs.csv" "${small[@]}"
+        rebat compare "results/batsim/${name}_jobs.csv" "results/embedded/$name" --allocations
+    done
+    cmp "$folder/project/results/campaign/comparison.csv" \
+        "$folder/project/results/embedded/comparison.csv"
+    if [ -n "${BATSCHED_ARCHIVE:-}" ]; then
+        tell "Batsched ..."
+        compose --profile batsched up --detach batsched
+        compose run --rm compare-batsched < /dev/null
+    fi
+    tell "no difference; the page: $folder/project/results/campaign/report.html"
+}
+
+failed() {
+    [ -z "${2:-}" ] || tail -n 5 "$folder/log/$2" >&2
+    tell "$1"
+    exit 1
+}
+
+down() {
+    [ -d "$folder" ] || { tell "is down"; return 0; }
+    [ -e "$folder/ours" ] || refuse "$folder is not this script's: left alone"
+    if [ -e "$folder/project" ] && docker version > /dev/null 2>&1; then
+        compose --profile batsched --profile embedded down --timeout 5 > /dev/null 2>&1 || true
+    fi
+    end_engine
+    umount "$folder/system" 2> /dev/null || true
+    rm -rf --one-file-system "$folder"
+    tell "is down"
+}
+
+end_engine() {
+    local pid until=$((SECONDS + patience_s))
+    pid=$(cat "$folder/dockerd.pid" 2> /dev/null) || return 0
+    kill "$pid" 2> /dev/null || return 0
+    while kill -0 "$pid" 2> /dev/null; do
+        [ $SECONDS -lt $until ] || kill -9 "$pid"
+        sleep 0.1
+    done
+}
+
+main "$@"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of docker-compose.yml as processes, and what the script for one machine refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wire.test_processes import free_port
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts/one-machine-docker.sh"
+REBAT = [sys.executable, "-m", "rebat"]
+SMALL = ["--workload", "workloads/synthetic-small.json",
+         "--events", "failure_events/synthetic-small.events"]  # fmt: skip
+
+
+def services(policy: str = "sfsj") -> dict[str, dict]:
+    """The services of compose, with the given policy and otherwise default values."""
+    text = (ROOT / "docker-compose.yml").read_text().replace("${REBAT_POLICY:-sfsj}", policy)
+    return yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))["services"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """What the containers see as /project."""
+    for name in ("platforms", "workloads", "failure_events"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "results/batsim").mkdir(parents=True)
+    return tmp_path
+
+
+def arguments(service: dict, port: int) -> list[str]:
+    """A service's arguments, on this machine's loopback interface."""
+    return [re.sub(r"tcp://[\w.]+:28000", f"tcp://127.0.0.1:{port}", a) for a in service["command"]]
+
+
+def rebat(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*REBAT, *command], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_the_files_that_compose_names_exist() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    named = set(re.findall(r"(?:platforms|workloads|failure_events)/[\w.-]+\.\w+", text))
+    assert len(named) == 3
+    assert all((ROOT / name).is_file() for name in named)
+    assert (ROOT / "results/batsim").is_dir()
+
+
+def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
+    """Baseline and another policy, one after another, with ``rebat simulate`` for Batsim."""
+    found, port = services("easy-sfsj"), free_port()
+    instead = yaml.safe_load((ROOT / "scripts/docker-compose.simulate.yml").read_text())["services"]
+    order = ["batsim-baseline", "batsim-policy"]
+    assert [*instead] == order == [name for name in found if name.startswith("batsim-")]
+    (after,) = found["batsim-policy"]["depends_on"].items()
+    assert after == ("batsim-baseline", {"condition": "service_completed_successfully"})
+    with subprocess.Popen(
+        [*REBAT, *arguments(found["scheduler"], port)], cwd=project,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as scheduler:  # fmt: skip
+        for name in order:
+            entrypoint, *command = instead[name]["entrypoint"]
+            assert entrypoint == "rebat"
+            done = rebat(project, *command, *arguments(found[name], port))
+            assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        table, _ = scheduler.communicate(timeout=60)
+    assert scheduler.returncode == 0
+    assert "easy-sfsj/baseline" in table
+    assert rebat(project, *found["embedded"]["command"]).returncode == 0
+    results = project / "results"
+    for name in ("comparison.csv", "baseline/rebat_attempts.csv", "easy-sfsj/rebat_jobs.csv"):
+        assert (results / "campaign" / name).read_bytes() == (
+            results / "embedded" / name
+        ).read_bytes()
+    page = (results / "campaign/report.html").read_text()
+    assert "synthetic-small.json" in page
+    assert "easy-sfsj/baseline" in page
+    for policy in ("baseline", "easy-sfsj"):
+        jobs, run = f"results/batsim/{policy}_jobs.csv", f"results/embedded/{policy}"
+        assert rebat(project, "validate", jobs, *SMALL).returncode == 0
+        assert rebat(project, "compare", jobs, run, "--allocations").returncode == 0
+
+
+def test_batsched_is_compared_where_it_listens(project: Path) -> None:
+    """A scheduler in Batsched's place, of which compose knows the options."""
+    found, port = services(), free_port()
+    assert found["batsched"]["command"][:2] == ["-v", "easy_bf"]
+    endpoint = arguments(found["batsched"], port)[3]
+    serve = [*REBAT, "serve", "-p", "batsched-easy", "--endpoint", endpoint]
+    with subprocess.Popen(serve, stderr=subprocess.DEVNULL) as scheduler:
+        done = rebat(project, *arguments(found["compare-batsched"], port))
+        assert scheduler.wait(timeout=60) == 0
+    assert (done.returncode, done.stdout.count("equal, 100 jobs")) == (0, 2), done.stderr
+    assert "batsched-easy          against running Batsched: equal" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-p", "easy", "-p", "easy"], "easy is given twice"),
+        (["--force"], "--force: has no effect"),
+        (["--out", "docs"], "docs: exists and holds no earlier result"),
+    ],
+)
+def test_serve_says_what_it_cannot_do_before_it_waits(options: list[str], told: str) -> None:
+    done = rebat(ROOT, "serve", "--endpoint", "tcp://127.0.0.1:*", *options)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "waits at" not in done.stderr
+
+
+def script(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, command], env=os.environ | environment, capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_the_script_touches_nothing_that_is_not_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    done = script("down", DOCKER_DIR=str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "left alone" in done.stderr
+    assert (tmp_path / "mine").read_text() == "kept"
+    assert script("down", DOCKER_DIR=str(tmp_path / "absent")).returncode == 0
+    for command in ("up", "check"):
+        done = script(command, DOCKER_DIR=str(tmp_path))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert (tmp_path / "mine").read_text() == "kept"
+
+
+def test_the_script_says_what_it_expects() -> None:
+    done = script("sideways")
+    assert done.returncode == 2
+    assert "expected check, up, run or down" in done.stderr
