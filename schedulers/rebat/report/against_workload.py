@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.attempts import split_attempt
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.shapes import shape_of
 from rebat.models.checkpoint import checkpointing_of, work_in_us
 from rebat.models.speedup import run_us, speedup_of
-from rebat.report.attempts import chains, split_attempt
+from rebat.report.attempts import chains
 from rebat.report.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord
 from rebat.report.findings import ROUNDING_US, Finding, Reference, seconds
 

@@ -7,18 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from rebat.core.attempts import split_attempt
 from rebat.report.batsim_files import KILLED, SUCCESS, JobRecord
 from rebat.report.findings import Finding, Reference, seconds
-
-
-def split_attempt(job_id: str) -> tuple[str, int]:
-    """The original job's id and the number of the attempt.
-
-    >>> split_attempt("12#3"), split_attempt("12")
-    (('12', 3), ('12', 0))
-    """
-    base, mark, number = job_id.rpartition("#")
-    return (base, int(number)) if mark and base and number.isdecimal() else (job_id, 0)
 
 
 def chains(rows: Sequence[JobRecord]) -> dict[tuple[str, str], dict[int, JobRecord]]:
