@@ -226,6 +226,14 @@ def test_golden_runs_of_batsim_and_batsched(shared: Path, workload: str, variant
     assert validate(jobs, Reference(known.n_nodes, (), known)) == []
 
 
+@pytest.mark.parametrize(("run_s", "found"), [(1e-5, set()), (1.1e-5, {"overlap"})])
+def test_only_what_ran_for_no_time_shares_a_node(tmp_path: Path, run_s: float, found) -> None:
+    """Batsim writes 0.00001 s of it; it held no node meanwhile."""
+    text = moved("1", 15.0, 15.0 + run_s)  # while others have its nodes
+    short = edited(text, "1", final_state="COMPLETED_KILLED", success="0")
+    assert kinds(tmp_path, short, Reference(8, resubmits=False)) == found
+
+
 @settings(max_examples=40, deadline=None)
 @given(workload=workloads(), events=failures(), policy=st.sampled_from(["baseline", "sfsj"]))
 def test_what_our_schedulers_do_is_clean(tmp_path_factory, workload, events, policy: str) -> None:

@@ -19,9 +19,6 @@ from rebat.report.attempts import chains
 from rebat.report.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord
 from rebat.report.findings import ROUNDING_US, Finding, Reference, seconds
 
-_NULL_RUN_US = 10
-"""Batsim lets a job of no length run for 1e-5 s."""
-
 
 def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobRecord]:
     """The rows, with what the file does not tell of original jobs taken from the workload."""
@@ -177,14 +174,15 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
 
     The length is known to ``coarse`` microseconds.
     """
-    if full is None or row.start_us is None or row.end_us is None:
+    held, bound = row.held_us, row.walltime_us
+    if full is None or held is None or row.start_us is None or row.end_us is None:
         return
-    run, bound = row.end_us - row.start_us, row.walltime_us
-    if run < 0 or (bound is not None and run > bound + slack):
+    if held < 0 or (bound is not None and held > bound + slack):
         return  # which is told by itself
+    run = row.end_us - row.start_us
     least = full if bound is None else min(full, bound)
-    most = (full or _NULL_RUN_US) + slack + coarse
-    if run > most or (row.state != KILLED and run < least - slack - coarse):
+    most = full + slack + coarse
+    if held > most or (row.state != KILLED and run < least - slack - coarse):
         took = f"{row.state} after {seconds(run)}, its profile takes {seconds(full)}"
         yield Finding("run time", row.line, f"job {row.key}: {took}")
     elif bound is not None and row.state != KILLED:

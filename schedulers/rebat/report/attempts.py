@@ -47,6 +47,7 @@ def _follow(before: JobRecord, after: JobRecord) -> Iterator[Finding]:
     if before.state == SUCCESS:
         text = f"job {after.key} was resubmitted though {before.key} succeeded"
         yield Finding("attempts", after.line, text)
-    if before.end_us is not None and after.start_us is not None and after.start_us < before.end_us:
+    left_us = before.left_us
+    if left_us is not None and after.start_us is not None and after.start_us < left_us:
         text = f"job {after.key} starts at {seconds(after.start_us)}, before {before.key} ends"
         yield Finding("attempts", after.line, text)

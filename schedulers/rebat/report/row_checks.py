@@ -37,9 +37,9 @@ def _size(row: JobRecord, _: Reference) -> Iterator[Wrong]:
 
 
 def _walltime(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
-    if row.start_us is None or row.end_us is None or row.walltime_us is None:
+    run = row.held_us
+    if run is None or row.walltime_us is None:
         return
-    run = row.end_us - row.start_us
     if run > row.walltime_us + ROUNDING_US + reference.slack_us:
         yield "walltime", f"ran {seconds(run)}, walltime {seconds(row.walltime_us)}"
 
@@ -84,7 +84,7 @@ def _stretch(row: JobRecord, _: Reference) -> Iterator[Wrong]:
     if row.stretch is None or row.start_us is None or row.end_us is None or row.submit_us is None:
         return
     run, flow = row.end_us - row.start_us, row.end_us - row.submit_us
-    if run < 0 or (run == 0 and row.stretch == -1):
+    if run < 0:
         return
     least = (flow - ROUNDING_US) / (run + ROUNDING_US)
     most = (flow + ROUNDING_US) / (run - ROUNDING_US) if run > ROUNDING_US else math.inf
