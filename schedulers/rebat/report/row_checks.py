@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from rebat.report.batsim_files import SUCCESS, WALLTIME, JobRecord
+from rebat.report.batsim_files import REJECTED, SUCCESS, WALLTIME, JobRecord
 from rebat.report.findings import ROUNDING_US, Reference, seconds
 
 Wrong = tuple[str, str]
@@ -47,6 +47,8 @@ def _walltime(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
 def _state(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
     if row.success is not None and row.success != (row.state == SUCCESS):
         yield "state", f"success is {int(row.success)}, final_state {row.state}"
+    if row.ran == (row.state == REJECTED):
+        yield "state", f"{row.state}, and {'ran' if row.ran else 'never started'}"
     if row.state != WALLTIME or row.start_us is None or row.end_us is None:
         return
     if row.walltime_us is None:
