@@ -47,7 +47,7 @@ generator = "torus-load:load=70,nodes=64,days=1"
 [[grid]]
 name = "compaction"
 workloads = ["load-50", "load-75"]
-policies = ["cluster", "compaction", "compaction:targets=several,period=300"]
+policies = ["cluster", "compaction:power=10/100/300", "compaction:targets=several,period=300"]
 cores_per_node = 16
 window = "0:3h"
 [[grid]]
@@ -72,7 +72,10 @@ window = "0:3h"
 [[grid]]
 name = "energy"
 workloads = ["load-50"]
-policies = ["cluster", "cluster:react=sleep", "compaction:react=compaction+sleep"]
+policies = [
+    "cluster:power=10/100/300", "cluster:react=sleep,power=10/100/300",
+    "compaction:react=compaction+sleep,power=10/100/300",
+]
 cores_per_node = 16
 window = "0:3h"
 [[grid]]

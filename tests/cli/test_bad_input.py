@@ -53,6 +53,10 @@ WORKLOADS = {
     "same id twice": ({**GOOD, "jobs": GOOD["jobs"] * 2}, "1"),
     "id with a comma": (job(id="1,2"), "1,2"),
     "negative delay": ({**GOOD, "profiles": {"d": {"type": "delay", "delay": -1}}}, "d"),
+    "a delay of zero": ({**GOOD, "profiles": {"d": {"type": "delay", "delay": 0}}}, "d"),
+    "an id of a resubmission": (
+        {**GOOD, "jobs": [{**GOOD["jobs"][0], "id": name} for name in ("a#1", "a")]}, "job a#1",
+    ),
     "delay beyond reason": ({**GOOD, "profiles": {"d": {"type": "delay", "delay": 1e300}}}, "d"),
     "no delay": ({**GOOD, "profiles": {"d": {"type": "delay"}}}, "d"),
     "least above most": (

@@ -9,9 +9,11 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.models.failures.events import down_intervals, read_events
+from rebat.models.failures.records.detect import detected
 from rebat.models.failures.records.formats import FORMATS
 from tests.models.test_fta import line
 from tests.models.test_fta import written as fta_table
+from tests.models.test_lanl import HEADER, LINES
 
 TABLE = """\
 node,down,up
@@ -82,6 +84,41 @@ def test_a_window(table: Path, tmp_path: Path, begin, end, expected) -> None:
     minute = 60 * 10**6
     found = down_intervals(read_events(out))
     assert {(n, a // minute, b and b // minute) for n, a, b in found} == expected
+
+
+def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
+    """A rack of four nodes fails twice in 20 h: --mtbf takes 10 h."""
+    events = tmp_path / "rack.csv"
+    rows = [f"{node},{hour * 3600},{(hour + 1) * 3600}" for hour in (5, 19) for node in range(4)]
+    events.write_text("\n".join(["node,down,up", *rows]) + "\n")
+    run("import", events, "-o", tmp_path / "rack.events")
+    run("describe", tmp_path / "rack.events", "--nodes", "8")
+    told = capsys.readouterr().out.splitlines()[3:6]
+    assert told == [
+        "2 failures of the machine; 8 failures of single nodes, on 4 nodes",
+        "MTBF of the machine          10 h (--mtbf; failures at one time are one)",
+        "  between failures of nodes  2.5 h (each node counts)",
+    ]
+
+
+def test_the_format_of_a_record_is_detected(table: Path, tmp_path: Path, capsys) -> None:
+    lanl = tmp_path / "lanl.csv"
+    lanl.write_text(HEADER + LINES)
+    archive = fta_table(tmp_path, "# a comment\n", line(1, 0, 0, 60))
+    mira = tmp_path / "mira.cor"
+    mira.write_text("#count=1\nsomething\n")
+    for file, form in ((table, "csv"), (lanl, "lanl"), (archive, "fta"), (mira, "mira-ras")):
+        assert detected(file) == form
+    run("import", table, "-o", tmp_path / "a.events")
+    run("import", table, "--format", "csv", "-o", tmp_path / "b.events")
+    assert (tmp_path / "a.events").read_bytes() == (tmp_path / "b.events").read_bytes()
+    told = refused(capsys, "import", tmp_path / "a.events", "-o", tmp_path / "c.events")
+    assert "is an event file already" in told
+    other = tmp_path / "other.txt"
+    other.write_text("a,b\n1,2\n")
+    assert "its format is not recognised" in refused(capsys, "import", other, "-o", tmp_path / "d")
+    unknown = ("import", lanl, "--system", "21", "-o", tmp_path / "d")
+    assert "expected one of: 19, 20" in refused(capsys, *unknown)
 
 
 BAD = {
@@ -164,7 +201,7 @@ def test_describe_with_its_picture(tmp_path: Path, capsys) -> None:
     capsys.readouterr()
     run("describe", events, "--nodes", "32", "--figure", figure)
     told = capsys.readouterr().out
-    assert "mean time between failures" in told
+    assert "MTBF of the machine" in told
     rows = [line for line in told.splitlines() if " * " in line]
     assert len(rows) == 3
     assert "lives of nodes" in rows[1]

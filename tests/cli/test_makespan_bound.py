@@ -88,8 +88,9 @@ def test_errors_drawn_for_a_run_can_be_taken_for_its_bound(tmp_path) -> None:
     out = tmp_path / "out"
     call(run, TOY, "-p", "r-list-0", "-p", "r-shelf-b", "--silent-error-probability", 0.5,
          "--seed", 3, "--out", out)  # fmt: skip
-    counts = failed_attempts(out / "r-list-0")
-    assert counts == failed_attempts(out / "r-shelf-b")
+    jobs = {"1", "2", "3", "4", "5"}
+    counts, n_killed = failed_attempts(out / "r-list-0", jobs)
+    assert (counts, 0) == (failed_attempts(out / "r-shelf-b", jobs)[0], n_killed)
     assert sum(counts.values()) > 0
     rows = csv.DictReader((out / "r-list-0/rebat_jobs.csv").open())
     assert counts == {row["job_id"]: int(row["attempts"]) - 1 for row in rows}
@@ -98,6 +99,25 @@ def test_errors_drawn_for_a_run_can_be_taken_for_its_bound(tmp_path) -> None:
     summary = json.loads((out / "r-list-0/summary.json").read_text())
     assert low <= summary["metrics"]["makespan_s"] <= low * (2 - 1 / 8)
     assert summary["options"]["silent_error_probability"] == 0.5
+
+
+def test_failures_of_nodes_are_no_errors(tmp_path) -> None:
+    out = tmp_path / "out"
+    call(run, TOY, "-p", "sfsj", "--failures", "toy", "--out", out)
+    lines = call(bound, TOY, "--failures-of", out / "sfsj").splitlines()
+    assert lines[1].split()[:2] == ["scenario", "errors"]
+    assert lines[2].split()[:2] == ["0", "0"]
+    assert "errors: attempts that end with a silent error; failures of nodes do not count." in lines
+    assert "  2 attempts of the run were killed: they are no errors." in lines
+
+
+def test_a_job_with_the_id_of_a_resubmission_has_its_own_errors(tmp_path) -> None:
+    rows = ["a#1", "a#1#1", "b"]
+    header = "job_id,final_state,starting_time,finish_time,allocated_resources\n"
+    ran = "".join(f"{name},COMPLETED_FAILED,0,1,0\n" for name in rows[:1])
+    ran += "".join(f"{name},COMPLETED_SUCCESSFULLY,1,2,0\n" for name in rows[1:])
+    (tmp_path / "jobs.csv").write_text(header + ran)
+    assert failed_attempts(tmp_path, {"a#1", "b"}) == ({"a#1": 1, "b": 0}, 0)
 
 
 def test_a_rate_and_a_probability_exclude_each_other(tmp_path) -> None:

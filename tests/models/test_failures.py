@@ -229,7 +229,9 @@ def test_describe_events_in_plain_numbers():
     summary = describe_events(events, 4, (0, 100))
     assert summary == {
         "failures": 3,
-        "mtbf_s": pytest.approx(100 / 3),
+        "dates": 2,
+        "mtbf_s": 50,
+        "node_mtbf_s": pytest.approx(100 / 3),
         "mean_downtime_s": 15,
         "downtime_share": (20 + 10 + 90) / 400,  # node 1 stays down
         "nodes_hit": 2,

@@ -45,12 +45,24 @@ def test_by_hand(tmp_path) -> None:
         ("20,512,x,1/1/2002 10:00,1/1/2002 11:00,60", "lanl.csv:2.*nodenumz is 'x'"),
         ("20,512,1,soon,1/1/2002 11:00,60", "Prob Started is 'soon'"),
         ("20,512,1,1/1/2002 10:00,1/1/2001 11:00,60", "fixed before"),
-        ("19,512,1,1/1/2002 10:00,1/1/2002 11:00,60", "system 20 has no failures"),
+        (
+            "19,512,1,1/1/2002 10:00,1/1/2002 11:00,60\n3,9,1,1/1/2002 10:00,1/1/2002 11:00,60",
+            r"--system: system 20 has no failures \(expected one of: 3, 19\)",
+        ),
     ],
 )
 def test_what_cannot_be(tmp_path, line, match) -> None:
     with pytest.raises(InputError, match=match):
         read_lanl(written(tmp_path, line + "\n"), 20)
+
+
+def test_a_system_need_not_be_given_where_there_is_one(tmp_path) -> None:
+    several = written(tmp_path, LINES)
+    with pytest.raises(InputError, match=r"the system is not given \(expected one of: 19, 20\)"):
+        read_lanl(several, None)
+    of_20 = read_lanl(several, 20)
+    alone = written(tmp_path, "".join(f"{x}\n" for x in LINES.splitlines() if x.startswith("20")))
+    assert read_lanl(alone, None).events == of_20.events
 
 
 def test_a_file_without_the_columns(tmp_path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from rebat.models.failures.law import generate_events
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.recorded import Recorded
+from rebat.models.failures.records.detect import detected
 from tests.campaign.builders import GRID, campaign_file, run_here
 from tests.recordings import beside
 
@@ -81,12 +83,53 @@ def test_what_cannot_be(record: Path, text: str, match: str) -> None:
         ("size=3", "node .* fails"),
         ("system=3", "options of another format"),
         ("format=csv,system=3", "no effect on csv"),
-        ("format=lanl", "--system: which system"),
+        ("format=lanl", "no column 'System'"),
     ],
 )
 def test_what_is_found_as_it_is_read(record: Path, text: str, match: str) -> None:
     with pytest.raises(InputError, match=match):
         list(parse_law(f"record:file={record},{text}").events(16))
+
+
+def test_the_format_is_detected(record: Path) -> None:
+    """Of an event file and of a table of the same failures."""
+    assert detected(record) == "events"
+    for file in (record, record.with_suffix(".csv")):
+        found = parse_law(f"record:file={file},size=16").events(16)
+        assert list(found) == read_events(record)
+
+
+@pytest.mark.parametrize("way", ["rank", "share", "rate"])
+@pytest.mark.parametrize("n_nodes", [16, 40])
+def test_a_record_has_an_mtbf_of_the_machine(record: Path, way: str, n_nodes: int) -> None:
+    law = parse_law(f"record:file={record},size=16,map={way}")
+    events = read_events(record)
+    own_s = events[-1].at_us / 1e6 / len({e.at_us for e in events if not e.available})
+    assert law.mtbf_on(n_nodes) == pytest.approx(own_s * (16 / n_nodes if way == "rate" else 1))
+    if way == "rate":
+        failed = {e.at_us for e in law.events(n_nodes, seed=1) if not e.available}
+        assert events[-1].at_us / 1e6 / len(failed) == pytest.approx(law.mtbf_on(n_nodes), rel=0.15)
+
+
+def test_nothing_has_no_mtbf(tmp_path: Path) -> None:
+    (tmp_path / "none.events").write_text("")
+    with pytest.raises(InputError):
+        Recorded(str(tmp_path / "none.events"), format="events", size=2).mtbf_on(2)
+
+
+def test_young_daly_takes_the_records_mtbf_and_says_so(record: Path, tmp_path, capsys) -> None:
+    law = parse_law(f"record:file={record},size=16,map=rate")
+    base = ["run", "toy", "-p", "sfsj", "--checkpoint", "young-daly", "--checkpoint-cost", "1"]
+    main([*base, "--law", f"record:file={record},size=16,map=rate", "--out", str(tmp_path / "o")])
+    mtbf_s = law.mtbf_on(8)
+    assert f"record's own MTBF of the machine: {mtbf_s:.12g} s" in capsys.readouterr().err
+    options = json.loads((tmp_path / "o/sfsj/summary.json").read_text())["options"]
+    assert options["mtbf"] == mtbf_s
+    main([*base, "--law", f"record:file={record},size=16,map=rate", "--mtbf", f"{mtbf_s!r}",
+          "--out", str(tmp_path / "p")])  # fmt: skip
+    assert "own MTBF" not in capsys.readouterr().err
+    same = [(tmp_path / name / "sfsj/jobs.csv").read_bytes() for name in "op"]
+    assert same[0] == same[1]
 
 
 def test_a_record_is_no_law(record: Path) -> None:

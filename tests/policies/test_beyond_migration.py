@@ -18,8 +18,8 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.laws import parse_law
-from rebat.models.power import NodePower
 from rebat.policies.presets import Preset, preset
+from rebat.report.cluster_lines import cluster_rows
 from tests.scenarios import check_run
 
 
@@ -65,14 +65,36 @@ class TestSleep:
         summary = simulate(workload, preset(self.POLICY), cores_per_node=2).summary
         joules = 400 * 200 + 100 * 100 + 100 * 10 + 30 * 100 + 50 * 300 + 100 * 100 + 20 * 10
         assert summary.energy is not None
+        assert summary.energy.kwh is not None
         assert summary.energy.kwh * 3.6e6 == pytest.approx(joules)
         assert summary.energy.asleep == pytest.approx(120 / 800)
 
     def test_without_sleep_empty_nodes_take_their_power(self) -> None:
-        summary = simulate(day(4, (2, 100, 0)), preset("cluster"), cores_per_node=2).summary
-        power = NodePower()
+        policy = preset("cluster:power=5/70/200")
+        summary = simulate(day(4, (2, 100, 0)), policy, cores_per_node=2).summary
         assert summary.energy is not None
-        assert summary.energy.kwh * 3.6e6 == pytest.approx(100 * (power.full_w + power.empty_w))
+        assert summary.energy.kwh is not None
+        assert summary.energy.kwh * 3.6e6 == pytest.approx(100 * (200 + 70))
+
+    def test_nobody_gave_watts_so_there_is_no_energy(self) -> None:
+        summary = simulate(day(4, (2, 100, 0)), preset("cluster"), cores_per_node=2).summary
+        assert summary.energy is None
+        titles = {row[0]: row[2](summary) for row in cluster_rows({"cluster": summary})}
+        assert titles["energy, kWh"] is None
+
+    def test_without_watts_the_time_asleep_is_told_alone(self) -> None:
+        workload = day(4, (1, 400, 0), (2, 50, 200))
+        policy = preset(self.POLICY.removesuffix(",power=10/100/300"))
+        summary = simulate(workload, policy, cores_per_node=2).summary
+        assert summary.energy is not None
+        assert (summary.energy.kwh, summary.energy.asleep) == (None, pytest.approx(120 / 800))
+
+    def test_watts_of_whole_nodes_are_enough(self) -> None:
+        """Two nodes of one core, one of them in use for 100 s."""
+        summary = simulate(day(2, (1, 100, 0)), preset("cluster:power=5/70/200")).summary
+        assert summary.energy is not None
+        assert summary.energy.kwh is not None
+        assert summary.energy.kwh * 3.6e6 == pytest.approx(100 * (200 + 70))
 
     @pytest.mark.parametrize("policy", ["easy", "baseline", "cluster", "dbes"])
     def test_nobody_waits_for_ever(self, policy: str) -> None:

@@ -24,6 +24,9 @@ POLICIES = (
     "baseline:depth=easy,react=stealing,victim=least-lost-work", "r-list-0", "r-list-q",
     "r-list-q:la", "r-shelf-b", "r-shelf-nb",
 )  # fmt: skip
+FLEXIBLE = ("pra", "dbes", "pwa:react=replacement", "dbes:react=replacement+stealing")
+MIGRATING = ("cluster", "compaction", "priorities", "tiers")
+STEALING = ("h111", "h213", "h222", "h323", "authors-h111", "authors-h213", "authors-h323")
 FAILURE_FREE = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 """Batsched's schedulers know no failures."""
 
@@ -73,3 +76,42 @@ def random_workload(rng: np.random.Generator, n_nodes: int) -> Workload:
     if rng.random() < 0.7:
         jobs = jobs[1:]  # nothing to reject
     return Workload("random", n_nodes, tuple(jobs), profiles)
+
+
+def varied_run(seed: int, folder: Path, policy: str = "") -> Written:
+    """A run with jobs that migrate, have no end, or other sizes, and ids like resubmissions'."""
+    rng = np.random.default_rng((seed, 1))
+    chosen = policy or str(rng.choice([*FLEXIBLE, *MIGRATING, *STEALING, "r-list-q"]))
+    n_nodes, mtbf_s = int(rng.integers(6, 13)), float(rng.choice([20.0, 50.0, 200.0]))
+    workload = varied_workload(rng, n_nodes, chosen)
+    if chosen != "r-list-q" and rng.random() < 0.7:
+        cost_s, recovery_s, rounding = [(1.5, 2.0, "ceil"), (1.25, 0.5, "floor")][rng.integers(2)]
+        model = CheckpointModel(mtbf_s, cost_s, recovery_s, rounding)
+        workload = prepared(workload, Scenario(nodes=n_nodes, checkpoint=model))
+    if chosen == "r-list-q":
+        errors = SilentErrors(probability=0.3, seed=seed)
+        workload = prepared(workload, Scenario(nodes=n_nodes, silent_errors=errors))
+    events = generate_events(Poisson(mtbf_s, 10.0), n_nodes, horizon_s=400.0, seed=seed)
+    result = simulate(workload, preset(chosen), n_nodes=n_nodes, machine_events=events)
+    write_run(folder, result, {})
+    return Written(folder, workload, events, chosen, result)
+
+
+def varied_workload(rng: np.random.Generator, n_nodes: int, policy: str) -> Workload:
+    """Up to 16 jobs, with times of up to six decimals; some are malleable, some have no end."""
+    jobs = []
+    profiles: dict[str, dict] = {"endless": {"type": "delay", "delay": 1_000_000}}
+    for number in range(int(rng.integers(4, 17))):
+        length = round(float(rng.uniform(5.0, 80.0)), int(rng.choice([0, 3, 6])))
+        size, factor = int(rng.integers(1, n_nodes // 2 + 1)), float(rng.choice([1.1, 3.0]))
+        submit_us = to_us(round(float(rng.uniform(0, 80.0)), 3))
+        name, profile = f"{number}#1" if rng.random() < 0.2 else str(number), f"d{length}"
+        walltime_us: int | None = to_us(length * factor)
+        profiles[profile] = {"type": "delay", "delay": length}
+        extra: dict = {}
+        if policy in FLEXIBLE and rng.random() < 0.7:
+            extra = {"shape": {"kind": "malleable", "min": 1, "max": n_nodes}}
+        if policy in MIGRATING and rng.random() < 0.3:
+            size, walltime_us, profile, extra = 1, None, "endless", {"eternal": True}
+        jobs.append(Job(name, size, submit_us, walltime_us, profile, extra))
+    return Workload("varied", n_nodes, tuple(jobs), profiles)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.single import write_run
 from rebat.core.csv_text import csv_field
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -16,9 +17,12 @@ from rebat.core.units import to_us
 from rebat.engine.jobs import EngineJob
 from rebat.models.failures.events import read_events
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
+from rebat.report.batsim_files import read_jobs
+from rebat.report.compare import compare
 from rebat.report.findings import Reference
 from rebat.report.validate import validate
-from tests.recordings import folder_of
+from rebat.workloads.batsim_json import read_workload
+from tests.recordings import DATA, folder_of
 from tests.report.tables import table
 from tests.scenarios import fails, machine, run
 
@@ -72,6 +76,44 @@ def test_the_files_are_batsims(name: str) -> None:
     (made,) = csv.DictReader(io.StringIO(schedule_csv(jobs, FLAT[name], told)))
     (real,) = csv.DictReader(io.StringIO(Path(f"{prefix}_schedule.csv").read_text()))
     assert {column for column in real if made[column] != real[column]} <= OURS
+
+
+ZERO = DATA / "real-batsim/zero-length"
+SINGLE, AMONG = (ZERO / "cli", 4), (ZERO, 24)
+"""A job that is killed as it starts, by two policies on machines of so many nodes."""
+
+
+@pytest.mark.parametrize(
+    ("case", "policy"),
+    [(SINGLE, "dbes:react=replacement"), (AMONG, "pwa:react=replacement+stealing")],
+)
+def test_what_is_killed_as_it_starts_has_batsims_row(case, policy: str, tmp_path: Path) -> None:
+    folder, n_nodes = case
+    workload, events = read_workload(folder / "w.json"), read_events(folder / "f.events")
+    result = run(policy, workload, events)
+    write_run(tmp_path, result, {})
+    recorded = read_jobs(folder / "real_jobs.csv")
+    assert (tmp_path / "jobs.csv").read_text() == recorded.path.read_text()
+    (made,) = csv.DictReader((tmp_path / "schedule.csv").open(newline=""))
+    (real,) = csv.DictReader((folder / "real_schedule.csv").open(newline=""))
+    assert {column for column in real if made[column] != real[column]} <= OURS
+    assert 0 in {record.end_us - record.start_us for record in result.ledger.attempts}
+    for jobs in (read_jobs(tmp_path), recorded):
+        for reference in (Reference(n_nodes, events, workload, resubmits=True), Reference()):
+            assert validate(jobs, reference) == []
+    assert compare(read_jobs(tmp_path), recorded, tolerance_s=0).same(allocations=True)
+
+
+def test_a_last_attempt_without_a_length_counts_for_the_makespan() -> None:
+    """As Batsim's own sum of start and run time does; no node computes meanwhile."""
+    job = EngineJob(
+        "w0!1", 3, to_us(2), None, "p", "w0", {}, state="COMPLETED_KILLED",
+        start_us=to_us(7), end_us=to_us(7), nodes=NodeSet.parse("0-2"),
+    )  # fmt: skip
+    (row,) = csv.DictReader(jobs_csv([job]))
+    assert (row["turnaround_time"], row["stretch"]) == ("5.000010", "500001.000000")
+    (totals,) = csv.DictReader(schedule_csv([job], 4, []).splitlines())
+    assert (totals["makespan"], totals["time_computing"]) == ("7.000010", "0.000000")
 
 
 def test_the_documentation_names_every_column_that_differs() -> None:

@@ -51,7 +51,9 @@ MUTATIONS = {
     "another job's node": (lambda: edited(toy_csv(), "1", allocated_resources="3"), {"overlap"}),
     "it starts while another is there": (lambda: moved("3#1", 5.0, 15.0, submit=1), {"overlap"}),
     "on the dead node": (lambda: moved("2#1", 5.0, 10.0, submit=1), {"dead node"}),
-    "it outlives its node": (lambda: moved("3", 0, 1.5), {"dead node", "overlap", "attempts"}),
+    "it outlives its node": (
+        lambda: moved("3", 0, 1.5), {"dead node", "overlap", "attempts", "times"},
+    ),
     "outside the machine": (lambda: edited(toy_csv(), "1", allocated_resources="8"), {"outside"}),
     "one node too many": (
         lambda: edited(toy_csv(), "4", allocated_resources="0-1 3-7"), {"size"},
@@ -79,7 +81,9 @@ MUTATIONS = {
         lambda: toy_csv() + toy_csv().splitlines()[-1] + "\n", {"doubled", "overlap"},
     ),
     "the first attempt is missing": (lambda: without(toy_csv(), "3"), {"lost", "attempts"}),
-    "an attempt is skipped": (lambda: edited(toy_csv(), "3#1", job_id="3#2"), {"attempts"}),
+    "an attempt is skipped": (
+        lambda: edited(toy_csv(), "3#1", job_id="3#2", profile="3#2:10s"), {"attempts"},
+    ),
     "resubmitted after success": (
         lambda: edited(toy_csv(), "3", final_state="COMPLETED_SUCCESSFULLY", success="1"),
         {"attempts", "run time"},
@@ -89,7 +93,7 @@ MUTATIONS = {
     "a longer run than the profile's": (lambda: moved("4", 11, 21.005), {"run time"}),
     "killed after its end": (
         lambda: without(edited(moved("3", 0, 10.005), "3", final_state="COMPLETED_KILLED"), "1"),
-        {"run time", "dead node", "overlap", "attempts", "lost"},
+        {"run time", "dead node", "overlap", "attempts", "lost", "times"},
     ),
     "the last resubmission is deleted": (lambda: without(toy_csv(), "3#1"), {"attempts"}),
     "all resubmissions are deleted": (lambda: without(toy_csv(), "2#1", "3#1"), {"attempts"}),
@@ -234,6 +238,14 @@ def test_recorded_runs_of_batsim_and_batsched(name: str, policy: str) -> None:
     known = read_workload(names("workloads", ".json")[name])
     jobs = read_jobs(recorded()[name][policy])
     assert validate(jobs, Reference(known.n_nodes, (), known)) == []
+
+
+@pytest.mark.parametrize(("run_s", "found"), [(1e-5, set()), (1.1e-5, {"overlap"})])
+def test_only_what_ran_for_no_time_shares_a_node(tmp_path: Path, run_s: float, found) -> None:
+    """Batsim writes 0.00001 s of it; it held no node meanwhile."""
+    text = moved("1", 15.0, 15.0 + run_s)  # while others have its nodes
+    short = edited(text, "1", final_state="COMPLETED_KILLED", success="0")
+    assert kinds(tmp_path, short, Reference(8, resubmits=False)) == found
 
 
 @settings(max_examples=40, deadline=None)

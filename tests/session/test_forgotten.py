@@ -6,15 +6,18 @@ from __future__ import annotations
 import msgspec
 
 from rebat.campaign.single import simulate
+from rebat.engine.options import EngineOptions
 from rebat.policies.presets import preset
 from tests.scenarios import fails, machine
 
 
-def test_a_job_may_be_named_as_a_resubmission_of_another() -> None:
+def test_a_job_may_be_named_as_a_resubmission_where_nothing_is_resubmitted() -> None:
     workload = machine(2, (1, 10), (1, 10), (2, 10, 1))
     one, other, last = workload.jobs
     jobs = (one, msgspec.structs.replace(other, id="1#1"), last)
-    rows = simulate(msgspec.structs.replace(workload, jobs=jobs), preset("greedy")).rows
+    named = msgspec.structs.replace(workload, jobs=jobs)
+    static = EngineOptions(dynamic_jobs=False)
+    rows = simulate(named, preset("greedy"), engine_options=static).rows
     assert [(row.job_id, row.finish_time) for row in rows] == [("1", 10), ("1#1", 10), ("3", 20)]
 
 

@@ -37,7 +37,7 @@ texts = st.text("abc-_.0123456789é", min_size=1, max_size=8)
 
 @st.composite
 def workloads(draw):
-    delays = draw(st.lists(times, min_size=1, max_size=4, unique=True))
+    delays = draw(st.lists(st.integers(1, 10**15), min_size=1, max_size=4, unique=True))
     profiles = {f"p{n}": {"type": "delay", "delay": us / US} for n, us in enumerate(delays)}
     profiles["p0"]["ret"] = draw(st.integers(-3, 3))
     ids = draw(st.lists(texts, min_size=1, max_size=6, unique=True))
@@ -149,6 +149,8 @@ def bad(name, content, *words):
         bad("no id", document(without=["id"]), "job number 1", "bad job id"),
         bad("float id", document(job={"id": 1.0}), "bad job id 1.0"),
         bad("delay negative", document(profile={"delay": -1}), "profile 'p': delay: is -1"),
+        bad("delay zero", document(profile={"delay": 0}), "profile 'p': delay: is 0 (expected"),
+        bad("delay below", document(profile={"delay": 4e-7}), "profile 'p': delay: is 4e-07"),
         bad("delay absurd", document(profile={"delay": 1e300}), "profile 'p': delay: is 1e+300"),
         bad("delay text", document(profile={"delay": "5"}), "profile 'p': delay: is '5'"),
         bad("ret text", document(profile={"ret": "1"}), "profile 'p': ret", "an int"),

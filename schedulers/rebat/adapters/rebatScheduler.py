@@ -21,6 +21,7 @@ from rebat.core.units import to_s, to_us
 from rebat.policies.options import parse_options
 from rebat.wire.conversation import session_for
 from rebat.wire.instants import WholeInstants
+from rebat.wire.workload_ids import check_workloads
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
@@ -47,15 +48,15 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         )
         self._session = session_for(str(given.pop("policy", "baseline")), given)
         self._handle = WholeInstants(self._session.handle)
-        self._events.append(
-            e.SimulationBegan(
-                at_us=0,
-                n_nodes=self.bs.nb_compute_resources,
-                config=config,
-                profiles={name: dict(table) for name, table in self.bs.profiles.items()},
-                workloads=self.bs.workloads,
-            )
+        began = e.SimulationBegan(
+            at_us=0,
+            n_nodes=self.bs.nb_compute_resources,
+            config=config,
+            profiles={name: dict(table) for name, table in self.bs.profiles.items()},
+            workloads=self.bs.workloads,
         )
+        check_workloads(began)
+        self._events.append(began)
 
     def onJobSubmission(self, job: Any) -> None:
         self._add(e.JobSubmitted, job_id=job.id, job=job.json_dict, profile=job.profile_dict)

@@ -23,6 +23,7 @@ from rebat.models.checkpoint import Rounding
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
+from rebat.models.failures.recorded import Recorded
 from rebat.models.operations import read_operations
 
 
@@ -117,6 +118,18 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
             walltime_kills=self.walltime_kills,
             max_attempts=self.max_attempts,
         )
+
+    @property
+    def uses_record_mtbf(self) -> bool:
+        """Whether checkpoint periods are for the MTBF that a failure record has itself."""
+        young_daly = self.checkpoint == "young-daly" and self.mtbf_s is None
+        return young_daly and isinstance(self.law, Recorded)
+
+    def with_record_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
+        """Return the options with the MTBF of the record on a machine of this size, if used."""
+        if not (self.uses_record_mtbf and isinstance(self.law, Recorded)):
+            return self
+        return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
 
     def _checkpoint(self) -> CheckpointModel | PerfectCheckpoints | None:
         if self.checkpoint == "none":

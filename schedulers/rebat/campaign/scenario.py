@@ -16,6 +16,7 @@ from rebat.campaign.spec import (
     Scenario,
     SilentErrors,
 )
+from rebat.core.attempts import check_ids
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
@@ -134,7 +135,17 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
 
 
 def prepared(workload: Workload, scenario: Scenario) -> Workload:
-    """The workload as it is run: with the checkpoints, then the silent errors asked for."""
+    """The workload as it is run: with the checkpoints, then the silent errors asked for.
+
+    Raises
+    ------
+    InputError
+        For a job that has the id of another one's resubmission.
+    """
+    try:
+        check_ids([job.id for job in workload.jobs])
+    except InputError as error:
+        raise error.at(f"workload {workload.name}") from None
     n_nodes = scenario.nodes or workload.n_nodes
     checkpointing = _with_checkpoints(workload, scenario.checkpoint, n_nodes)
     return _with_silent_errors(checkpointing, scenario.silent_errors)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class Instance(NamedTuple):
     """Jobs and failure scenarios: times in `unit`, arrays as in ``models.silent_errors``.
 
-    ``too_large`` counts the jobs that fit no schedule and are left out.
+    ``too_large`` counts the jobs that fit no schedule and are left out, ``n_killed`` the attempts
+    of a run that were killed.
     """
 
     name: str
@@ -32,12 +34,13 @@ class Instance(NamedTuple):
     failures: NDArray[np.int64]
     released_together: bool
     too_large: int = 0
+    n_killed: int = 0
 
 
 @click.command()
 @click.argument("workload", type=FILE)
 @click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")
-@click.option("--failures-of", type=click.Path(path_type=Path), help="Take the failed attempts of each job from this run: a jobs.csv, or its folder (default: those written in the workload).")  # fmt: skip
+@click.option("--failures-of", type=click.Path(path_type=Path), help="Count the silent errors of each job in this run: a jobs.csv, or its folder (default: those written in the workload).")  # fmt: skip
 def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
     """Lower bounds on the makespan of WORKLOAD, and the ratios proved for R-LIST and R-SHELF.
 
@@ -46,6 +49,9 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
     are equations 5 and 6 of RR-9296: the longest chain of attempts of one job, and the total area
     over the nodes. As the proofs of propositions 1 and 2 use nothing else, ratio times bound is a
     guarantee.
+
+    Errors are attempts that end with a silent error. Attempts that a failed node interrupts are not
+    counted.
 
     \b
     Example, how far from the optimum a run may be:
@@ -99,11 +105,12 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
     ends = [
         job.walltime_us is None or t < job.walltime_us for job, t in zip(kept, runs, strict=True)
     ]
+    n_killed = 0
     if failures_of is None:
         profiles = (jobs.profiles[job.profile] for job in kept)
         failures = [errors_left(p) if end else 0 for p, end in zip(profiles, ends, strict=True)]
     else:
-        counts = failed_attempts(failures_of)
+        counts, n_killed = failed_attempts(failures_of, {job.id for job in jobs.jobs})
         failures = [counts.get(job.id, 0) for job in kept]
     return Instance(
         name=jobs.name,
@@ -114,19 +121,27 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
         failures=np.array([failures], np.int64),
         released_together=len({job.submit_us for job in kept}) == 1,
         too_large=len(jobs.jobs) - len(kept),
+        n_killed=n_killed,
     )
 
 
-def failed_attempts(run: Path) -> dict[str, int]:
-    """Executions of each job in a run that came to their end before its last one."""
-    from rebat.report.batsim_files import FAILED, SUCCESS, read_jobs
+def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
+    """Executions of each job in a run that came to their end before its last one.
+
+    Second, how many were killed, as when a node fails.
+    """
+    from rebat.core.attempts import split_attempt
+    from rebat.report.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
     counts: dict[str, int] = {}
+    n_killed = 0
     for record in read_jobs(run).records:
+        n_killed += record.state == KILLED
         if record.state in (SUCCESS, FAILED):
-            job_id = record.job_id.partition("#")[0]
+            name = record.job_id
+            job_id = name if name in jobs else split_attempt(name)[0]
             counts[job_id] = counts.get(job_id, -1) + 1
-    return counts
+    return counts, n_killed
 
 
 def _lines(instance: Instance) -> list[str]:
@@ -143,7 +158,7 @@ def _lines(instance: Instance) -> list[str]:
         (low * scale for low in lower_bounds(times, sizes, failures, n_procs)),
         strict=True,
     )
-    titles = ("scenario", "failures", "(5) t_max(f)", "(6) A(f)/P", "L(f)", "R-LIST-0", "LJF")
+    titles = ("scenario", "errors", "(5) t_max(f)", "(6) A(f)/P", "L(f)", "R-LIST-0", "LJF")
     lines = [
         f"{instance.name}: {len(times)} jobs on {n_procs} nodes; times in {instance.unit}",
         *([_left_out(instance)] if instance.too_large else []),
@@ -154,7 +169,14 @@ def _lines(instance: Instance) -> list[str]:
         guarantees = [low * ratio if instance.released_together else None
                       for ratio in (greedy, reserving)]  # fmt: skip
         lines.append(_row((scenario, count, chain, area, low, *guarantees)))
-    return lines + _guarantees(greedy, reserving, instance.released_together)
+    return lines + _meaning(instance) + _guarantees(greedy, reserving, instance.released_together)
+
+
+def _meaning(instance: Instance) -> list[str]:
+    lines = ["errors: attempts that end with a silent error; failures of nodes do not count."]
+    if instance.n_killed:
+        lines.append(f"  {instance.n_killed} attempts of the run were killed: they are no errors.")
+    return lines
 
 
 def _left_out(instance: Instance) -> str:

@@ -90,9 +90,16 @@ def _within(
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    lines = [f"{facts['failures']} failures on {facts['nodes_hit']} nodes"]
+    lines = [
+        f"{facts['dates']} failures of the machine; {facts['failures']} failures of single nodes, "
+        f"on {facts['nodes_hit']} nodes"
+    ]
     if facts["mtbf_s"]:
-        lines.append(f"mean time between failures   {format_duration(facts['mtbf_s'])}")
+        of_machine, of_nodes = (format_duration(facts[key]) for key in ("mtbf_s", "node_mtbf_s"))
+        lines.append(
+            f"MTBF of the machine          {of_machine} (--mtbf; failures at one time are one)"
+        )
+        lines.append(f"  between failures of nodes  {of_nodes} (each node counts)")
     if facts["mean_downtime_s"]:
         lines.append(f"mean downtime                {format_duration(facts['mean_downtime_s'])}")
     lines.append(f"share of node time down      {facts['downtime_share']:.4e}")

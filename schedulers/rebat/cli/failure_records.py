@@ -49,11 +49,13 @@ class FormatCommand(click.Command):
 @click.option(
     "--format",
     "form",
-    default="lanl",
+    default="auto",
     show_default=True,
-    help="Whose record it is; the formats are listed below.",
+    help="Format of the record, one of those listed below; auto: detect it from the first lines.",
 )
-@click.option("--system", type=int, help="lanl: which system of the record, by its number.")
+@click.option(
+    "--system", type=int, help="lanl: number of the system, where the record has several."
+)
 @click.option(
     "--platform", type=int, help="fta: which platform of the table, where there are several."
 )

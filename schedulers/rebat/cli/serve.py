@@ -51,7 +51,7 @@ def serve(
     """
     from rebat.campaign.comparing import folder_of
     from rebat.console.output import say as print_result
-    from rebat.core.files import atomic_folder
+    from rebat.core.folders import atomic_folder
     from rebat.policies.options import parse_options
 
     given = parse_options(options_json, "--options")

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 @click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's, if given).")  # fmt: skip
 @click.option("--slack", type=DURATION, default=None, help="How long a job may outlive its node or its walltime; for platforms with latency (default: not at all).")  # fmt: skip
 @click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler runs again what it kills, so that a job cannot end with a kill (default: if it did so for some job, if --events are given, or if rebat made the run).")  # fmt: skip
+@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler, so that resubmissions have its names of profiles and its dates (default: if JOBS is in the folder of a run of rebat's, or the profile of a resubmission is named so).")  # fmt: skip
+@click.option("--digits", type=click.Choice(["all", "six"]), help="Digits of the numbers of resubmissions: all, or six as the policies authors-* write them (default: by the summary next to JOBS, else by the rows).")  # fmt: skip
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to print of each kind.")  # fmt: skip
 def validate(
     jobs: Path, events: Path | None, workload: Path | None, nodes: int | None,
-    slack: float | None, resubmits: bool | None, show: int,
+    slack: float | None, resubmits: bool | None, by_rebat: bool | None, digits: str | None, show: int,
 ) -> None:  # fmt: skip
     """Check JOBS, a jobs.csv of Batsim or rebat, or the folder of a run.
 
@@ -56,7 +58,9 @@ def validate(
         workload=known,
         slack_us=to_us(slack or 0),
         resubmits=resubmits if resubmits is not None else _by_rebat(table.path),
-        six_digits=_six_digits(table.path),
+        six_digits=digits == "six" if digits else _six_digits(table.path),
+        by_rebat=by_rebat if by_rebat is not None else _by_rebat(table.path),
+        ended=_ended(table.path),
     )
     findings = validate(table, reference)
     for line in _lines(findings, show):
@@ -71,8 +75,24 @@ def _by_rebat(jobs: Path) -> bool | None:
     return (jobs.parent / "rebat_jobs.csv").is_file() or None
 
 
-def _six_digits(jobs: Path) -> bool:
-    """Whether the run's summary names a policy that writes numbers with six digits."""
+def _ended(jobs: Path) -> frozenset[str]:
+    """The jobs of a run of rebat's that had no end of their own, and were ended."""
+    from rebat.core.attempts import Cause
+    from rebat.report.rows import Rows
+
+    path = jobs.parent / "rebat_attempts.csv"
+    if not path.is_file():
+        return frozenset()
+    attempts = Rows(path, ("job_id", "cause"))
+    causes = zip(attempts.texts("job_id"), attempts.texts("cause"), strict=True)
+    return frozenset(job_id for job_id, cause in causes if cause == Cause.HORIZON)
+
+
+def _six_digits(jobs: Path) -> bool | None:
+    """Whether the run's summary names a policy that writes numbers with six digits.
+
+    None where nothing says so.
+    """
     import msgspec
 
     from rebat.core.errors import RebatError
@@ -82,7 +102,7 @@ def _six_digits(jobs: Path) -> bool:
         summary = msgspec.json.decode((jobs.parent / "summary.json").read_bytes())
         return preset(str(summary["policy"])).session.digits == "six"
     except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
-        return False  # nothing says so
+        return None
 
 
 def _lines(findings: Sequence[Finding], show: int) -> list[str]:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum, StrEnum
 
 import msgspec
 
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 
@@ -51,6 +53,62 @@ def job_name(job_id: str) -> str:
     '12'
     """
     return job_id.partition("!")[2]
+
+
+def resubmission_id(job_id: str, number: int) -> str:
+    """Return the id of a job's resubmission; its first is number 1.
+
+    >>> resubmission_id("w0!12", 3)
+    'w0!12#3'
+    """
+    return f"{job_id}#{number}"
+
+
+def split_attempt(name: str) -> tuple[str, int]:
+    """Return the original job's id and the number of the attempt; 0 for what is no resubmission.
+
+    >>> split_attempt("12#3"), split_attempt("12"), split_attempt("12#03")
+    (('12', 3), ('12', 0), ('12#03', 0))
+    """
+    base, _, digits = name.rpartition("#")
+    decimal = digits.isascii() and digits.isdecimal() and len(digits) < 10
+    number = int(digits) if base and decimal else 0
+    return (base, number) if number and name == resubmission_id(base, number) else (name, 0)
+
+
+def attempt_profile(name: str, profile: str) -> str:
+    """Return the name of the profile of a resubmission, made from the profile before it.
+
+    >>> attempt_profile("12#1", "delay5"), attempt_profile("12#2", "12#1:delay5")
+    ('12#1:delay5', '12#2:delay5')
+    """
+    return f"{name}:{profile.partition(':')[2] or profile}"
+
+
+def check_ids(ids: Collection[str]) -> None:
+    """Refuse jobs of one workload of which one has the id of another one's resubmission.
+
+    Batsim aborts when a job is registered under an id that the workload has.
+
+    Raises
+    ------
+    InputError
+        For the first such job.
+    """
+    known = set(ids)
+    for name in ids:
+        base, number = split_attempt(name)
+        if number and base in known:
+            raise taken_id(name, base)
+
+
+def taken_id(name: str, base: str) -> InputError:
+    """Return the error for a job that has the id of a resubmission of another one."""
+    return InputError(
+        f"has the id of a resubmission of job {base}",
+        f"job {name}",
+        "another id: ID#1, ID#2 ... are the resubmissions of job ID",
+    )
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):

@@ -197,10 +197,25 @@ def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None
     """How long a profile that is not composed runs; None where that cannot be told."""
     kind = profile.get("type")
     if kind == "delay":
-        return to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
+        return delay_us(profile)
     if kind == "parallel_homogeneous" and not profile.get("com") and speed_flops is not None:
         return to_us(number(profile, "cpu", MAX_SECONDS * speed_flops) / speed_flops)
     return None
+
+
+def delay_us(profile: dict[str, Any]) -> int:
+    """How long a delay profile lasts, in microseconds.
+
+    Raises
+    ------
+    InputError
+        For a delay of 0, on which Batsim aborts, and for one below half a microsecond.
+    """
+    length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
+    if length_us < 1:
+        given = short(profile["delay"])
+        raise InputError(f"is {given}", "delay", "seconds, at least 0.000001: Batsim refuses 0")
+    return length_us
 
 
 def number(fields: dict[str, Any], key: str, most: float, what: str = "a number") -> float:

@@ -27,6 +27,7 @@ class Rule(StrEnum):
     COMPOSED = "execution of a composed profile that was registered, not loaded"
     UNKNOWN_PROFILE = "unknown profile"
     BAD_JOB = "malformed job"
+    BAD_PROFILE = "malformed profile"
     MACHINE_EVENTS = "machine events that do not alternate"
     DEADLOCK = "nothing left to happen, and jobs still waiting"
 

@@ -20,7 +20,7 @@ from rebat.core.decisions import (
 )
 from rebat.core.errors import InputError
 from rebat.core.events import JobCompleted, JobsKilled
-from rebat.core.jobs import leg_durations_us
+from rebat.core.jobs import delay_us, leg_durations_us
 from rebat.core.units import to_s
 from rebat.engine.aborts import Rule
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
@@ -107,6 +107,11 @@ class Decisions(EngineState):
         profiles = self.profiles.setdefault(decision.workload, {})
         if decision.name in profiles:
             raise self._abort(Rule.DUPLICATE, f"profile {decision.name}")
+        if decision.profile.get("type") == "delay":
+            try:
+                delay_us(decision.profile)
+            except InputError as error:
+                raise self._abort(Rule.BAD_PROFILE, f"profile {decision.name}: {error}") from None
         profiles[decision.name] = decision.profile
         if decision.profile.get("type") == "composed":
             self._composed_late.add((decision.workload, decision.name))

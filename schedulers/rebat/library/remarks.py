@@ -53,6 +53,12 @@ def _of_operations(file: Path) -> Iterator[Remark]:
         )
 
 
+def of_record(mtbf_s: float) -> Remark:
+    """Of checkpoint periods for the MTBF that a failure record has itself."""
+    text = f"checkpoint periods are for the record's own MTBF of the machine: {mtbf_s:.12g} s"
+    return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf sets another one")
+
+
 def _of_events(file: Path) -> Iterator[Remark]:
     """Of an event file in which nothing fails, and of events that are passed over."""
     found = read_event_file(file)

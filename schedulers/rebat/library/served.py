@@ -39,7 +39,7 @@ def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node:
         "workload": {"file": file},
         "options": {"nodes": n_nodes, "cores_per_node": cores_per_node, "served": True},
     }
-    return Result.of_runs(Compared(runs, [], [()] * len(runs)), 0, provenance)
+    return Result.of_runs(Compared(runs, {}, [()] * len(runs)), 0, provenance)
 
 
 def _facts(session: Session) -> tuple[str, int]:

@@ -49,11 +49,15 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None
     window: str
     select: str
+    uses_record_mtbf: bool = False
 
     @property
     def remarks(self) -> list[Remark]:
         """What is to be known before it is run."""
-        return [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
+        found = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
+        if self.uses_record_mtbf and self.options.mtbf is not None:
+            found.append(remarks.of_record(self.options.mtbf))
+        return found
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -135,16 +139,19 @@ def study(
     check_options(options, given)
     with given_by("--policy"):
         presets = chosen(policies, many.many)
-    scenario = options.scenario(nodes, window, select)
+    scenario = options.with_record_mtbf(nodes).scenario(nodes, window, select)
     with given_by("--window"):
         parse_window(scenario.window)
     with given_by("--select"):
         parse_selection(scenario.select)
     jobs = workload()
+    if of_record := options.uses_record_mtbf:
+        options = options.with_record_mtbf(nodes or jobs.n_nodes)
+        scenario = options.scenario(nodes, window, select)
     stage = staged(prepared(jobs, scenario), scenario)
     return Study(
         policies=presets, workload=jobs, stage=stage, options=options, many=many, nodes=nodes,
-        window=window, select=select,
+        window=window, select=select, uses_record_mtbf=of_record,
     )  # fmt: skip
 
 

@@ -88,21 +88,25 @@ def node_states(of: Usage, cores: int, nodes: Ints | None = None) -> NodeStates:
 
 
 class Energy(msgspec.Struct, frozen=True):
-    """What the nodes took in a window, in kWh, by the power of a node; ``asleep`` is the share of
-    node time spent asleep."""
+    """What the nodes took in a window, in kWh, if the power of a node is given; ``asleep`` is the
+    share of node time spent asleep."""
 
-    kwh: float
+    kwh: float | None
     asleep: float
 
 
-def energy(of: Usage, ledger: Ledger, cores: int, window: Window, power: NodePower) -> Energy:
+def energy(
+    of: Usage, ledger: Ledger, cores: int, window: Window, power: NodePower | None
+) -> Energy:
     """Watts of every node and its cores in use, less where nodes sleep (they are empty then)."""
     lengths_s = of.length_us / US_PER_S
+    asleep_s, total_s = _drained_s(ledger, cores, window, ASLEEP), float(lengths_s.sum())
+    asleep = asleep_s / total_s if total_s else 0.0
+    if power is None:
+        return Energy(None, asleep)
     watts = power.empty_w + (power.full_w - power.empty_w) * of.used / cores
-    asleep_s = _drained_s(ledger, cores, window, ASLEEP)
     joules = float(lengths_s @ watts) - asleep_s * (power.empty_w - power.asleep_w)
-    total_s = float(lengths_s.sum())
-    return Energy(joules / 3.6e6, asleep_s / total_s if total_s else 0.0)
+    return Energy(joules / 3.6e6, asleep)
 
 
 def _drained_s(ledger: Ledger, cores: int, window: Window, why: str) -> float:

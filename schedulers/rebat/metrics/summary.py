@@ -91,7 +91,7 @@ class Layout(msgspec.Struct, frozen=True):
     partitions: Mapping[str, NodeSet] = {}
     asked: Mapping[str, str] = {}
     owners: Owners = {}
-    power: NodePower = NodePower()
+    power: NodePower | None = None
 
 
 class RunSummary(msgspec.Struct, frozen=True):
@@ -100,7 +100,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     ``failures_hit`` are the failures under a running job, ``free_node_at_hit`` those of them at
     which some node was free (Table 5); ``steals`` the decisions to steal (Tables 5 and 9),
     ``victims`` the attempts really interrupted for it, ``steals_off`` why others were not.
-    ``node_states`` and ``energy``: where nodes have several cores; ``partition_states`` and
+    ``node_states``: where nodes have several cores; ``energy``: where the power of a node is given,
+    or nodes slept; ``partition_states`` and
     ``turnaround`` (the flow of its jobs): by partition, where there are some. ``service`` is of all
     jobs whose flow is measured, ``service_classes`` by size class, ``fairness`` among users, where
     these are known.
@@ -234,13 +235,13 @@ def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> d
     """What is measured of nodes and their cores, where that says something."""
     cores = layout.cores_per_node
     sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
-    if cores == 1 and not (layout.partitions or sleeping):
+    if cores == 1 and not (layout.partitions or sleeping or layout.power):
         return {}
     of = usage(ledger, n_nodes // cores, cores, window)
     found: dict[str, Any] = {"partition_states": states_by_name(of, cores, layout.partitions)}
     if cores > 1:
         found["node_states"] = node_states(of, cores)
-    if cores > 1 or sleeping:
+    if layout.power or sleeping:
         found["energy"] = energy(of, ledger, cores, window, layout.power)
     return found
 

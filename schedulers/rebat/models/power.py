@@ -9,14 +9,11 @@ from rebat.core.errors import InputError
 
 
 class NodePower(msgspec.Struct, frozen=True):
-    """Watts of a node: asleep, empty, and with all cores in use; in between linear in the cores.
+    """Watts of a node: asleep, empty, and with all cores in use; in between linear in the cores."""
 
-    The defaults are round numbers for a node of two processors, after no measurement.
-    """
-
-    asleep_w: float = 10.0
-    empty_w: float = 100.0
-    full_w: float = 300.0
+    asleep_w: float
+    empty_w: float
+    full_w: float
 
 
 def read_power(text: str) -> NodePower:

@@ -92,7 +92,8 @@ def check(axes: Axes) -> Axes:
         raise InputError(f"hold_margin {axes.hold_margin!r}", expected=expected)
     _check_placement(axes)
     _check_partitions(axes)
-    read_power(axes.power)
+    if axes.power:
+        read_power(axes.power)
     return axes
 
 

@@ -104,7 +104,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     operators : str
         Who may ask for operations, with + between; 'all': everybody.
     power : str
-        Watts of a node asleep/empty/full, for the energy.
+        Watts of a node asleep/empty/full, like 10/100/300, for the energy; empty: none is computed.
     sleep : float
         Seconds that a node is empty before it sleeps, for the reaction 'sleep'.
     boot : float
@@ -174,7 +174,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     migration_cost: str | float = "table"
     purge: float = 60.0
     drain: str = "auto"
-    power: str = "10/100/300"
+    power: str = ""
     sleep: float = 600.0
     boot: float = 120.0
     ahead: float = 3600.0

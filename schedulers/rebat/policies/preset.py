@@ -75,9 +75,9 @@ class Preset(msgspec.Struct, frozen=True):
         return partitions_on(told, n_nodes, cores_per_node)
 
     @property
-    def power(self) -> NodePower:
-        """What its nodes take."""
-        return read_power(self.axes.power)
+    def power(self) -> NodePower | None:
+        """What its nodes take, where that is given."""
+        return read_power(self.axes.power) if self.axes.power else None
 
     @property
     def session(self) -> SessionOptions:

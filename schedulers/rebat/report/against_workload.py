@@ -3,29 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
+from rebat.core.attempts import split_attempt
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.shapes import shape_of
 from rebat.models.checkpoint import checkpointing_of, work_in_us
 from rebat.models.speedup import run_us, speedup_of
-from rebat.report.attempts import chains, split_attempt
+from rebat.report.attempts import chains, made_by_rebat, main_workload
 from rebat.report.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord
 from rebat.report.findings import ROUNDING_US, Finding, Reference, seconds
-
-_NULL_RUN_US = 10
-"""Batsim lets a job of no length run for 1e-5 s."""
 
 
 def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobRecord]:
     """The rows, with what the file does not tell of original jobs taken from the workload."""
     jobs = {job.id: job for job in workload.jobs} if workload else {}
-    main = _main_workload(rows)
+    main = main_workload(rows)
     return [
         _fill(row, jobs[row.job_id]) if row.workload == main and row.job_id in jobs else row
         for row in rows
@@ -38,7 +36,7 @@ def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterato
     if workload is None:
         return
     jobs = {job.id: job for job in workload.jobs}
-    own = [row for row in rows if row.workload == _main_workload(rows)]
+    own = [row for row in rows if row.workload == main_workload(rows)]
     told = {row.job_id for row in own}
     for job in workload.jobs:
         if job.id not in told:
@@ -53,12 +51,6 @@ def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterato
             yield from _in_its_shape(row, jobs[base])
     digits = 6 if reference.six_digits else None
     yield from _run_times(own, jobs, workload, ROUNDING_US + reference.slack_us, digits)
-
-
-def _main_workload(rows: Iterable[JobRecord]) -> str:
-    """The name of the static workload among the rows'; the others' jobs were made on the way."""
-    names = {row.workload for row in rows}
-    return "w0" if "w0" in names else next(iter(names), "")
 
 
 def _fill(row: JobRecord, job: Job) -> JobRecord:
@@ -87,9 +79,8 @@ def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
 
 def _in_its_shape(row: JobRecord, job: Job) -> Iterator[Finding]:
     """A resubmission that rebat made has a size that the job's shape allows."""
-    made_by_rebat = row.profile == f"{row.job_id}:{job.profile}"
     size = row.n_nodes
-    if not made_by_rebat or size is None or size == job.n_nodes:
+    if not made_by_rebat(row, job.profile) or size is None or size == job.n_nodes:
         return
     shape = shape_of(job.extra)
     if not shape.allows(size, job.n_nodes):
@@ -113,7 +104,7 @@ def _run_times(
 ) -> Iterator[Finding]:  # fmt: skip
     """What ended by itself ran as long as its profile; attempts together not less."""
     length_us = _lengths(workload.profiles)
-    for (_, job_id), attempts in chains(rows).items():
+    for (_, job_id), attempts in chains(rows, workload).items():
         job = jobs.get(job_id)
         if job is None:
             continue
@@ -164,9 +155,13 @@ def _full_us(
     whole = length_us(job.profile)
     if whole is None or row.job_id == job.id or row.profile == job.profile:
         return whole
-    made_by_rebat = row.profile == f"{row.job_id}:{job.profile}"
     one_size = {attempt.n_nodes for attempt in attempts.values()} == {job.n_nodes}
-    if not made_by_rebat or not one_size or row.walltime_us is None or job.walltime_us is None:
+    if (
+        not made_by_rebat(row, job.profile)
+        or not one_size
+        or row.walltime_us is None
+        or job.walltime_us is None
+    ):
         return None
     return whole + row.walltime_us - job.walltime_us
 
@@ -176,14 +171,15 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
 
     The length is known to ``coarse`` microseconds.
     """
-    if full is None or row.start_us is None or row.end_us is None:
+    held, bound = row.held_us, row.walltime_us
+    if full is None or held is None or row.start_us is None or row.end_us is None:
         return
-    run, bound = row.end_us - row.start_us, row.walltime_us
-    if run < 0 or (bound is not None and run > bound + slack):
+    if held < 0 or (bound is not None and held > bound + slack):
         return  # which is told by itself
+    run = row.end_us - row.start_us
     least = full if bound is None else min(full, bound)
-    most = (full or _NULL_RUN_US) + slack + coarse
-    if run > most or (row.state != KILLED and run < least - slack - coarse):
+    most = full + slack + coarse
+    if held > most or (row.state != KILLED and run < least - slack - coarse):
         took = f"{row.state} after {seconds(run)}, its profile takes {seconds(full)}"
         yield Finding("run time", row.line, f"job {row.key}: {took}")
     elif bound is not None and row.state != KILLED:

@@ -15,6 +15,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EngineJob
 from rebat.metrics.platform import down_intervals
+from rebat.report.batsim_files import NULL_RUN_US
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
@@ -41,19 +42,25 @@ def _row(job: EngineJob) -> str:
         return f'{head},,,,,,,,,"{metadata}"'
     run, turnaround = _times(job)
     return (
-        f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(job.end_us):.6f},"
+        f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(_finish_us(job)):.6f},"
         f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{_stretch(job):.6f},"
         f'{job.nodes},-1.000000,"{metadata}"'
     )
 
 
+def _finish_us(job: EngineJob) -> int:
+    """The end of a job as Batsim writes it: a little late if it ended as it started."""
+    return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
+
+
 def _times(job: EngineJob) -> tuple[float, float]:
-    return to_s(job.end_us - job.start_us), to_s(job.end_us - job.submit_us)
+    finish_us = _finish_us(job)
+    return to_s(finish_us - job.start_us), to_s(finish_us - job.submit_us)
 
 
 def _stretch(job: EngineJob) -> float:
     run, turnaround = _times(job)
-    return turnaround / run if run else -1.0
+    return turnaround / run
 
 
 NodeEvents = Sequence[tuple[int, bool, NodeSet]]
@@ -67,7 +74,7 @@ def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvent
     The two columns of wall-clock time are 0: the same run gives the same bytes.
     """
     ran = [job for job in jobs if job.state != REJECTED]
-    makespan = max((job.end_us for job in ran), default=0)
+    makespan = max(map(_finish_us, ran), default=0)
     computing = sum((job.end_us - job.start_us) * job.n_nodes for job in ran)
     down = _unavailable_us(node_events, makespan)
     waits = [to_s(job.start_us - job.submit_us) for job in ran]

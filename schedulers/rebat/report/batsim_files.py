@@ -42,6 +42,9 @@ STATES = (
 
 SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
 
+NULL_RUN_US = 10
+"""The run time that Batsim writes for what ended at the time it started."""
+
 LONGEST_FIELD = 2**27
 """Characters; every second node of a large machine takes more than Python's default of 2**17."""
 
@@ -81,6 +84,19 @@ class JobRecord(msgspec.Struct, frozen=True):
     def ran(self) -> bool:
         """Whether it was started."""
         return self.start_us is not None
+
+    @property
+    def left_us(self) -> int | None:
+        """When it gave its nodes back: as it started, if it ran for what Batsim writes of that."""
+        if self.start_us is None or self.end_us is None:
+            return self.end_us
+        return self.start_us if self.end_us - self.start_us == NULL_RUN_US else self.end_us
+
+    @property
+    def held_us(self) -> int | None:
+        """How long it held its nodes, None if it never did; see `left_us`."""
+        left_us = self.left_us
+        return None if self.start_us is None or left_us is None else left_us - self.start_us
 
 
 class JobsFile(msgspec.Struct, frozen=True):

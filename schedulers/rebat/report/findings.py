@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rebat.core.jobs import Workload
+from rebat.core.traits import traits_of
 from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent
 
@@ -51,7 +52,10 @@ class Reference(msgspec.Struct, frozen=True):
     platform with network latency a kill takes some messages.
     ``resubmits``: whether the scheduler runs again what it kills, so that a job cannot end with a
     kill; None: if it did so for some job, or if nodes fail.
-    ``six_digits``: whether resubmissions have lengths and walltimes of six digits (``digits=six``).
+    ``six_digits``: whether resubmissions have lengths and walltimes of six digits (``digits=six``);
+    None: if their rows look so.
+    ``by_rebat``: whether rebat made the resubmissions; None: if it named the profile of one.
+    ``ended``: ids of jobs that were ended for good, as they have no end of their own.
     """
 
     n_nodes: int | None = None
@@ -59,7 +63,15 @@ class Reference(msgspec.Struct, frozen=True):
     workload: Workload | None = None
     slack_us: int = 0
     resubmits: bool | None = None
-    six_digits: bool = False
+    six_digits: bool | None = None
+    by_rebat: bool | None = None
+    ended: frozenset[str] = frozenset()
+
+    @property
+    def endless(self) -> frozenset[str]:
+        """Ids of jobs without an end of their own: they may be killed, and not run again."""
+        jobs = self.workload.jobs if self.workload else ()
+        return self.ended | {job.id for job in jobs if traits_of(job.extra).eternal}
 
 
 def seconds(us: int) -> str:

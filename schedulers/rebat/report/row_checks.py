@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from rebat.report.batsim_files import SUCCESS, WALLTIME, JobRecord
+from rebat.report.batsim_files import REJECTED, SUCCESS, WALLTIME, JobRecord
 from rebat.report.findings import ROUNDING_US, Reference, seconds
 
 Wrong = tuple[str, str]
@@ -37,9 +37,9 @@ def _size(row: JobRecord, _: Reference) -> Iterator[Wrong]:
 
 
 def _walltime(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
-    if row.start_us is None or row.end_us is None or row.walltime_us is None:
+    run = row.held_us
+    if run is None or row.walltime_us is None:
         return
-    run = row.end_us - row.start_us
     if run > row.walltime_us + ROUNDING_US + reference.slack_us:
         yield "walltime", f"ran {seconds(run)}, walltime {seconds(row.walltime_us)}"
 
@@ -47,6 +47,8 @@ def _walltime(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
 def _state(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
     if row.success is not None and row.success != (row.state == SUCCESS):
         yield "state", f"success is {int(row.success)}, final_state {row.state}"
+    if row.ran == (row.state == REJECTED):
+        yield "state", f"{row.state}, and {'ran' if row.ran else 'never started'}"
     if row.state != WALLTIME or row.start_us is None or row.end_us is None:
         return
     if row.walltime_us is None:
@@ -84,7 +86,7 @@ def _stretch(row: JobRecord, _: Reference) -> Iterator[Wrong]:
     if row.stretch is None or row.start_us is None or row.end_us is None or row.submit_us is None:
         return
     run, flow = row.end_us - row.start_us, row.end_us - row.submit_us
-    if run < 0 or (run == 0 and row.stretch == -1):
+    if run < 0:
         return
     least = (flow - ROUNDING_US) / (run + ROUNDING_US)
     most = (flow + ROUNDING_US) / (run - ROUNDING_US) if run > ROUNDING_US else math.inf

@@ -87,7 +87,8 @@ def sweep(
     Parameters
     ----------
     rows : sequence of JobRecord
-        Those that held nodes for no time, or for less than none, are passed over.
+        Those that held nodes for no time, or for less than none, are passed over; so are those
+        that ran for what Batsim writes of no time.
     events : sequence of MachineEvent
         By date, alternating per node.
     slack_us : int
@@ -115,9 +116,10 @@ def sweep(
 
 def _job_steps(rows: Sequence[JobRecord]) -> Iterator[tuple[int, int, int]]:
     for number, row in enumerate(rows):
-        if row.start_us is not None and row.end_us is not None and row.start_us < row.end_us:
+        left_us = row.left_us
+        if row.start_us is not None and left_us is not None and row.start_us < left_us:
             yield row.start_us, _START, number
-            yield row.end_us, _END, number
+            yield left_us, _END, number
 
 
 def _span(rows: Sequence[JobRecord], events: Sequence[MachineEvent]) -> int:

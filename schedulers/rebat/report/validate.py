@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from rebat.report.against_workload import against_workload, filled
-from rebat.report.attempts import attempts_in_order
+from rebat.report.attempts import attempts_in_order, chains
 from rebat.report.batsim_files import JobRecord, JobsFile
 from rebat.report.findings import KINDS, Finding, Reference, seconds
+from rebat.report.resubmissions import made_again, profile_of, six_digits
 from rebat.report.row_checks import CHECKS
 from rebat.report.sweep import Clash, sweep
 
@@ -21,12 +24,19 @@ def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding
     """Everything that is wrong with a job table, by kind and line; empty when all is well."""
     reference = reference or Reference()
     rows = jobs.records
-    known = filled(rows, reference.workload)
+    workload = reference.workload
+    known = filled(rows, workload)
+    attempts = chains(known, workload)
+    original = profile_of({job.id: job for job in workload.jobs} if workload else {})
+    if reference.six_digits is None:
+        six = six_digits(attempts, original)
+        reference = msgspec.structs.replace(reference, six_digits=six)
     findings = [
         *_rows_alone(known, reference),
         *_on_nodes(rows, reference),
         *_doubled(rows),
-        *attempts_in_order(rows, reference),
+        *attempts_in_order(attempts, reference),
+        *made_again(attempts, original, workload.profiles if workload else {}, reference),
         *against_workload(known, reference),
     ]
     order = list(KINDS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.attempts import Attempt
+from rebat.core.attempts import Attempt, resubmission_id, split_attempt, taken_id
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
@@ -51,6 +51,7 @@ class KnownJobs:
         self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
         self.submissions: dict[str, Submission] = {}
         self.work: dict[str, Work] = {}
+        self._like_resubmissions: dict[str, str] = {}
 
     # ---- as submitted
 
@@ -64,6 +65,8 @@ class KnownJobs:
         profile = str(event.job.get("profile"))
         if event.profile is not None:
             self._profiles.setdefault(workload, {})[profile] = event.profile
+        if self._board.registering:
+            self._check_id(event.job_id)
         attempt = first_attempt(event, self._board.next_serial())
         content = self._profiles.get(workload, {}).get(profile, {})
         try:
@@ -89,10 +92,23 @@ class KnownJobs:
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
         return attempt
 
+    def _check_id(self, job_id: str) -> None:
+        """Refuse a job whose id Batsim would be given again for a resubmission, and the reverse.
+
+        Ids are never free again, so that those which look like resubmissions are kept.
+        """
+        base, number = split_attempt(job_id)
+        if number:
+            self._like_resubmissions[base] = job_id
+            if base in self.submissions:
+                raise taken_id(job_id, base)
+        if job_id in self._like_resubmissions:
+            raise taken_id(self._like_resubmissions[job_id], job_id)
+
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
         """A job is gone, of which there may be millions; not so if a peer has an attempt go on."""
         attempts = [job_id]
-        while self._is_of(job_id, following := f"{job_id}#{len(attempts)}"):
+        while self._is_of(job_id, following := resubmission_id(job_id, len(attempts))):
             attempts.append(following)
         if not any(map(alive, attempts)):
             del self.submissions[job_id]

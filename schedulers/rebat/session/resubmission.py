@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.attempts import Attempt, Cause, Priority
+from rebat.core.attempts import Attempt, Cause, Priority, attempt_profile, job_name, resubmission_id
 from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
 from rebat.core.jobs import batsim_number
@@ -37,6 +37,9 @@ from rebat.models.six_digits import Written, in_seconds, resubmission
 from rebat.models.speedup import run_us
 from rebat.session.board import Board
 from rebat.session.known import KnownJobs, Work
+
+LEAST_DELAY_S = 1e-6
+"""Batsim aborts on a profile whose delay is 0."""
 
 
 class Registry(KnownJobs):
@@ -154,7 +157,7 @@ class Registry(KnownJobs):
         profile, walltime_us = self._in_size(old, remaining, n_nodes)
         new = msgspec.structs.replace(
             attempt,
-            id=f"{attempt.job_id}#{attempt.number + 1}",
+            id=resubmission_id(attempt.job_id, attempt.number + 1),
             number=attempt.number + 1,
             n_nodes=n_nodes,
             walltime_us=walltime_us,
@@ -180,7 +183,7 @@ class Registry(KnownJobs):
         """Profile and walltime (microseconds) as the authors' program writes them."""
         profile = {
             **self._content(old),
-            "delay": it.delay_s,
+            "delay": max(LEAST_DELAY_S, it.delay_s),
             "checkpoint_period": it.period_s,
             "checkpoint_cost": it.cost_s,
             "recovery_cost": it.recovery_s,
@@ -207,6 +210,11 @@ class Registry(KnownJobs):
         work_us = work_in_us(checkpointing, left_us - recovery)
         scaled_us = self._scaled_us(before, work_us, size)
         return recovery + with_checkpoints_us(checkpointing, scaled_us)
+
+    def _left_s(self, old: Work, profile: dict[str, Any], remaining: Remaining, size: int) -> float:
+        """What remains of a delay, in seconds; something does of what was stopped as it ended."""
+        left_us = self._left_us(old, to_us(profile["delay"]), remaining, size)
+        return max(LEAST_DELAY_S, to_s(left_us))
 
     def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
         """How long on ``size`` nodes what takes so long on those of an attempt."""
@@ -237,11 +245,10 @@ class Registry(KnownJobs):
                 remaining.useful_us or remaining.first_recovery_us
             ):
                 return profile
-            whole = self._left_us(old, to_us(profile["delay"]), remaining, size)
-            return {**profile, "delay": to_s(whole)}
+            return {**profile, "delay": self._left_s(old, profile, remaining, size)}
         return {
             **profile,
-            "delay": to_s(self._left_us(old, to_us(profile["delay"]), remaining, size)),
+            "delay": self._left_s(old, profile, remaining, size),
             "Tfirst": to_s(remaining.first_period_us),
             "Rfirst": to_s(remaining.first_recovery_us),
         }
@@ -249,7 +256,7 @@ class Registry(KnownJobs):
     def _next(self, last: Attempt, walltime_us: int, priority: int, n_nodes: int) -> Attempt:
         return msgspec.structs.replace(
             last,
-            id=f"{last.job_id}#{last.number + 1}",
+            id=resubmission_id(last.job_id, last.number + 1),
             serial=self._board.next_serial(),
             number=last.number + 1,
             n_nodes=n_nodes,
@@ -267,7 +274,7 @@ class Registry(KnownJobs):
         if profile.get("type") == "composed":
             name = self._loaded(old, profile)
         else:
-            name = f"{attempt.id.partition('!')[2]}:{old.profile.partition(':')[2] or old.profile}"
+            name = self._free_name(old, attempt)
             self._profiles[old.workload][name] = profile
             out.append(
                 RegisterProfile(at_us=now, workload=old.workload, name=name, profile=profile)
@@ -283,6 +290,13 @@ class Registry(KnownJobs):
         out.append(RegisterJob(at_us=now, job_id=attempt.id, job=fields))
         self.registered.add(attempt.id)
         self.work[attempt.id] = Work(attempt, old.workload, name, checkpointing)
+
+    def _free_name(self, old: Work, attempt: Attempt) -> str:
+        """A name for the profile of a resubmission that no profile of the workload has."""
+        name = attempt_profile(job_name(attempt.id), old.profile)
+        while name in self._profiles[old.workload]:
+            name += "'"
+        return name
 
     def _loaded(self, old: Work, profile: dict[str, Any]) -> str:
         """The name under which Batsim has loaded a composed profile.

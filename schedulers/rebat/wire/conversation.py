@@ -18,6 +18,7 @@ from rebat.session.session import Session
 from rebat.wire import batsim4
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
+from rebat.wire.workload_ids import check_workloads
 
 
 class Conversation:
@@ -58,6 +59,7 @@ class Conversation:
         first = message.events[0] if message.events else None
         if not isinstance(first, SimulationBegan):
             raise InputError("the simulation has not begun", expected="SIMULATION_BEGINS")
+        check_workloads(first)
         config = first.config.get("sched-config")
         return self._configure(config if isinstance(config, str) else "")
 

@@ -16,7 +16,7 @@ import msgspec
 
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_text
-from rebat.core.jobs import Job, Workload, check_profiles, job_fields, number
+from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number
 from rebat.core.shapes import check_shape, shape_of
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, to_us
@@ -210,7 +210,7 @@ def _check_profile(profile: Any) -> None:
     if not isinstance(profile, dict) or not isinstance(profile.get("type"), str):
         raise InputError(f"not a profile: {short(profile)}", expected="an object with a type")
     if profile["type"] == "delay":
-        number(profile, "delay", MAX_SECONDS, "seconds")
+        delay_us(profile)
     speedup_of(profile)
     ret = profile.get("ret", 0)
     if isinstance(ret, bool) or not isinstance(ret, int):

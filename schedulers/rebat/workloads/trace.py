@@ -103,7 +103,8 @@ def to_workload(trace: Trace, options: TraceOptions) -> Workload:
     """
     _check_rows(trace.jobs)
     sizes = _sizes(trace, options)
-    trace = trace.marking(~((trace.run_s > 0) & (sizes > 0)), "no run time or no nodes")
+    ran = np.rint(trace.run_s * US_PER_S) > 0
+    trace = trace.marking(~(ran & (sizes > 0)), "no run time or no nodes")
     trace = _select(trace, options).without_marked()
     trace = _walltimes(trace, options)
     _check_not_empty(trace)

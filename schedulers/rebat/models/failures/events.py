@@ -213,6 +213,15 @@ def _line(event: MachineEvent, decimals: int) -> str:
     return f'{{"type": "{kind}", "resources": "{event.nodes}", "timestamp": {at_s!r}}}\n'
 
 
+def machine_mtbf_s(events: Sequence[MachineEvent]) -> float | None:
+    """Mean time between failures of the machine: all that fails at one time is one failure.
+
+    From date 0 to the last event; None where nothing fails.
+    """
+    dates = {event.at_us for event in events if not event.available}
+    return to_s(events[-1].at_us) / len(dates) if dates else None
+
+
 def describe_events(
     events: Sequence[MachineEvent],
     n_nodes: int,
@@ -236,7 +245,8 @@ def describe_events(
     Returns
     -------
     dict
-        ``failures`` (failures of single nodes in the window), ``mtbf_s`` (window / failures),
+        ``failures`` (failures of single nodes in the window), ``node_mtbf_s`` (window / failures),
+        ``dates`` (times at which something fails), ``mtbf_s`` (window / dates: of the machine),
         ``mean_downtime_s`` (of the failures in the window that are repaired at all),
         ``downtime_share`` (of the node-seconds of the window), ``nodes_hit``,
         ``busiest_nodes`` (pairs of node and count), ``window_s``.
@@ -252,9 +262,12 @@ def describe_events(
         max(0, min(high if b is None else b, high) - max(a, low)) for _, a, b in intervals
     )
     counts = Counter(node for node, _, _ in hits)
+    dates = len({a for _, a, _ in hits})
     return {
         "failures": len(hits),
-        "mtbf_s": to_s(high - low) / len(hits) if hits else None,
+        "dates": dates,
+        "mtbf_s": to_s(high - low) / dates if hits else None,
+        "node_mtbf_s": to_s(high - low) / len(hits) if hits else None,
         "mean_downtime_s": to_s(sum(repaired)) / len(repaired) if repaired else None,
         "downtime_share": down_us / (n_nodes * (high - low)) if high > low else 0.0,
         "nodes_hit": len(counts),

@@ -10,15 +10,13 @@ from typing import Any, ClassVar, cast
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import file_hash
-from rebat.models.failures.events import MachineEvent, read_events
+from rebat.models.failures.events import MachineEvent, machine_mtbf_s, read_events
 from rebat.models.failures.law import Law, Outage, check_span, events_of
 from rebat.models.failures.mapping import WAYS, Source, mapped, source_of
+from rebat.models.failures.records.detect import AUTO, EVENTS, detected
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions, read_record
 from rebat.models.failures.records.mira_ras import MAINTAINED, Maintained
 from rebat.models.failures.spans import one_a_date, outages_of
-
-EVENTS = "events"
-"""The format of Batsim's own event files."""
 
 
 class Recorded(Law, frozen=True):
@@ -29,7 +27,7 @@ class Recorded(Law, frozen=True):
     file : str
         The record, in one of the formats of 'rebat failures import', or an event file.
     format : str
-        events, lanl, mira-ras, fta or csv.
+        events, lanl, mira-ras, fta or csv; auto: by its first lines.
     map : str
         rank, share or rate, see 'rebat failures map'.
     size : int
@@ -39,7 +37,7 @@ class Recorded(Law, frozen=True):
         Whether each seed begins at another date of the record (it goes on with its beginning after
         its end). Without it only what 'rate' draws depends on the seed.
     system : int
-        lanl: which system of the record; 0: not told.
+        lanl: which system of the record; 0: the only one.
     platform : int
         fta: which platform; -1: not told.
     downtime_s : float
@@ -51,7 +49,7 @@ class Recorded(Law, frozen=True):
     """
 
     file: str
-    format: str = EVENTS
+    format: str = AUTO
     map: str = "rank"
     size: int = 0
     turn: bool = False
@@ -64,7 +62,7 @@ class Recorded(Law, frozen=True):
     paths: ClassVar[tuple[str, ...]] = ("file", "maintenance")
 
     def __post_init__(self) -> None:
-        formats = (EVENTS, *FORMATS)
+        formats = (AUTO, EVENTS, *FORMATS)
         tables = {"format": formats, "map": WAYS, "maintained": ("", *MAINTAINED)}
         for name, choices in tables.items():
             if getattr(self, name) not in choices:
@@ -86,6 +84,24 @@ class Recorded(Law, frozen=True):
     def told(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
         """As 'rebat failures import' writes them, if it is asked for the same."""
         return one_a_date(events_of(outages))
+
+    def mtbf_on(self, n_nodes: int | None) -> float:
+        """The mean time between failures of a machine of so many nodes, or of its own, in seconds.
+
+        What fails at one time is one failure. ``rate`` makes a machine of twice the nodes fail
+        twice as often; the other ways leave it the failures of the record.
+
+        Raises
+        ------
+        InputError
+            For a record in which nothing fails after its beginning.
+        """
+        source = _source(self, self._key)
+        mtbf_s = machine_mtbf_s(source.events)
+        if not mtbf_s:
+            raise InputError("has no time between failures", self.file, "--mtbf")
+        drawn = self.map == "rate" and n_nodes is not None
+        return mtbf_s * source.n_nodes / n_nodes if drawn and n_nodes else mtbf_s
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """A record is no law."""
@@ -112,8 +128,9 @@ class Recorded(Law, frozen=True):
             For what its reader refuses.
         """
         path, options = Path(self.file), self._reader_options()
-        if self.format != EVENTS:
-            record = read_record(self.format, path, options)
+        form = detected(path) if self.format == AUTO else self.format
+        if form != EVENTS:
+            record = read_record(form, path, options)
             return record.events, record.n_nodes
         if options != ReaderOptions():
             raise InputError("has options of another format", str(path), "format=...")

@@ -62,9 +62,10 @@ def _axis(name: str, value: str) -> str:
 
 
 def case_of(policy: str) -> Case:
-    """A policy as a campaign writes it."""
+    """A policy as a campaign writes it, but for the power of a node, which changes no schedule."""
     name, axes = parsed(policy)
     react = axes.pop("react", "")
+    axes.pop("power", None)
     return Case(name, tuple(react.split("+")) if react else (), tuple(axes.items()))
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
+from rebat.models.failures.records.detect import AUTO, EVENTS, detected
 from rebat.models.failures.records.fta import read_fta
 from rebat.models.failures.records.lanl import read_lanl
 from rebat.models.failures.records.maintenance import read_periods
@@ -40,8 +41,6 @@ class Format(NamedTuple):
 
 
 def _lanl(path: Path, options: ReaderOptions) -> Record:
-    if options.system is None:
-        raise InputError("which system is not said", "--system", "a number, from 2 to 24")
     return read_lanl(path, options.system)
 
 
@@ -91,15 +90,19 @@ FORMATS = {
 
 
 def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
-    """Read a record of that form.
+    """Read a record of that form, which 'auto' detects.
 
     Raises
     ------
     InputError
         For an unknown form, an option that it does not take, and what its reader refuses.
     """
+    if form == AUTO:
+        form = detected(path)
+    if form == EVENTS:
+        raise InputError("is an event file already", str(path), "a failure record")
     if form not in FORMATS:
-        raise unknown_name("format", form, FORMATS)
+        raise unknown_name("format", form, [AUTO, *FORMATS])
     for name in ReaderOptions.__struct_fields__:
         if getattr(options, name) is not None and name not in FORMATS[form].takes:
             takers = " or ".join(other for other, row in FORMATS.items() if name in row.takes)

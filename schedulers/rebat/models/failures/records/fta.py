@@ -85,7 +85,8 @@ def _of_platform(
         else:
             lines.dropped["of other platforms"] += 1
     if platform is not None and platform not in seen:
-        raise InputError(f"platform {platform} has no line", where, "one of those in the file")
+        known = ", ".join(map(str, sorted(seen)))
+        raise InputError(f"platform {platform} has no line", where, f"one of: {known}")
 
 
 def _down(found: Iterable[_Event], lines: Lines) -> Iterator[_Event]:

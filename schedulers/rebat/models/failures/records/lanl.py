@@ -8,6 +8,7 @@ of one node of one system, with the dates at which the problem started and was f
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ class _Failure(NamedTuple):
     n_nodes: int
 
 
-def read_lanl(path: Path, system: int) -> Record:
+def read_lanl(path: Path, system: int | None) -> Record:
     """Failures of one system; time zero is the start of its first one.
 
     Nodes are numbered from zero (column ``nodenumz``). Outages of a node that overlap, or touch,
@@ -44,23 +45,25 @@ def read_lanl(path: Path, system: int) -> Record:
     ----------
     path : Path
         The CSV file, plain, .gz or .xz.
-    system : int
-        Its number, from 2 to 24.
+    system : int or None
+        Its number; not needed where the file has one system only.
 
     Raises
     ------
     InputError
         With file and line: columns that miss, numbers and dates that cannot be read. For a system
-        without failures.
+        without failures, with those that have some.
     """
-    lines = Lines()
+    lines, systems = Lines(), Counter[str]()
     with opened(path) as text:
         try:
-            found = list(_failures(csv.DictReader(text), str(path), system, lines))
+            found = list(_failures(csv.DictReader(text), str(path), system, lines, systems))
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
-    if not found:
-        raise InputError(f"system {system} has no failures", str(path), "one of those in the file")
+    if not found or (system is None and len(systems) > 1):
+        what = "the system is not given" if system is None else f"system {system} has no failures"
+        known = ", ".join(sorted(systems, key=lambda name: (len(name), name)))
+        raise InputError(what, f"{path}: --system", f"one of: {known or 'none, the file is empty'}")
     first = min(failure.down for failure in found)
     n_nodes = max(max(failure.node + 1, failure.n_nodes) for failure in found)
     spans = [_span(failure, first) for failure in found]
@@ -68,16 +71,19 @@ def read_lanl(path: Path, system: int) -> Record:
 
 
 def _failures(
-    rows: csv.DictReader[str], where: str, system: int, lines: Lines
+    rows: csv.DictReader[str], where: str, system: int | None, lines: Lines, systems: Counter[str]
 ) -> Iterator[_Failure]:
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         expected = f"the columns {', '.join(COLUMNS)}"
         raise InputError(f"no column {missing[0]!r}", f"{where}:1", expected)
     for row in rows:
-        if _text(row, "System") != str(system):
+        name, of_a_node = _text(row, "System"), bool(_text(row, "nodenumz"))
+        if of_a_node:
+            systems[name] += 1
+        if name != str(system) and system is not None:
             lines.dropped["of other systems"] += 1
-        elif not _text(row, "nodenumz"):
+        elif not of_a_node:
             lines.dropped["no node"] += 1
         else:
             lines.taken["node"] += 1

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which format a failure record has, by its first lines."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+from rebat.core.errors import InputError
+from rebat.models.failures.records import fta, lanl, plain
+from rebat.models.failures.records.record import opened
+
+AUTO = "auto"
+"""The format of a record whose format is to be detected."""
+
+EVENTS = "events"
+"""The format of Batsim's own event files."""
+
+FIRST_LINES = 100
+"""A record that begins with more comments is not recognised."""
+
+
+def detected(path: Path) -> str:
+    """Return the format of a record: a name of `formats.FORMATS`, or `EVENTS`.
+
+    Raises
+    ------
+    InputError
+        For a file that begins like none of them, or cannot be read.
+    """
+    with opened(path) as text:
+        form = _form(islice(text, FIRST_LINES))
+    if form is None:
+        expected = "--format, or a record that begins like one of them"
+        raise InputError("its format is not recognised", str(path), expected)
+    return form
+
+
+def _form(lines: Iterable[str]) -> str | None:
+    for number, line in enumerate(lines):
+        if number == 0 and line.startswith("#count="):
+            return "mira-ras"
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.lstrip().startswith("{"):
+            return EVENTS
+        if line.count("\t") + 1 >= fta.LEAST_FIELDS:
+            return "fta"
+        return _by_header(line)
+    return None
+
+
+def _by_header(line: str) -> str | None:
+    columns = {name.strip() for name in next(csv.reader([line]), [])}
+    for form, expected in (("lanl", lanl.COLUMNS), ("csv", plain.COLUMNS)):
+        if columns.issuperset(expected):
+            return form
+    return None

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of the campaigns that come with rebat: how many runs, and no durations."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.opening import open_campaign
+
+ROOT = Path(__file__).parents[2]
+CAMPAIGNS = ROOT / "campaigns"
+ROW = re.compile(r"\| `([\w/-]+)` \| .* \| ([\d,]+)(?: per day|, and .*)? \|")
+NEEDS_TRACES = {
+    "findings/differences", "findings/helps", "real-failures/quick", "real-failures/full",
+    "silent-errors/more-failures",
+}  # fmt: skip
+DURATION = re.compile(
+    r"((less than|under|about|half|some|few|one|two|five|six|nine|\d+) (a |an )?"
+    r"|[Mm]inutes on |[Hh]ours on )(half )?(seconds?|minutes?|hours?|cores?)\b(?! of)",
+)
+
+
+def counts() -> dict[str, int]:
+    """The number of runs of each campaign, as the table has it."""
+    text = (ROOT / "docs/how-to/campaigns.md").read_text()
+    rows = (ROW.fullmatch(line) for line in text.splitlines())
+    return {row[1]: int(row[2].replace(",", "")) for row in rows if row}
+
+
+def test_the_table_has_every_campaign() -> None:
+    named = {f"{p.parent.name}/{p.stem}" for p in CAMPAIGNS.glob("*/*.toml")}
+    assert named - counts().keys() <= {"partitions/lanl"}  # which needs a file of one's own
+
+
+@pytest.mark.parametrize("name", sorted(counts().keys() - NEEDS_TRACES))
+def test_the_table_says_how_many_runs_there_are(name: str) -> None:
+    assert len(open_campaign(CAMPAIGNS / f"{name}.toml").distinct) == counts()[name]
+
+
+@pytest.mark.parametrize("name", sorted(counts()))
+def test_a_campaign_that_says_how_many_runs_it_has_is_right(name: str) -> None:
+    about = (CAMPAIGNS / f"{name}.toml").read_text().partition("\nname =")[0].replace("\n# ", " ")
+    told = {int(count.replace(",", "")) for count in re.findall(r"\b([\d,]+) runs\b", about)}
+    assert told <= {counts()[name]}
+
+
+def test_no_campaign_says_how_long_it_takes() -> None:
+    """That depends on the machine, which nobody knows."""
+    table = (ROOT / "docs/how-to/campaigns.md").read_text().splitlines()
+    told = [line for line in table if ROW.match(line)]
+    for path in CAMPAIGNS.glob("*/*.toml"):
+        about = path.read_text().partition("\nname =")[0]
+        told.append(re.sub(r"MTBF is about an hour", "", about))  # of a simulated machine
+    assert [match[0] for match in map(DURATION.search, told) if match] == []
