@@ -54,6 +54,7 @@ from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
 from rebat.session.session import Session
 from tests.coincidences import operations, outages
 from tests.flexible import check_work
+from tests.oracles.node_time import NodeTime
 from tests.scenarios import check_ends, check_nodes, check_sizes
 
 CHOICES = {
@@ -383,9 +384,12 @@ def play(seed: int) -> set[str]:
         options=options,
     )  # fmt: skip
 
+    node_time = NodeTime()
+
     def handle(message):
         reply = session.handle(message)
         check_session(session)
+        node_time.look(session)
         return reply
 
     engine.run(handle)
@@ -399,6 +403,10 @@ def play(seed: int) -> set[str]:
     assert all(row.flow >= 0 for row in rows if row.final_state != "REJECTED")
     assert all(row.flow is None for row in rows if row.final_state == "REJECTED")
     assert summary.jobs == len(jobs.jobs)
+    if not latency_us:  # else what is killed holds its dead node for a while
+        window = to_us(summary.window_s[0]), to_us(summary.window_s[1])
+        node_time.check(summary.platform, window)
+        policy.done |= {"Held"} if summary.platform.held else set()
     return policy.done
 
 

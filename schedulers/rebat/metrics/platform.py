@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Literal
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from rebat.core.attempts import Cause
 from rebat.core.nodes import NodeSet
-from rebat.core.units import US_PER_S
+from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.metrics.steps import Steps, steps_of
 from rebat.models.checkpoint import Checkpointing
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.session.ledger import AttemptRecord, Hold, Ledger
 
 Window = tuple[int, int]
 """Half-open interval of dates, microseconds."""
@@ -29,7 +29,9 @@ PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
 class PlatformTime(msgspec.Struct, frozen=True):
     """Node-seconds of a window by use (Figure 3); together they are nodes times length.
 
-    ``idle_share`` is the share of time with at least one node up and free (Tables 5a and 8);
+    ``held`` is the time of nodes that are up and kept for a job which does not run on them: one
+    that waits for a stolen node, or moves. ``idle_share`` is the share of time with at least one
+    node up and free (Tables 5a and 8); nodes that are held are not free.
     ``waste_silent`` the time of attempts that ended with an error and were run again, and of the
     checkpointed progress lost with them; ``waste_walltime`` the work, in all its attempts, of a job
     that was killed at its walltime in the end; ``waste_moving`` what stops for a move or for room
@@ -45,6 +47,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
     waste_silent: float
     waste_walltime: float
     waste_moving: float
+    held: float
     downtime: float
     idle: float
     idle_share: float
@@ -93,6 +96,10 @@ def platform_time(
         for _, down, up in down_intervals(ledger.node_events, last)
         if min(up, last) > max(down, first)
     )
+    held = sum(
+        hold.nodes.size * max(0, min(until, last) - max(hold.since_us, first))
+        for hold, until in _holds(ledger)
+    )
     idle, idle_share = _idle(ledger, n_nodes, window)
     return PlatformTime(
         total=n_nodes * (last - first) / US_PER_S,
@@ -104,6 +111,7 @@ def platform_time(
         waste_silent=parts["silent"] / US_PER_S,
         waste_walltime=parts["walltime"] / US_PER_S,
         waste_moving=parts["moving"] / US_PER_S,
+        held=held / US_PER_S,
         downtime=downtime / US_PER_S,
         idle=idle / US_PER_S,
         idle_share=idle_share,
@@ -182,17 +190,28 @@ def down_intervals(
     return intervals
 
 
+def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
+    """Nodes held, and until when."""
+    for hold in ledger.holds:
+        yield hold, FOREVER_US if hold.until_us is None else hold.until_us
+
+
 def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
-    """Dates, ascending and distinct, and the number of nodes up and free from each on."""
+    """Times, ascending and distinct, and the number of nodes up and free from each on.
+
+    A node that is held for a job is not free.
+    """
     ran = [record for record in ledger.attempts if record.start_us >= 0]
     size, events = column(ran, "attempt.n_nodes"), ledger.node_events
     told = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
+    for hold, until in _holds(ledger):
+        told += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
     at, by = np.array([(0, n_nodes), *told], dtype=np.int64).T
     dates = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
     return steps_of(dates, np.concatenate([-size, size, by]))
 
 
-def column(records: Sequence[AttemptRecord], name: str) -> npt.NDArray[np.int64]:
+def column(records: Sequence[AttemptRecord | Hold], name: str) -> npt.NDArray[np.int64]:
     """A number of each record, by the dotted name of its field."""
     return np.fromiter(map(attrgetter(name), records), dtype=np.int64, count=len(records))
 

@@ -80,6 +80,7 @@ USES = {
     "wasted by silent errors": "waste_silent",
     "wasted at walltimes": "waste_walltime",
     "wasted by moves": "waste_moving",
+    "held": "held",
     "downtime": "downtime",
     "idle": "idle",
 }
