@@ -24,7 +24,7 @@ from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.workloads.generate import generator
 
-RESULTS_FORMAT = 7
+RESULTS_FORMAT = 8
 """Raise it with every change that makes a run's result another: of its form, or of its numbers."""
 
 
@@ -66,6 +66,7 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
         }
         | ({"silent_errors": scenario.silent_errors} if scenario.silent_errors else {})
         | ({"walltime_kills": "useful"} if scenario.walltime_kills == "useful" else {})
+        | ({"accounting": "program"} if scenario.accounting == "program" else {})
         | ({"operations": scenario.operations.events} if scenario.operations else {})
     )
     return value

@@ -13,7 +13,7 @@ import msgspec
 
 from rebat.campaign.reading import Duration
 from rebat.metrics.platform import WalltimeKills
-from rebat.models.checkpoint import Rounding
+from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
 
@@ -97,6 +97,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     window: str = "auto"
     select: str = "auto"
     walltime_kills: WalltimeKills = "wasted"
+    accounting: Accounting = "exact"
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +145,7 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: Literal["none", "young-daly", "perfect"] = "young-daly"
     cost: Duration = "5min"
     recovery: Duration = "5min"
-    rounding: Rounding = "ceil"
+    rounding: Rounding = "floor"
     mtbf: Duration | None = None
 
 
@@ -159,12 +160,14 @@ class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
-    failures, silent errors and checkpoints, once per workload."""
+    failures and silent errors, once per workload and kind of checkpoints; without
+    ``failure_free_checkpoints`` without checkpoints, too."""
 
     name: str
     workloads: list[str]
     policies: list[str]
     failure_free: list[str] = []
+    failure_free_checkpoints: bool = True
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None
@@ -174,3 +177,4 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window: str = "auto"
     select: str = "auto"
     walltime_kills: WalltimeKills = "wasted"
+    accounting: Accounting = "exact"

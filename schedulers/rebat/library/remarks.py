@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from rebat.campaign.options import FailureOptions
 from rebat.campaign.single import RunResult
+from rebat.campaign.spec import CheckpointModel, PerfectCheckpoints
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration
+from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, read_event_file
 from rebat.models.failures.trace import Trace
 from rebat.models.overload import MANY_ATTEMPTS, Hopeless, hopeless_jobs
@@ -35,6 +37,20 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
         together = options.correlation
         found = hopeless_jobs(workload, n_nodes, mtbf_s, together.group, together.cascade)
         yield from _of_overload(workload, found)
+
+
+def of_checkpoints(
+    workload: Workload, model: CheckpointModel | PerfectCheckpoints | None, n_nodes: int
+) -> Iterator[Remark]:
+    """How many jobs are too short for a checkpoint; ``workload`` is still without checkpoints."""
+    if not isinstance(model, CheckpointModel) or not workload.jobs:
+        return
+    short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
+    share = f"{short} of {len(workload.jobs)} jobs ({short / len(workload.jobs):.1%})"
+    what = "write none"
+    if model.rounding == "ceil":
+        what = "are longer by a last checkpoint (--checkpoint-rounding ceil)"
+    yield Remark("note", f"{share} are shorter than one checkpoint period and {what}")
 
 
 def _of_events(file: Path) -> Iterator[Remark]:

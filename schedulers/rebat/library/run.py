@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rebat.campaign.options import FailureOptions, ScenarioOptions
+from rebat.console.output import tell
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.units import parse_duration
@@ -25,6 +26,7 @@ from rebat.library.result import Result
 from rebat.library.study import study
 from rebat.library.workloads import LoadedWorkload, kept, load_workload
 from rebat.metrics.platform import WalltimeKills
+from rebat.models.checkpoint import Accounting, Rounding
 
 
 def run(
@@ -65,8 +67,8 @@ def run(
     **options
         ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
         ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
-        ``cores_per_node``, ``walltime_kills``: each as the option of ``rebat run``; ``seed``, where
-        nothing but silent errors is drawn.
+        ``cores_per_node``, ``walltime_kills``, ``accounting``: each as the option of ``rebat run``;
+        ``seed``, where nothing but silent errors is drawn.
 
     Returns
     -------
@@ -107,6 +109,8 @@ def run(
             how.select,
         )
         _warn(found.remarks)
+        for remark in found.of_checkpoints:
+            tell(f"rebat: {remark.kind}: {python_spelling(remark.text)}")
         result = found.run()
         _warn(remarks.of_results(result.runs))
         _warn(Remark("warning", f"failed: {line}") for line in result.failed)
@@ -142,12 +146,13 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     checkpoint: Literal["none", "young-daly", "perfect"] = "none"
     checkpoint_cost: Duration = "5min"
     recovery_cost: Duration = "5min"
-    checkpoint_rounding: Literal["ceil", "floor"] = "ceil"
+    checkpoint_rounding: Rounding = "floor"
     silent_errors: Annotated[float, msgspec.Meta(ge=0)] | None = None
     silent_error_probability: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = None
     operations: str | None = None
     cores_per_node: Annotated[int, msgspec.Meta(ge=1)] = 1
     walltime_kills: WalltimeKills = "wasted"
+    accounting: Accounting = "exact"
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
@@ -155,6 +160,7 @@ _CHOICES = {
     "checkpoint": "none, young-daly or perfect",
     "checkpoint_rounding": "ceil or floor",
     "walltime_kills": "wasted or useful",
+    "accounting": "exact or program",
 }
 
 

@@ -52,7 +52,14 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def remarks(self) -> list[Remark]:
         """What is to be known before it is run."""
-        return [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
+        of_input = remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)
+        return [*of_input, *self.of_checkpoints]
+
+    @property
+    def of_checkpoints(self) -> list[Remark]:
+        """How many jobs are too short for a checkpoint."""
+        model, n_nodes = self.stage.scenario.checkpoint, self.stage.n_nodes
+        return [*remarks.of_checkpoints(self.workload, model, n_nodes)]
 
     @property
     def provenance(self) -> dict[str, Any]:

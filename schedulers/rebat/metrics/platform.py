@@ -15,7 +15,7 @@ from rebat.core.attempts import Cause
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.metrics.steps import Steps, steps_of
-from rebat.models.checkpoint import Checkpointing
+from rebat.models.checkpoint import Accounting, checkpoint_time_us
 from rebat.session.ledger import AttemptRecord, Hold, Ledger
 
 Window = tuple[int, int]
@@ -64,8 +64,9 @@ WalltimeKills = Literal["wasted", "useful"]
 
 
 def platform_time(
-    ledger: Ledger, n_nodes: int, window: Window, walltime_kills: WalltimeKills = "wasted"
-) -> PlatformTime:
+    ledger: Ledger, n_nodes: int, window: Window, walltime_kills: WalltimeKills = "wasted",
+    accounting: Accounting = "exact",
+) -> PlatformTime:  # fmt: skip
     """Account for every node-second of a window."""
     first, last = window
     uses = (
@@ -88,7 +89,7 @@ def platform_time(
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue
         of_no_use = record.attempt.job_id in cut
-        for name, us in _parts(record, first, last).items():
+        for name, us in _parts(record, first, last, accounting).items():
             use = "walltime" if name == "useful" and of_no_use else name
             parts[use] += us * record.attempt.n_nodes
     downtime = sum(
@@ -118,7 +119,7 @@ def platform_time(
     )
 
 
-def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
+def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting) -> dict[str, int]:
     """Time of one attempt within the window by use, in microseconds (per node).
 
     An attempt is recovery, then kept progress (work and checkpoints in turn), then progress that
@@ -138,13 +139,35 @@ def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
     lost_later = _overlap(kept_end, done_end, lo, hi)
     lost = _overlap(done_end, run, lo, hi)
     into = min(max(lo, recovery_end), kept_end) - recovery_end
-    checkpoint = _checkpoint_time(c, into + kept) - _checkpoint_time(c, into)
+    progress = (done_end - recovery_end, record.cause in _OVER, accounting)
+    checkpoint = checkpoint_time_us(c, into + kept, *progress)
+    checkpoint -= checkpoint_time_us(c, into, *progress)
     parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": kept - checkpoint}
     if record.lost_to:
         parts[_LOST[record.lost_to]] = lost_later
     parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
     return parts
 
+
+def work_done_us(
+    record: AttemptRecord, window: Window, accounting: Accounting
+) -> tuple[int, int, int]:
+    """Useful node-microseconds of an attempt before, within and after a window."""
+    if record.start_us < 0:
+        return 0, 0, 0
+    (first, last), size = window, record.attempt.n_nodes
+    stretches = ((0, first), (first, last), (last, FOREVER_US))
+    before, within, after = (
+        _parts(record, low, high, accounting)["useful"] * size
+        if record.end_us > low and record.start_us < high
+        else 0
+        for low, high in stretches
+    )
+    return before, within, after
+
+
+_OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
+"""Causes with which a job did all that it had to do, closing checkpoint included."""
 
 _LOST = {
     Cause.NODE_FAILURE: "failure",
@@ -162,16 +185,6 @@ _LOST = {
 
 def _overlap(a: int, b: int, lo: int, hi: int) -> int:
     return max(0, min(b, hi) - max(a, lo))
-
-
-def _checkpoint_time(c: Checkpointing | None, progress_us: int) -> int:
-    """How much of the first ``progress_us`` after the recovery is checkpointing."""
-    if c is None or progress_us <= c.first_period_us:
-        return 0
-    if progress_us <= c.first_period_us + c.cost_us:
-        return progress_us - c.first_period_us
-    cycles, into = divmod(progress_us - c.first_period_us - c.cost_us, c.cycle_us)
-    return (cycles + 1) * c.cost_us + max(0, into - c.period_us)
 
 
 def down_intervals(

@@ -27,8 +27,9 @@ def printed_for(workload: str, scenario: Scenario) -> bool:
     """Whether the paper's tables are about this scenario of a workload."""
     mtbf_s, downtime_s = _SCENARIOS.get(workload, (None, None))
     usual = Scenario("authors", mtbf_s, downtime_s, checkpoint=USUAL_CHECKPOINTS)
+    asked = scenario._replace(horizon_s=None, accounting=usual.accounting)
     unending = scenario.horizon_s in USUAL_HORIZONS_S
-    return unending and workload in _SCENARIOS and scenario._replace(horizon_s=None) == usual
+    return unending and workload in _SCENARIOS and asked == usual
 
 
 T = TypeVar("T")
