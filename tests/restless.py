@@ -348,7 +348,14 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
         return made
     if rng.random() < 0.5:
         return add_perfect(made)
-    return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
+    return add_young_daly(
+        made,
+        n_nodes=n_nodes,
+        mtbf_s=8,
+        cost_s=1.0,
+        recovery_s=2.0,
+        rounding=rng.choice(["ceil", "floor"]),
+    )
 
 
 def traits(rng: random.Random) -> dict:
