@@ -36,7 +36,8 @@ setup: .venv/ready
 
 run: setup
 	$(REBAT) run $(MONTH) --policy baseline --policy sfsj \
-	    --mtbf 1h --downtime 1h --seed 0 --checkpoint young-daly --figures \
+	    --mtbf 1h --downtime 1h --seed 0 --checkpoint young-daly \
+	    --checkpoint-rounding ceil --accounting program --figures \
 	    --out out/june-2017 --force
 	@echo
 	@echo "Figure: out/june-2017/flows.png. The same on a real trace, once you have one:"

@@ -59,7 +59,7 @@ def engine() -> None:
     """A month of Mira: without failures, and with one an hour."""
     month = november() or mira_like("june-2017", 0)
     events = generate_events(Authors(3600, 3600), 49_152, seed=0)
-    longer = add_young_daly(month, n_nodes=49_152, mtbf_s=3600)
+    longer = add_young_daly(month, n_nodes=49_152, mtbf_s=3600, rounding="ceil")
     for policy in ("baseline", "easy", "greedy"):
         timed(f"{month.name}, {policy}, no failures", month, policy)
     for policy in ("baseline", "sfsj", "easy-sfsj"):

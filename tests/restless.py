@@ -56,6 +56,7 @@ from rebat.session.session import Session
 from tests.coincidences import operations, outages
 from tests.flexible import check_work
 from tests.noise import Noise
+from tests.oracles.node_time import NodeTime
 from tests.scenarios import check_ends, check_nodes, check_sizes
 
 CHOICES = {
@@ -349,7 +350,14 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
         return made
     if rng.random() < 0.5:
         return add_perfect(made)
-    return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
+    return add_young_daly(
+        made,
+        n_nodes=n_nodes,
+        mtbf_s=8,
+        cost_s=1.0,
+        recovery_s=2.0,
+        rounding=rng.choice(["ceil", "floor"]),
+    )
 
 
 def traits(rng: random.Random) -> dict:
@@ -384,6 +392,7 @@ class Game:
         self.events = outages(rng, n_nodes)
         self.session = Session(self.policy, self.settings)
         self.operations = operations(rng, n_nodes // cores, self.jobs)
+        self.node_time = NodeTime()
 
     def run(self, scheduler: Scheduler, options: EngineOptions) -> Engine:
         """Play it to the end."""
@@ -395,6 +404,7 @@ class Game:
         def handle(message):
             reply = scheduler(message)
             check_session(self.session)
+            self.node_time.look(self.session)
             return reply
 
         engine.run(handle)
@@ -416,6 +426,10 @@ def play(seed: int) -> set[str]:
     assert all(row.flow >= 0 for row in rows if row.final_state != "REJECTED")
     assert all(row.flow is None for row in rows if row.final_state == "REJECTED")
     assert summary.jobs == len(jobs.jobs)
+    if not slack_us:  # else what is killed holds its dead node for a while
+        window = to_us(summary.window_s[0]), to_us(summary.window_s[1])
+        game.node_time.check(summary.platform, window)
+        game.policy.done |= {"Held"} if summary.platform.held else set()
     return game.policy.done
 
 

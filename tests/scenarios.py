@@ -162,12 +162,11 @@ def check_sizes(ledger: Ledger, slack_us: int = 0) -> None:
 
 
 def check_time(result: RunResult) -> None:
-    """Useful + checkpoint + recovery + waste + downtime + idle are all the node time."""
+    """Useful + checkpoint + recovery + waste + held + downtime + idle are all the node time."""
     p = result.summary.platform
     parts = (
         p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing, p.waste_silent,
-        p.waste_walltime,
-        p.waste_moving,
+        p.waste_walltime, p.waste_moving, p.held,
     )  # fmt: skip
     assert abs(sum(parts) + p.downtime + p.idle - p.total) <= 1e-6 * max(1.0, p.total)
     assert min(*parts, p.downtime, p.idle) >= 0

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rebat.campaign.keys import identity
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
+from rebat.campaign.spec import CheckpointModel, RunSpec
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, specs_of
@@ -40,10 +42,7 @@ def test_a_grid_is_the_product_of_its_lists(tmp_path: Path) -> None:
     assert len(specs) == 10
     assert len({(s.workload, s.policy, s.scenario.failures) for s in specs}) == 10
     free = [s for s in specs if s.scenario.failures is None]
-    assert [(s.workload, s.policy, s.scenario.checkpoint) for s in free] == [
-        ("one", "baseline", None),
-        ("two", "baseline", None),
-    ]
+    assert [(s.workload, s.policy) for s in free] == [("one", "baseline"), ("two", "baseline")]
 
 
 def test_the_checkpoint_period_follows_the_scenario(tmp_path: Path) -> None:
@@ -146,3 +145,35 @@ def test_an_unknown_key_lists_the_choices(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml"):
         open_campaign(tmp_path / "none.toml")
+
+
+def calm(folder: Path, old: str = "", new: str = "") -> list[RunSpec]:
+    """The runs without failures of the small campaign, with something changed in its file."""
+    opened = open_campaign(campaign_file(folder, GRID.replace(old, new) if old else GRID))
+    return [spec for spec in specs_of(opened) if spec.scenario.failures is None]
+
+
+FREE = 'failure_free = ["baseline"]'
+
+
+def test_runs_without_failures_keep_their_checkpoints_unless_told_otherwise(tmp_path: Path) -> None:
+    for spec in calm(tmp_path):
+        assert spec.scenario.checkpoint == CheckpointModel(1800, 300, 300, "floor")
+    for spec in calm(tmp_path, FREE, f"{FREE}\nfailure_free_checkpoints = false"):
+        assert spec.scenario.checkpoint is None
+
+
+def test_each_kind_of_checkpoints_has_its_run_without_failures(tmp_path: Path) -> None:
+    free = calm(tmp_path, 'mtbf = "30min"', 'mtbf = ["30min", "1h"]')
+    assert [(s.workload, s.scenario.checkpoint.mtbf_s) for s in free] == [
+        ("one", 1800), ("one", 3600), ("two", 1800), ("two", 3600),
+    ]  # fmt: skip
+
+
+def test_how_checkpoints_are_counted_is_in_the_key_if_unusual(tmp_path: Path) -> None:
+    exact, program = (
+        calm(tmp_path, FREE, f'{FREE}\naccounting = "{how}"') for how in ("exact", "program")
+    )
+    assert calm(tmp_path) == exact
+    assert "accounting" not in identity(exact[0], "x")
+    assert identity(program[0], "x") == identity(exact[0], "x") | {"accounting": "program"}

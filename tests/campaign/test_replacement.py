@@ -208,7 +208,7 @@ class _Told(Evidence):
         from rebat.reports.scenario import Scenario
 
         setting = Setting("g", "mixed", Scenario("renewal"))
-        calm = setting._replace(scenario=setting.scenario.failure_free)
+        calm = setting._replace(scenario=setting.scenario.failure_free[0])
         self.settings, self._cases = [setting], {setting: [case_of(name) for name in rises]}
         self._cells, self.drawn = {}, set()
         for name, values in rises.items():

@@ -86,7 +86,8 @@ def test_tables_and_figures_name_the_papers(report: Path) -> None:
         assert paper in text
     assert text.count("<svg") >= 6
     markdown = (report / "report" / "report.md").read_text()
-    scenario = "MTBF 30 min, downtime 10 min, Young/Daly checkpoints, failures up to 10 d"
+    checkpoints = "checkpoints: Young/Daly (cost 5 min, recovery 5 min, floor)"
+    scenario = f"MTBF 30 min, downtime 10 min, {checkpoints}, failures up to 10 d"
     assert f"| one, {scenario}, as the paper says | useful utilisation rises |" in markdown
 
 

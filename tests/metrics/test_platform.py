@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.single import simulate
-from rebat.metrics.platform import platform_time
+from rebat.core.nodes import NodeSet
+from rebat.metrics.platform import free_steps, platform_time
 from rebat.metrics.summary import Measures, RunSummary
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
@@ -80,3 +81,53 @@ def test_so_is_what_its_earlier_attempts_kept() -> None:
     assert platform.waste_failure == 1
     assert platform.recovery == 1
     assert (platform.waste_walltime, platform.checkpoint) == (9, 3)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "accounting", "length", "useful", "checkpoint"),
+    [
+        ("ceil", "exact", 400, 400, 1200), ("ceil", "program", 400, 1600, 0),
+        ("floor", "exact", 100, 400, 0), ("floor", "program", 100, 400, 0),
+    ],
+)  # fmt: skip
+def test_a_closing_checkpoint_is_not_useful(rounding, accounting, length, useful, checkpoint):
+    """A job of 100 s on 4 nodes, with a last checkpoint of 300 s by eq. 1, or without."""
+    jobs = add_young_daly(machine(4, (4, 100)), n_nodes=4, mtbf_s=86_400, rounding=rounding)
+    platform = simulate(
+        jobs, preset("baseline"), measures=Measures(accounting=accounting)
+    ).summary.platform
+    assert (platform.total, platform.useful, platform.checkpoint) == (
+        4 * length, useful, checkpoint,
+    )  # fmt: skip
+
+
+def test_nodes_held_for_a_failed_job_are_not_idle() -> None:
+    """Job 1 (3 nodes) fails at 5; job 2, its victim, writes a checkpoint up to 15. Meanwhile the
+    two nodes that are left of job 1 are held: 20 node-seconds, and no node is free."""
+    workload = machine(4, (3, 100), (1, 100), profiles={})
+    every = {"checkpoint_period": 50, "checkpoint_cost": 10, "recovery_cost": 0}
+    workload.profiles["100s"].update(every)
+    result = run("h211", workload, fails(0, 5, 1000))
+    (hold,) = result.ledger.holds
+    assert (hold.job_id, hold.nodes, hold.since_us, hold.until_us) == (
+        "w0!1", NodeSet.parse("1-2"), 5 * 10**6, 15 * 10**6,
+    )  # fmt: skip
+    window = (0, 15 * 10**6)
+    platform = platform_time(result.ledger, 4, window)
+    assert (platform.held, platform.downtime, platform.idle) == (20, 10, 0)
+    assert platform.idle_share == 0
+    at, free = free_steps(result.ledger, 4)
+    assert free[at < window[1]].tolist() == [0] * int((at < window[1]).sum())
+
+
+@pytest.mark.parametrize("policy", ["h211", "authors-h211"])
+def test_a_held_node_that_fails_is_down_and_not_held(policy: str) -> None:
+    """Of the three nodes held from 5 on one fails at 8: 3 x 3 s and 2 x 7 s are held."""
+    workload = machine(6, (4, 100), (2, 100), profiles={})
+    every = {"checkpoint_period": 50, "checkpoint_cost": 10, "recovery_cost": 0}
+    workload.profiles["100s"].update(every)
+    events = sorted(fails(0, 5, 1000) + fails(1, 8, 1000), key=lambda event: event.at_us)
+    result = run(policy, workload, events)
+    platform = platform_time(result.ledger, 6, (0, 15 * 10**6))
+    assert (platform.held, platform.downtime, platform.idle) == (23, 17, 0)
+    assert platform.idle_share == 0

@@ -12,7 +12,9 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import (
     Checkpointing,
     add_young_daly,
+    checkpoint_time_us,
     checkpointing_of,
+    n_below_period,
     with_checkpoints_us,
     work_in_us,
     young_daly_period_s,
@@ -123,10 +125,10 @@ def test_young_daly_period_of_128_nodes_is_8_hours() -> None:
 
 def test_lengths_and_walltimes_grow_by_eqs_1_and_2() -> None:
     workload = machine(49_152, (512, 40_000, 0, 90_000))
-    job = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600).jobs[0]
+    job = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600, rounding="ceil").jobs[0]
     period = young_daly_period_s(512, 49_152, 3600, 300)
     assert period == pytest.approx(14_400)
-    grown = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600)
+    grown = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600, rounding="ceil")
     assert grown.profiles[job.profile]["delay"] == 40_000 + 3 * 300
     assert job.walltime_us == to_us(90_000 + 7 * 300)
     floored = add_young_daly(workload, n_nodes=49_152, mtbf_s=3600, rounding="floor")
@@ -141,7 +143,7 @@ def test_the_recorded_workload_has_these_lengths(shared) -> None:
     recorded = read_workload(shared / "golden/node-stealing/mira-2018-11-ckpt.json.gz")
     trace = shared / "traces/mira-2018-09_2018-12.swf.gz"
     ours = load_workload(trace, months="2018-11", cap=49_000)
-    ours = add_young_daly(ours, n_nodes=49_152, mtbf_s=3600)
+    ours = add_young_daly(ours, n_nodes=49_152, mtbf_s=3600, rounding="ceil")
     assert len(ours.jobs) == len(recorded.jobs)
     for mine, theirs in zip(ours.jobs, recorded.jobs, strict=True):
         assert (mine.n_nodes, mine.submit_us, mine.walltime_us) == (
@@ -184,3 +186,60 @@ def test_broken_checkpoint_fields_are_told(fields) -> None:
     profile = {"checkpoint_period": 0 if not fields else 5, "checkpoint_cost": 1, **fields}
     with pytest.raises(InputError, match="profile field"):
         checkpointing_of(profile)
+
+
+def pattern(c: Checkpointing, length: int) -> str:
+    """What each microsecond after the recovery is, for ever on: work or checkpoint."""
+    marks = "w" * c.first_period_us + "c" * c.cost_us
+    return (marks + ("w" * c.period_us + "c" * c.cost_us) * (length // c.cycle_us + 1))[:length]
+
+
+@given(
+    st.integers(1, 12), st.integers(0, 5), st.integers(1, 12), st.integers(0, 60), st.booleans(),
+    st.data(),
+)  # fmt: skip
+def test_checkpoint_time_is_that_of_the_microseconds(period, cost, first, work, closing, data):
+    """Exact: each microsecond of what was done, written out; also a part of it."""
+    c = Checkpointing(period, cost, 0, first, closing=closing)
+    length = with_checkpoints_us(c, work)
+    marks = pattern(c, length)
+    if closing and marks.count("w") > work:  # it ended within a period, and closed that
+        marks = pattern(c, length - cost) + "c" * cost
+    assert marks.count("w") == work
+    until = data.draw(st.integers(0, length))
+    assert checkpoint_time_us(c, until, length, True, "exact") == marks[:until].count("c")
+
+
+@given(
+    st.integers(1, 12), st.integers(0, 5), st.integers(1, 12), st.integers(0, 60), st.booleans(),
+    st.data(),
+)  # fmt: skip
+def test_what_was_interrupted_closed_nothing(period, cost, first, length, closing, data):
+    c = Checkpointing(period, cost, 0, first, closing=closing)
+    until = data.draw(st.integers(0, length))
+    marks = pattern(c, length)
+    assert checkpoint_time_us(c, until, length, False, "exact") == marks[:until].count("c")
+    whole = first + cost + (length - first - cost) // (period + cost) * (period + cost)
+    counted = marks[: whole if length >= first + cost else 0]
+    for ended in (True, False):
+        found = checkpoint_time_us(c, until, length, ended, "program")
+        assert found == counted[:until].count("c")
+
+
+def test_the_program_counts_whole_periods_of_an_original() -> None:
+    """floor(length / (T + C)) checkpoints: node-stealing-authors' scripts."""
+    for length in range(700):
+        found = checkpoint_time_us(ORIGINAL, length, length, True, "program")
+        assert found == length // 110 * 10
+
+
+def test_jobs_below_a_period_are_counted() -> None:
+    """Of 512 nodes the period is 4 h, of 2,048 nodes 2 h."""
+    jobs = [(512, 14_399), (512, 14_401), (2048, 7_199), (2048, 7_201)]
+    assert n_below_period(machine(49_152, *jobs), 49_152, 3600, 300) == 2
+
+
+def test_checkpoints_are_rounded_down_by_default() -> None:
+    """A job shorter than its period writes none, and is not longer for it."""
+    made = add_young_daly(machine(49_152, (512, 3600)), n_nodes=49_152, mtbf_s=3600)
+    assert made.profiles[made.jobs[0].profile]["delay"] == 3600

@@ -10,10 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rebat.campaign.single import simulate, write_run
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
-from rebat.metrics.timeline import CAUSES, Timeline, timeline_of
+from rebat.metrics.platform import free_steps
+from rebat.metrics.timeline import CAUSES, Timeline, series_of, timeline_of
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures.authors import Authors
+from rebat.models.failures.law import generate_events
+from rebat.policies.presets import preset
 from rebat.report.timelines import read_timeline, run_folders
+from rebat.workloads.generate import synthetic
 from tests.report.random_runs import random_run
 
 
@@ -31,6 +38,20 @@ def test_what_is_written_is_read_back_as_it_was(seed: int, tmp_path: Path) -> No
     read = read_timeline(tmp_path)
     for name, one, other in zip(Timeline._fields, made, read, strict=True):
         assert same(one, other), name
+
+
+def test_holds_are_read_back_as_they_were(tmp_path: Path) -> None:
+    jobs = add_young_daly(synthetic(0, 100), n_nodes=128, mtbf_s=1800)
+    events = generate_events(Authors(1800, 600), 128, horizon_s=1e6)
+    result = simulate(jobs, preset("h311"), machine_events=events)
+    write_run(tmp_path, result, {})
+    made, read = timeline_of("h311", result.ledger, 128), read_timeline(tmp_path)
+    assert made.held_for and same(made.held, read.held) and made.held_for == read.held_for
+    free = free_steps(result.ledger, 128)
+    until = np.searchsorted(free[0], made.makespan_us)
+    series = series_of(read).free
+    at = np.searchsorted(series[0], free[0][:until], "right") - 1
+    assert np.array_equal(series[1][at], free[1][:until])
 
 
 def summary_policy(folder: Path) -> str:

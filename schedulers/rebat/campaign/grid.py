@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
         window=grid.window,
         select=grid.select,
         walltime_kills=grid.walltime_kills,
+        accounting=grid.accounting,
     )
     made = [one for name in grid.workloads for one in workloads[name].items()]
     for workload, source in made:
@@ -125,10 +126,18 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
         base = RunSpec(
             grid=grid.name, workload=workload, policy="", source=source, folder=str(folder)
         )
-        for policy in grid.failure_free:
-            yield msgspec.structs.replace(base, policy=policy, scenario=free)
+        for scenario, policy in itertools.product(_calm(grid, free, scenarios), grid.failure_free):
+            yield msgspec.structs.replace(base, policy=policy, scenario=scenario)
         for scenario, policy in itertools.product(scenarios, grid.policies):
             yield msgspec.structs.replace(base, policy=policy, scenario=scenario)
+
+
+def _calm(grid: GridIn, free: Scenario, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """What ``failure_free`` policies meet: nothing that fails, with each kind of checkpoints."""
+    if not grid.failure_free_checkpoints:
+        return [free]
+    kinds = dict.fromkeys(scenario.checkpoint for scenario in scenarios)
+    return [msgspec.structs.replace(free, checkpoint=checkpoint) for checkpoint in kinds]
 
 
 def _operations(file: str | None, folder: Path, where: str) -> Operations | None:

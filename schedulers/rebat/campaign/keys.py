@@ -68,6 +68,7 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
         | ({"silent_errors": scenario.silent_errors} if scenario.silent_errors else {})
         | ({"walltime_kills": "useful"} if scenario.walltime_kills == "useful" else {})
         | ({"max_attempts": most} if (most := scenario.max_attempts) != MAX_ATTEMPTS else {})
+        | ({"accounting": "program"} if scenario.accounting == "program" else {})
         | ({"operations": scenario.operations.events} if scenario.operations else {})
     )
     return value

@@ -13,7 +13,7 @@ from rebat.campaign.spec import PerfectCheckpoints, RunSpec
 from rebat.campaign.spec import Scenario as Asked
 from rebat.metrics.summary import RunSummary
 from rebat.models.failures.laws import name_of
-from rebat.reports.scenario import Scenario, exact
+from rebat.reports.scenario import FOR_MTBF, Scenario, exact
 
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("workload", "policy", *Scenario._fields), str),
@@ -57,6 +57,7 @@ def scenario_of(spec: RunSpec) -> Scenario:
         silent_errors=_silent_text(asked),
         operations=asked.operations.file if asked.operations else None,
         walltime_kills=asked.walltime_kills,
+        accounting=asked.accounting,
     )
 
 
@@ -132,7 +133,7 @@ def _checkpoint_text(asked: Asked) -> str | None:
     costs = f"cost {exact(model.cost_s)}, recovery {exact(model.recovery_s)}"
     text = f"Young/Daly ({costs}, {model.rounding}"
     follows = failures is not None and failures.mtbf_s == model.mtbf_s
-    return text + (")" if follows else f", for an MTBF of {exact(model.mtbf_s)})")
+    return text + (")" if follows else f"{FOR_MTBF}{exact(model.mtbf_s)})")
 
 
 def _silent_text(asked: Asked) -> str | None:

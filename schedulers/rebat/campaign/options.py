@@ -19,7 +19,7 @@ from rebat.campaign.spec import (
 from rebat.core.errors import InputError
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.metrics.platform import WalltimeKills
-from rebat.models.checkpoint import Rounding
+from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
@@ -89,12 +89,13 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     checkpoint: str = "none"
     checkpoint_cost: float = 300.0
     recovery_cost: float = 300.0
-    checkpoint_rounding: str = "ceil"
+    checkpoint_rounding: Rounding = "floor"
     silent_errors: float | None = None
     silent_error_probability: float | None = None
     operations: Path | None = None
     walltime_kills: WalltimeKills = "wasted"
     max_attempts: int = MAX_ATTEMPTS
+    accounting: Accounting = "exact"
 
     def scenario(self, nodes: int | None, window: str = "auto", select: str = "auto") -> Scenario:
         """The scenario that they ask for.
@@ -117,6 +118,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
             select=select,
             walltime_kills=self.walltime_kills,
             max_attempts=self.max_attempts,
+            accounting=self.accounting,
         )
 
     @property
@@ -139,8 +141,8 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         mtbf_s = self.mtbf_s
         if mtbf_s is None:
             raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
-        rounding: Rounding = "floor" if self.checkpoint_rounding == "floor" else "ceil"
-        return CheckpointModel(mtbf_s, self.checkpoint_cost, self.recovery_cost, rounding)
+        costs = self.checkpoint_cost, self.recovery_cost
+        return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
     def _operations(self) -> Operations | None:
         if self.operations is None:

@@ -120,8 +120,9 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     """
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(
-        parse_window(scenario.window), parse_selection(scenario.select), scenario.walltime_kills
-    )
+        parse_window(scenario.window), parse_selection(scenario.select), scenario.walltime_kills,
+        scenario.accounting,
+    )  # fmt: skip
     count = groups_of(n_nodes, scenario.cores_per_node)
     if scenario.operations:
         jobs = {job.id for job in workload.jobs}

@@ -28,7 +28,7 @@ from rebat.policies.own import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv
-from rebat.report.run_csv import attempts_csv, groups_csv, node_events_csv, rows_csv
+from rebat.report.run_csv import attempts_csv, groups_csv, holds_csv, node_events_csv, rows_csv
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 
@@ -179,6 +179,8 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
     if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
     write_lines(folder / "node_events.csv", node_events_csv(result.ledger))
+    if any(hold.until_us != hold.since_us for hold in result.ledger.holds):
+        write_lines(folder / "rebat_holds.csv", holds_csv(result.ledger))
     summary = {
         "policy": result.policy,
         "rebat_version": rebat.__version__,

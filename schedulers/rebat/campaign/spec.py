@@ -14,7 +14,7 @@ import msgspec
 from rebat.campaign.reading import Duration
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.metrics.platform import WalltimeKills
-from rebat.models.checkpoint import Rounding
+from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
 
@@ -99,6 +99,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     select: str = "auto"
     walltime_kills: WalltimeKills = "wasted"
     max_attempts: int = MAX_ATTEMPTS
+    accounting: Accounting = "exact"
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +147,7 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: Literal["none", "young-daly", "perfect"] = "young-daly"
     cost: Duration = "5min"
     recovery: Duration = "5min"
-    rounding: Rounding = "ceil"
+    rounding: Rounding = "floor"
     mtbf: Duration | None = None
 
 
@@ -161,12 +162,14 @@ class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
-    failures, silent errors and checkpoints, once per workload."""
+    failures and silent errors, once per workload and kind of checkpoints; without
+    ``failure_free_checkpoints`` without checkpoints, too."""
 
     name: str
     workloads: list[str]
     policies: list[str]
     failure_free: list[str] = []
+    failure_free_checkpoints: bool = True
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None
@@ -176,3 +179,4 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window: str = "auto"
     select: str = "auto"
     walltime_kills: WalltimeKills = "wasted"
+    accounting: Accounting = "exact"

@@ -55,6 +55,7 @@ SEED_OPTIONS = (
 @click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
 @click.option("--walltime-kills", type=click.Choice(["wasted", "useful"]), default="wasted", show_default=True, help="What the work of jobs is that are killed at their walltimes.")  # fmt: skip
 @click.option("--max-attempts", type=click.IntRange(min=1), default=MAX_ATTEMPTS, show_default=True, help="End a job as failed when failures have interrupted this many attempts of it.")  # fmt: skip
+@click.option("--accounting", type=click.Choice(["exact", "program"]), default="exact", show_default=True, help="Which time counts as checkpoints. exact: all of it; program: whole periods with their checkpoint only, as the node-stealing authors' program counts, so that a closing checkpoint is useful time.")  # fmt: skip
 @click.option("--columns", help="Print a row per policy, the best first, with these metrics of comparison.csv: useful_utilisation,flow_max_s:all (with more than four policies a few are chosen).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv.")  # fmt: skip
 @click.option("--figures", is_flag=True, help="Draw them too: flows.png, utilisation.png, gantt.png; ratios.png of many seeds.")  # fmt: skip

@@ -60,7 +60,7 @@ _PREPARATION = (
     click.option("--checkpoint", type=click.Choice(["none", "young-daly", "perfect"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2); perfect: an interrupted job goes on where it was, at no cost."),
     click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True),
     click.option("--recovery-cost", type=DURATION, default="5min", show_default=True),
-    click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="ceil", show_default=True, help="How eqs 1 and 2 round the number of checkpoints."),
+    click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="floor", show_default=True, help="How the number of checkpoints of a job is rounded. floor: a job shorter than its period writes none; ceil: a last checkpoint closes every job (eqs 1 and 2 of the node-stealing paper)."),
     click.option("--silent-errors", type=FiniteRange(min=0), help="Draw silent errors at this rate per node and second: jobs then end COMPLETED_FAILED, and policies with silent_errors=retry run them again."),
     click.option("--silent-error-probability", type=FiniteRange(min=0, max=1, max_open=True), help="The same, by the probability that a job of the average area errs (q-bar of RR-9296, section 5.1)."),
 )  # fmt: skip

@@ -55,6 +55,7 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
     Example, one month of Mira as the paper prepares it:
       rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
     """
+    from rebat.models.checkpoint import n_below_period
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload
 
@@ -63,6 +64,12 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
     write_workload(imported, out)
     for note in imported.notes:
         click.echo(f"  {note}")
+    if imported.jobs:
+        short = n_below_period(imported, imported.n_nodes, 86_400, 300) / len(imported.jobs)
+        click.echo(
+            f"  {short:.1%} of the jobs are shorter than one Young/Daly period for an MTBF of 1 d and "
+            "checkpoints of 5 min"
+        )
     click.echo(f"{out}: {len(imported.jobs)} jobs, {imported.n_nodes} nodes")
 
 
@@ -149,6 +156,7 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
 
     from rebat.campaign.options import ScenarioOptions
     from rebat.campaign.scenario import prepared
+    from rebat.library.remarks import of_checkpoints
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload
 
@@ -161,6 +169,8 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     if made is found:
         expected = "--checkpoint, --silent-errors or --silent-error-probability"
         raise InputError("nothing to prepare", str(file), expected)
+    for remark in of_checkpoints(found, given.scenario(nodes).checkpoint, n_nodes):
+        click.echo(f"  {remark.text}")
     note = f"prepared for {n_nodes} nodes: {_in_words(given)}"
     write_workload(msgspec.structs.replace(made, n_nodes=n_nodes, notes=(*made.notes, note)), out)
     click.echo(f"{out}: {len(made.jobs)} jobs, {n_nodes} nodes")

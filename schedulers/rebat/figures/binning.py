@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.figures.causes import CAUSE_COLOURS, STOPPED
+from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, STOPPED
 from rebat.metrics.timeline import CAUSES, Timeline
 
 Float = npt.NDArray[np.float64]
@@ -31,7 +31,8 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
     """An image (rows x columns x 3, 0 to 1) of all nodes, the lowest on top, in a window.
 
     A pixel's colour is the mean over its node-time: of attempts by how they ended (paler where the
-    work was lost), black where nodes were down, white where they were free.
+    work was lost), black where nodes were down, pale grey where they were held for a job that did
+    not run, white where they were free.
     """
     image, cover = np.zeros((rows, columns, 3)), np.zeros((rows, columns))
     for colour, rectangles in _layers(timeline):
@@ -88,7 +89,8 @@ def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]
         pale = tuple(PALE + (1 - PALE) * part for part in colour)
         yield pale, Rectangles(kept[own], end[own], first, last)
     down = timeline.outages
-    yield (0.0, 0.0, 0.0), Rectangles(down.down_us, down.up_us, down.first, down.last)
+    yield (0.0, 0.0, 0.0), Rectangles(*down)
+    yield to_rgb(HELD_COLOUR), Rectangles(*timeline.held)
 
 
 def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:

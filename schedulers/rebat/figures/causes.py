@@ -21,5 +21,8 @@ CAUSE_COLOURS: dict[Cause, str] = {
 }
 """Paul Tol's bright scheme, and two of his vibrant one; causes of what never ran have none."""
 
+HELD_COLOUR = "#d5d5d5"
+"""Of nodes that are held for a job which does not run on them."""
+
 STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
 """Ends after which what was done since the last checkpoint has to be done again."""

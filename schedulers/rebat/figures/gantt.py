@@ -11,8 +11,9 @@ from rebat.core.attempts import job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, time_unit
-from rebat.figures.causes import STOPPED
+from rebat.figures.causes import HELD_COLOUR, STOPPED
 from rebat.metrics.platform import Window, down_intervals
+from rebat.metrics.timeline import holds_of
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
@@ -31,7 +32,10 @@ def named_gantt(
     ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
 ) -> Any:
     """One panel per policy, each attempt with its name; hatched: it was interrupted; black: the
-    node is down. ``window_us`` is what is shown (default: from 0 to the last end)."""
+    node is down; grey: it is held for a job.
+
+    ``window_us`` is what is shown (default: from 0 to the last end).
+    """
     figure, scale = _figure(ledgers, n_nodes)
     if window_us:
         figure.axes[-1].set_xlim(*(to_s(us) / scale for us in window_us))
@@ -64,12 +68,13 @@ def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> tuple[Any, float]:
     for axis, (name, ledger) in zip(axes, ledgers.items(), strict=True):
         _attempts(axis, ledger, scale)
         _outages(axis, ledger, ends[name], scale)
+        _holds(axis, ledger, ends[name], scale)
         axis.set_ylim(n_nodes - 0.5, -0.5)
         axis.set_title(label(name), loc="left", fontsize=10)
         axis.set_ylabel("node")
     axes[-1].set_xlim(0, max(1, *ends.values()) / US_PER_S / scale * 1.01)  # shared by all panels
     axes[-1].set_xlabel(f"time ({unit})")
-    _legend(figure)
+    _legend(figure, any(ledger.holds for ledger in ledgers.values()))
     return figure, scale
 
 
@@ -117,7 +122,14 @@ def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
         axis.broken_barh(bars, (node - 0.5, 1), facecolor="black")
 
 
-def _legend(figure: Any) -> None:
+def _holds(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
+    """Nodes that are held for a job."""
+    for begin_us, until_us, first, last in zip(*holds_of(ledger, end_us)[0], strict=True):
+        bar = (to_s(int(begin_us)) / scale, to_s(int(until_us - begin_us)) / scale)
+        axis.broken_barh([bar], (first - 0.5, last - first + 1), facecolor=HELD_COLOUR)
+
+
+def _legend(figure: Any, held: bool) -> None:
     from matplotlib.patches import Patch
 
     handles = [
@@ -126,4 +138,7 @@ def _legend(figure: Any) -> None:
         Patch(facecolor="black"),
     ]
     texts = ["ran to its end", "interrupted: failure, steal, resize or error", "node down"]
-    figure.legend(handles, texts, loc="outside upper right", ncols=3, frameon=False, fontsize=9)
+    if held:
+        handles.append(Patch(facecolor=HELD_COLOUR))
+        texts.append("held")
+    figure.legend(handles, texts, loc="outside upper right", ncols=4, frameon=False, fontsize=9)

@@ -12,7 +12,7 @@ from rebat.core.attempts import Cause
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.binning import PALE, binned, tail_us
 from rebat.figures.canvas import colours, label, new_figure, time_unit
-from rebat.figures.causes import CAUSE_COLOURS
+from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
 from rebat.figures.gantt import named_gantt, worth_drawing
 from rebat.metrics.platform import Window
 from rebat.metrics.steps import Steps
@@ -125,6 +125,8 @@ def _legend(figure: Any, timelines: Sequence[Timeline]) -> None:
     handles: list[Any] = [Patch(facecolor=CAUSE_COLOURS[cause], label=cause) for cause in known]
     if any(tail_us(timeline).any() for timeline in timelines):
         handles.append(Patch(facecolor=(1.0, PALE, PALE), label="paler: work lost"))
+    if any(len(timeline.held.first) for timeline in timelines):
+        handles.append(Patch(facecolor=HELD_COLOUR, label="held"))
     if any(len(timeline.failures[0]) for timeline in timelines):
         handles.append(Patch(facecolor="black", label="node down"))
         cross: dict[str, Any] = {"marker": "x", "color": "black", "linestyle": ""}

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.campaign.single import RunResult
+from rebat.campaign.spec import CheckpointModel, PerfectCheckpoints
 from rebat.core.attempts import job_name
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
+from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, read_event_file
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import coincident, read_operations
@@ -57,6 +59,20 @@ def of_record(mtbf_s: float) -> Remark:
     """Of checkpoint periods for the MTBF that a failure record has itself."""
     text = f"checkpoint periods are for the record's own MTBF of the machine: {mtbf_s:.12g} s"
     return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf sets another one")
+
+
+def of_checkpoints(
+    workload: Workload, model: CheckpointModel | PerfectCheckpoints | None, n_nodes: int
+) -> Iterator[Remark]:
+    """How many jobs are too short for a checkpoint; ``workload`` is still without checkpoints."""
+    if not isinstance(model, CheckpointModel) or not workload.jobs:
+        return
+    short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
+    share = f"{short} of {len(workload.jobs)} jobs ({short / len(workload.jobs):.1%})"
+    what = "write none"
+    if model.rounding == "ceil":
+        what = "are longer by a last checkpoint (--checkpoint-rounding ceil)"
+    yield Remark("note", f"{share} are shorter than one checkpoint period and {what}")
 
 
 def _of_events(file: Path) -> Iterator[Remark]:

@@ -13,6 +13,7 @@ import msgspec
 
 from rebat.campaign.comparing import failure_lines
 from rebat.campaign.options import FailureOptions, ScenarioOptions
+from rebat.console.output import tell
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS
@@ -28,6 +29,7 @@ from rebat.library.result import Result
 from rebat.library.study import study
 from rebat.library.workloads import LoadedWorkload, kept, load_workload
 from rebat.metrics.platform import WalltimeKills
+from rebat.models.checkpoint import Accounting, Rounding
 
 
 def run(
@@ -68,8 +70,8 @@ def run(
     **options
         ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
         ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
-        ``cores_per_node``, ``walltime_kills``, ``max_attempts``: each as the option of ``rebat
-        run``; ``seed``, where nothing but silent errors is drawn.
+        ``cores_per_node``, ``walltime_kills``, ``max_attempts``, ``accounting``: each as the option
+        of ``rebat run``; ``seed``, where nothing but silent errors is drawn.
 
     Returns
     -------
@@ -112,6 +114,8 @@ def run(
             how.select,
         )
         _warn(found.remarks)
+        for remark in found.of_checkpoints:
+            tell(f"rebat: {remark.kind}: {python_spelling(remark.text)}")
         result = found.run()
         _warn(remarks.of_results(result.runs))
         _warn(Remark("warning", f"failed: {line}") for line in failure_lines(result.failed))
@@ -147,13 +151,14 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     checkpoint: Literal["none", "young-daly", "perfect"] = "none"
     checkpoint_cost: Duration = "5min"
     recovery_cost: Duration = "5min"
-    checkpoint_rounding: Literal["ceil", "floor"] = "ceil"
+    checkpoint_rounding: Rounding = "floor"
     silent_errors: Annotated[float, msgspec.Meta(ge=0)] | None = None
     silent_error_probability: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = None
     operations: str | None = None
     cores_per_node: Annotated[int, msgspec.Meta(ge=1)] = 1
     walltime_kills: WalltimeKills = "wasted"
     max_attempts: Annotated[int, msgspec.Meta(ge=1)] = MAX_ATTEMPTS
+    accounting: Accounting = "exact"
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
@@ -161,6 +166,7 @@ _CHOICES = {
     "checkpoint": "none, young-daly or perfect",
     "checkpoint_rounding": "ceil or floor",
     "walltime_kills": "wasted or useful",
+    "accounting": "exact or program",
 }
 
 

@@ -12,9 +12,10 @@ from rebat.campaign.seeds import metric_of
 from rebat.console.tables import Sheet
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import format_duration
+from rebat.metrics.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.metrics.seeded import Metric, Row, Seeds
 from rebat.metrics.summary import RunSummary
-from rebat.report.comparison import comparison, ratio, text_of
+from rebat.report.comparison import comparable_with, comparison, ratio, text_of
 from rebat.reports.parts import marked, spread
 
 MANY_POLICIES = 4
@@ -87,14 +88,20 @@ def by_metric(summaries: Mapping[str, RunSummary]) -> Sheet:
     base, *others = summaries
     columns = ["metric", *summaries, *(f"{name}/{base}" for name in others)]
     rows = []
+    apart = [name for name in others if not comparable_with(summaries[name], summaries[base])]
     for line in comparison(summaries):
         ratios = [ratio(line, name, base) for name in others]
         values = [text_of(line.kind, line.values[name]) for name in summaries]
-        rows.append([line.metric, *values, *("-" if r is None else f"{r:.3f}" for r in ratios)])
+        texts = ["-" if r is None else f"{r:.3f}" for r in ratios]
+        if line.of_window:
+            marks = (f" {NOT_COMPARABLE}" if name in apart else "" for name in others)
+            texts = [text + mark for text, mark in zip(texts, marks, strict=True)]
+        rows.append([line.metric, *values, *texts])
     first = summaries[base]
     title = f"{first.jobs} jobs, {first.n_nodes} nodes"
     ratios_to = f"; ratios to {base}" if others else ""
-    return Sheet(title, _measured(list(summaries.values())) + ratios_to, columns, rows)
+    caption = _measured(list(summaries.values())) + ratios_to + (f"; {WHY_NOT}" if apart else "")
+    return Sheet(title, caption, columns, rows)
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
@@ -118,7 +125,7 @@ def by_metric_of_seeds(found: Sequence[Row], seeds: Seeds, columns: Sequence[Col
             for policy in some:
                 title = column.title if policy == base else ""
                 rows.append([title, policy, *_cells(by[column.metric, policy], column.kind)])
-    caption = f"{_intervals(base)}; other metrics in comparison.csv"
+    caption = f"{_intervals(base)}; other metrics in comparison.csv{_why_not(found)}"
     return Sheet(_seeds(seeds), caption, ["metric", "policy", "mean", "ratio"], rows, words=2)
 
 
@@ -136,7 +143,7 @@ def by_policy(found: Sequence[Row], seeds: Seeds, columns: Sequence[Column]) -> 
         rows.append([policy, *(text for pair in cells for text in pair)])
     heads = [text for column in columns for text in (column.title, "ratio")]
     caption = f"ratios to {base}" if single else _intervals(base)
-    order = f"sorted by {columns[0].title}, {columns[0].better}est first"
+    order = f"sorted by {columns[0].title}, {columns[0].better}est first{_why_not(found)}"
     return Sheet(_seeds(seeds), f"{caption}; {order}", ["policy", *heads], rows)
 
 
@@ -168,5 +175,10 @@ def _intervals(base: str) -> str:
     )
 
 
+def _why_not(found: Sequence[Row]) -> str:
+    return f"; {WHY_NOT}" if any(row.comparable is False for row in found) else ""
+
+
 def _cells(row: Row, kind: str) -> tuple[str, str]:
-    return spread(row.value, partial(text_of, kind)), marked(row.ratio)
+    mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
+    return spread(row.value, partial(text_of, kind)), marked(row.ratio) + mark

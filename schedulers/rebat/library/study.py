@@ -57,7 +57,13 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         found = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
         if self.uses_record_mtbf and self.options.mtbf is not None:
             found.append(remarks.of_record(self.options.mtbf))
-        return found
+        return found + self.of_checkpoints
+
+    @property
+    def of_checkpoints(self) -> list[Remark]:
+        """How many jobs are too short for a checkpoint."""
+        model, n_nodes = self.stage.scenario.checkpoint, self.stage.n_nodes
+        return [*remarks.of_checkpoints(self.workload, model, n_nodes)]
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Literal
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from rebat.core.attempts import Cause
 from rebat.core.nodes import NodeSet
-from rebat.core.units import US_PER_S
+from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.metrics.steps import Steps, steps_of
-from rebat.models.checkpoint import Checkpointing
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.models.checkpoint import Accounting, checkpoint_time_us
+from rebat.session.ledger import AttemptRecord, Hold, Ledger
 
 Window = tuple[int, int]
 """Half-open interval of dates, microseconds."""
@@ -29,7 +29,9 @@ PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
 class PlatformTime(msgspec.Struct, frozen=True):
     """Node-seconds of a window by use (Figure 3); together they are nodes times length.
 
-    ``idle_share`` is the share of time with at least one node up and free (Tables 5a and 8);
+    ``held`` is the time of nodes that are up and kept for a job which does not run on them: one
+    that waits for a stolen node, or moves. ``idle_share`` is the share of time with at least one
+    node up and free (Tables 5a and 8); nodes that are held are not free.
     ``waste_silent`` the time of attempts that ended with an error and were run again, and of the
     checkpointed progress lost with them; ``waste_walltime`` the work, in all its attempts, of a job
     that was killed at its walltime in the end; ``waste_moving`` what stops for a move or for room
@@ -45,6 +47,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
     waste_silent: float
     waste_walltime: float
     waste_moving: float
+    held: float
     downtime: float
     idle: float
     idle_share: float
@@ -61,8 +64,9 @@ WalltimeKills = Literal["wasted", "useful"]
 
 
 def platform_time(
-    ledger: Ledger, n_nodes: int, window: Window, walltime_kills: WalltimeKills = "wasted"
-) -> PlatformTime:
+    ledger: Ledger, n_nodes: int, window: Window, walltime_kills: WalltimeKills = "wasted",
+    accounting: Accounting = "exact",
+) -> PlatformTime:  # fmt: skip
     """Account for every node-second of a window."""
     first, last = window
     uses = (
@@ -85,13 +89,17 @@ def platform_time(
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue
         of_no_use = record.attempt.job_id in cut
-        for name, us in _parts(record, first, last).items():
+        for name, us in _parts(record, first, last, accounting).items():
             use = "walltime" if name == "useful" and of_no_use else name
             parts[use] += us * record.attempt.n_nodes
     downtime = sum(
         min(up, last) - max(down, first)
         for _, down, up in down_intervals(ledger.node_events, last)
         if min(up, last) > max(down, first)
+    )
+    held = sum(
+        hold.nodes.size * max(0, min(until, last) - max(hold.since_us, first))
+        for hold, until in _holds(ledger)
     )
     idle, idle_share = _idle(ledger, n_nodes, window)
     return PlatformTime(
@@ -104,13 +112,14 @@ def platform_time(
         waste_silent=parts["silent"] / US_PER_S,
         waste_walltime=parts["walltime"] / US_PER_S,
         waste_moving=parts["moving"] / US_PER_S,
+        held=held / US_PER_S,
         downtime=downtime / US_PER_S,
         idle=idle / US_PER_S,
         idle_share=idle_share,
     )
 
 
-def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
+def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting) -> dict[str, int]:
     """Time of one attempt within the window by use, in microseconds (per node).
 
     An attempt is recovery, then kept progress (work and checkpoints in turn), then progress that
@@ -130,13 +139,35 @@ def _parts(record: AttemptRecord, first: int, last: int) -> dict[str, int]:
     lost_later = _overlap(kept_end, done_end, lo, hi)
     lost = _overlap(done_end, run, lo, hi)
     into = min(max(lo, recovery_end), kept_end) - recovery_end
-    checkpoint = _checkpoint_time(c, into + kept) - _checkpoint_time(c, into)
+    progress = (done_end - recovery_end, record.cause in _OVER, accounting)
+    checkpoint = checkpoint_time_us(c, into + kept, *progress)
+    checkpoint -= checkpoint_time_us(c, into, *progress)
     parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": kept - checkpoint}
     if record.lost_to:
         parts[_LOST[record.lost_to]] = lost_later
     parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
     return parts
 
+
+def work_done_us(
+    record: AttemptRecord, window: Window, accounting: Accounting
+) -> tuple[int, int, int]:
+    """Useful node-microseconds of an attempt before, within and after a window."""
+    if record.start_us < 0:
+        return 0, 0, 0
+    (first, last), size = window, record.attempt.n_nodes
+    stretches = ((0, first), (first, last), (last, FOREVER_US))
+    before, within, after = (
+        _parts(record, low, high, accounting)["useful"] * size
+        if record.end_us > low and record.start_us < high
+        else 0
+        for low, high in stretches
+    )
+    return before, within, after
+
+
+_OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
+"""Causes with which a job did all that it had to do, closing checkpoint included."""
 
 _LOST = {
     Cause.NODE_FAILURE: "failure",
@@ -156,16 +187,6 @@ def _overlap(a: int, b: int, lo: int, hi: int) -> int:
     return max(0, min(b, hi) - max(a, lo))
 
 
-def _checkpoint_time(c: Checkpointing | None, progress_us: int) -> int:
-    """How much of the first ``progress_us`` after the recovery is checkpointing."""
-    if c is None or progress_us <= c.first_period_us:
-        return 0
-    if progress_us <= c.first_period_us + c.cost_us:
-        return progress_us - c.first_period_us
-    cycles, into = divmod(progress_us - c.first_period_us - c.cost_us, c.cycle_us)
-    return (cycles + 1) * c.cost_us + max(0, into - c.period_us)
-
-
 def down_intervals(
     events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
 ) -> list[tuple[int, int, int]]:
@@ -182,17 +203,28 @@ def down_intervals(
     return intervals
 
 
+def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
+    """Nodes held, and until when."""
+    for hold in ledger.holds:
+        yield hold, FOREVER_US if hold.until_us is None else hold.until_us
+
+
 def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
-    """Dates, ascending and distinct, and the number of nodes up and free from each on."""
+    """Times, ascending and distinct, and the number of nodes up and free from each on.
+
+    A node that is held for a job is not free.
+    """
     ran = [record for record in ledger.attempts if record.start_us >= 0]
     size, events = column(ran, "attempt.n_nodes"), ledger.node_events
     told = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
+    for hold, until in _holds(ledger):
+        told += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
     at, by = np.array([(0, n_nodes), *told], dtype=np.int64).T
     dates = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
     return steps_of(dates, np.concatenate([-size, size, by]))
 
 
-def column(records: Sequence[AttemptRecord], name: str) -> npt.NDArray[np.int64]:
+def column(records: Sequence[AttemptRecord | Hold], name: str) -> npt.NDArray[np.int64]:
     """A number of each record, by the dotted name of its field."""
     return np.fromiter(map(attrgetter(name), records), dtype=np.int64, count=len(records))
 

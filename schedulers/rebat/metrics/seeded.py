@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import Any
 
 import msgspec
 
 from rebat.core.csv_text import name_field
+from rebat.metrics.backlog import are_comparable, of_window
 from rebat.metrics.intervals import BySeed, Interval, interval, paired_ratio
 
 Metric = tuple[str, str | None]
@@ -37,6 +39,15 @@ class Seeds:
         """A value per seed, in their order."""
         return dict(sorted(self._values.get((policy, metric), {}).items()))
 
+    def mean(self, policy: str) -> Callable[[str], float | None]:
+        """Of a policy: the name of a metric of the whole run -> its mean."""
+
+        def of(name: str) -> float | None:
+            values = self.of(policy, (name, None)).values()
+            return fmean(values) if values else None
+
+        return of
+
     def __iter__(self) -> Iterator[tuple[int, str, str, str | None, float]]:
         """Seed, policy, metric, size class and value of each."""
         for policy in self.policies:
@@ -56,17 +67,23 @@ class Seeds:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One metric of one policy, and its ratio to the first policy (None: it is the first)."""
+    """One metric of one policy, and its ratio to the first policy (None: it is the first).
+
+    ``comparable``: whether both are of windows with the same work at hand, where the metric is of a
+    window's node time (see `metrics.backlog`).
+    """
 
     metric: Metric
     policy: str
     value: Interval
     ratio: Interval | None
+    comparable: bool | None = None
 
 
 def rows(seeds: Seeds, metrics: Sequence[Metric] | None = None) -> Iterator[Row]:
     """Means with their intervals, and paired ratios with theirs."""
-    base, *_ = seeds.policies
+    base, *others = seeds.policies
+    same = {policy: are_comparable(seeds.mean(policy), seeds.mean(base)) for policy in others}
     for metric in metrics or seeds.metrics:
         reference = seeds.of(base, metric)
         for policy in seeds.policies:
@@ -74,7 +91,8 @@ def rows(seeds: Seeds, metrics: Sequence[Metric] | None = None) -> Iterator[Row]
             value = interval(list(ours.values()))
             if value is not None:
                 ratio = None if policy == base else paired_ratio(ours, reference)
-                yield Row(metric, policy, value, ratio)
+                comparable = same.get(policy) if of_window(metric[0]) else None
+                yield Row(metric, policy, value, ratio, comparable)
 
 
 def seeds_csv(seeds: Seeds) -> str:
@@ -87,7 +105,7 @@ def seeds_csv(seeds: Seeds) -> str:
 
 COMPARED = (
     "metric", "size_class", "policy", "seeds", "mean", "low", "high", "ratio", "ratio_low",
-    "ratio_high", "differs",
+    "ratio_high", "differs", "comparable",
 )  # fmt: skip
 """Columns of comparison.csv, see `compared`."""
 
@@ -95,14 +113,15 @@ COMPARED = (
 def compared(row: Row) -> tuple[Any, ...]:
     """A row by `COMPARED`: mean, ratio, and of several seeds the ends of their 95 % intervals.
 
-    ``differs``: whether 1 is outside of the interval of the ratio. None where there is none.
+    ``differs``: whether 1 is outside of the interval of the ratio. ``comparable``: see `Row`. None
+    where there is none.
     """
     ratio = row.ratio
     over: tuple[float | bool | None, ...] = (None,) * 4
     if ratio is not None:
         differs = None if ratio.low is None else ratio.tells_from(1.0)
         over = (*_ends(ratio), differs)
-    return (*row.metric, row.policy, row.value.n, *_ends(row.value), *over)
+    return (*row.metric, row.policy, row.value.n, *_ends(row.value), *over, row.comparable)
 
 
 def intervals_csv(found: Iterable[Row]) -> str:

@@ -14,6 +14,7 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import parse_duration, to_us
+from rebat.metrics.backlog import Backlog, backlog
 from rebat.metrics.cores import (
     ASLEEP,
     Energy,
@@ -45,6 +46,7 @@ from rebat.metrics.platform import (
 )
 from rebat.metrics.resizes import Resizes, resizes
 from rebat.metrics.service import Fairness, Service, fairness, service_of
+from rebat.models.checkpoint import Accounting
 from rebat.models.power import NodePower
 from rebat.models.units import Allotment
 from rebat.session.ledger import Ledger
@@ -59,12 +61,13 @@ class Measures(msgspec.Struct, frozen=True):
     Automatic means the paper's choice (days 10 to 30, the middle 60 % of the jobs) for a workload
     that spans a month, and everything for any other. ``walltime_kills``: whether the work of jobs
     that are killed at their walltimes counts as 'wasted' or as 'useful' (they may have written what
-    their users wanted).
+    their users wanted). ``accounting``: see `checkpoint.Accounting`.
     """
 
     window: Window | None = None
     selection: Selection | None = None
     walltime_kills: WalltimeKills = "wasted"
+    accounting: Accounting = "exact"
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -120,6 +123,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     window_s: tuple[float, float]
     selected_jobs: int
     platform: PlatformTime
+    backlog: Backlog
     useful_utilisation: float
     flows: dict[str, Flow | None]
     node_failures: int
@@ -185,7 +189,8 @@ def summarise(
     span = max(submissions) - min(submissions) if submissions else 0
     month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
-    platform = platform_time(ledger, n_nodes, window, measures.walltime_kills)
+    kills, accounting = measures.walltime_kills, measures.accounting
+    platform = platform_time(ledger, n_nodes, window, kills, accounting)
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
@@ -205,6 +210,7 @@ def summarise(
         window_s=(window[0] / 1e6, window[1] / 1e6),
         selected_jobs=len(selected),
         platform=platform,
+        backlog=backlog(ledger, window, accounting),
         useful_utilisation=platform.useful_utilisation,
         flows=flows_by_class(selected, n_nodes),
         node_failures=within([at for at, up, _ in ledger.node_events if not up]),

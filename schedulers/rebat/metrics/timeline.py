@@ -45,11 +45,12 @@ class Blocks(NamedTuple):
     last: Int
 
 
-class Outages(NamedTuple):
-    """Nodes ``first`` to ``last`` were down together from one date to another (microseconds)."""
+class Spans(NamedTuple):
+    """Nodes ``first`` to ``last`` were down, or held, together from one time to another
+    (microseconds)."""
 
-    down_us: Int
-    up_us: Int
+    begin_us: Int
+    end_us: Int
     first: Int
     last: Int
 
@@ -78,10 +79,14 @@ class Timeline(NamedTuple):
         Place in ``CAUSES``.
     blocks : Blocks
         The nodes of all attempts; owners are rows, ascending.
-    outages : Outages
+    outages : Spans
     failures : (dates, nodes)
         Every failure of a node.
     pattern : Pattern
+    held : Spans
+        Nodes that were kept for a job which did not run on them.
+    held_for : list of str
+        The job of each of these.
     """
 
     name: str
@@ -97,9 +102,11 @@ class Timeline(NamedTuple):
     kept_us: Int
     lost_us: Int
     blocks: Blocks
-    outages: Outages
+    outages: Spans
     failures: tuple[Int, Int]
     pattern: Pattern
+    held: Spans
+    held_for: list[str]
 
     @property
     def ran(self) -> npt.NDArray[np.bool_]:
@@ -130,24 +137,26 @@ class Series(NamedTuple):
 def series_of(timeline: Timeline) -> Series:
     """Nodes in use, attempts that wait, and nodes that are up and free, over time.
 
-    An attempt waits from its entry into the queue to its start, or to its end if it never ran.
+    Nodes that are held for a job are neither in use nor free. An attempt waits from its entry into
+    the queue to its start, or to its end if it never ran.
     """
-    ran, sizes, down = timeline.ran, timeline.sizes, timeline.outages
+    ran, sizes, down, held = timeline.ran, timeline.sizes, timeline.outages, timeline.held
     zero = np.zeros(1, dtype=np.int64)
     use = from_to(timeline.start_us[ran], timeline.end_us[ran], sizes[ran])
-    out = from_to(down.down_us, down.up_us, down.sizes)
+    out = from_to(down.begin_us, down.end_us, down.sizes)
+    kept = from_to(held.begin_us, held.end_us, held.sizes)
     left_us = np.where(ran, timeline.start_us, timeline.end_us)
     waits = from_to(timeline.queued_us, np.maximum(left_us, timeline.queued_us))
     busy, queued = (
         steps_of(np.concatenate([zero, dates]), np.concatenate([zero, by]))
         for dates, by in (use, waits)
     )
-    dates = np.concatenate([zero, use[0], out[0]])
-    free = steps_of(dates, np.concatenate([zero + timeline.n_nodes, -use[1], -out[1]]))
+    dates = np.concatenate([zero, use[0], out[0], kept[0]])
+    free = steps_of(dates, np.concatenate([zero + timeline.n_nodes, -use[1], -out[1], -kept[1]]))
     return Series(busy, queued, free)
 
 
-def outages_of(events: NodeEvents, until_us: int) -> tuple[Outages, tuple[Int, Int]]:
+def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int]]:
     """The outages up to a date, neighbours that share theirs as one; and every failure."""
     spans = sorted(
         (down, min(up, until_us), node)
@@ -159,7 +168,23 @@ def outages_of(events: NodeEvents, until_us: int) -> tuple[Outages, tuple[Int, I
     apart = (np.diff(down) != 0) | (np.diff(up) != 0) | (np.diff(node) != 1)
     begins = np.flatnonzero(np.concatenate([[True], apart])) if len(table) else np.arange(0)
     ends = np.append(begins[1:], len(table)) - 1 if len(table) else begins
-    return Outages(down[begins], up[begins], node[begins], node[ends]), (down, node)
+    return Spans(down[begins], up[begins], node[begins], node[ends]), (down, node)
+
+
+def spans_of(begin_us: Int, end_us: Int, blocks: Blocks) -> Spans:
+    """From the time of each owner of blocks of nodes."""
+    owner = blocks.owner
+    return Spans(begin_us[owner], end_us[owner], blocks.first, blocks.last)
+
+
+def holds_of(ledger: Ledger, until_us: int) -> tuple[Spans, list[str]]:
+    """Nodes held up to a time, and the job of each."""
+    some = [hold for hold in ledger.holds if hold.until_us != hold.since_us]
+    begin_us = column(some, "since_us")
+    ends_us = [until_us if hold.until_us is None else hold.until_us for hold in some]
+    blocks = blocks_of([hold.nodes.intervals for hold in some])
+    names = [job_name(some[at].job_id) for at in blocks.owner]
+    return spans_of(begin_us, np.array(ends_us, dtype=np.int64), blocks), names
 
 
 def blocks_of(sets: Sequence[Int]) -> Blocks:
@@ -172,9 +197,8 @@ def blocks_of(sets: Sequence[Int]) -> Blocks:
 def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
     """The timeline of a run that was just made."""
     records = ledger.attempts
-    outages, failures = outages_of(
-        ledger.node_events, max((record.end_us for record in records), default=0)
-    )
+    end_us = max((record.end_us for record in records), default=0)
+    outages, failures = outages_of(ledger.node_events, end_us)
     nobody = np.empty((0, 2), dtype=np.int64)
     return Timeline(
         name, n_nodes,
@@ -189,7 +213,7 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
         np.maximum(column(records, "useful_us"), 0),
         column(records, "lost_us"),
         blocks_of([nobody if r.nodes is None else r.nodes.intervals for r in records]),
-        outages, failures, pattern_of(records),
+        outages, failures, pattern_of(records), *holds_of(ledger, end_us),
     )  # fmt: skip
 
 

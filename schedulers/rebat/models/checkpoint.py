@@ -23,6 +23,12 @@ from rebat.models.interruptions import Pattern
 
 Rounding = Literal["ceil", "floor"]
 
+Accounting = Literal["exact", "program"]
+"""Which time of an attempt counts as checkpoints. exact: all of it, also a checkpoint that closes a
+period which is not over; program: as many checkpoints as there are whole periods with theirs in
+what was done, as the node-stealing authors' program counts them, and a closing one as work.
+"""
+
 
 class Checkpointing(msgspec.Struct, frozen=True):
     """How one execution checkpoints; all in microseconds.
@@ -97,6 +103,49 @@ def work_in_us(c: Checkpointing | None, length_us: int) -> int:
     return c.first_period_us + cycles * c.period_us + last_us
 
 
+def checkpoint_time_us(
+    c: Checkpointing | None, until_us: int, length_us: int, ended: bool, accounting: Accounting
+) -> int:
+    """How much of the first ``until_us`` of an attempt's progress is checkpoints.
+
+    Parameters
+    ----------
+    c : Checkpointing, optional
+    until_us, length_us : int
+        Progress after the recovery, in microseconds: up to a point, and all of it.
+    ended : bool
+        Whether the job ended with it: then a closing checkpoint is the end of it.
+    accounting : 'exact' or 'program'
+
+    >>> c = Checkpointing(100, 10, 7, first_period_us=100)
+    >>> [checkpoint_time_us(c, 160, 160, True, how) for how in ("exact", "program")]
+    [20, 10]
+    >>> checkpoint_time_us(c, 155, 160, True, "exact")
+    15
+    """
+    if c is None:
+        return 0
+    whole = max(0, length_us - c.first_period_us + c.period_us) // c.cycle_us
+    last_us = c.first_period_us + (whole - 1) * c.cycle_us + c.cost_us if whole else 0
+    period_us = c.period_us if whole else c.first_period_us
+    if until_us <= last_us:
+        return _regular_us(c, until_us)
+    found_us = whole * c.cost_us
+    if accounting == "program":
+        return found_us
+    if ended and c.closing:
+        period_us = min(period_us, max(0, length_us - last_us - c.cost_us))
+    return found_us + max(0, until_us - last_us - period_us)
+
+
+def _regular_us(c: Checkpointing, until_us: int) -> int:
+    """The same of whole periods with their checkpoints."""
+    if until_us <= c.first_period_us:
+        return 0
+    cycles, into = divmod(until_us - c.first_period_us, c.cycle_us)
+    return cycles * c.cost_us + min(into, c.cost_us)
+
+
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
     """The length of so much work, recovery apart: with a checkpoint for each period (eq. 1).
 
@@ -118,6 +167,16 @@ def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
 def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s: float) -> float:
     """P_YD = sqrt(2 mu_job C) in seconds, mu_job = mtbf x machine_nodes / n_nodes (section 5.2)."""
     return math.sqrt(2 * (mtbf_s * machine_nodes / n_nodes) * cost_s)
+
+
+def n_below_period(workload: Workload, n_nodes: int, mtbf_s: float, cost_s: float) -> int:
+    """Jobs that are shorter than one Young/Daly period, of those with a delay profile."""
+    return sum(
+        workload.profiles[job.profile].get("type") == "delay"
+        and workload.profiles[job.profile]["delay"]
+        < young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
+        for job in workload.jobs
+    )
 
 
 def _lengthened_us(length_us: int, period_s: float, cost_us: int, rounding: Rounding) -> int:
@@ -161,7 +220,7 @@ def add_young_daly(
     mtbf_s: float,
     cost_s: float = 300.0,
     recovery_s: float = 300.0,
-    rounding: Rounding = "ceil",
+    rounding: Rounding = "floor",
 ) -> Workload:
     """The workload with periodic checkpoints in every job's length and walltime (eqs 1 and 2).
 
@@ -172,7 +231,9 @@ def add_young_daly(
     cost_s, recovery_s : float
         C and R, in seconds (5 minutes in section 5.2).
     rounding : 'ceil' or 'floor'
-        Equations 1 and 2 print the ceiling; the text of section 6.1 fits the floor.
+        How the number of checkpoints of a job is rounded. Equations 1 and 2 print the ceiling: a
+        checkpoint closes also the last period, and every job is longer by one at least. The text of
+        section 6.1 fits the floor: a job shorter than its period writes none.
     """
     jobs, profiles = [], {}
     for job in workload.jobs:

@@ -9,16 +9,21 @@ from typing import Any
 import msgspec
 
 from rebat.core.units import format_duration
+from rebat.metrics.backlog import AtHand, comparable
 from rebat.metrics.summary import RunSummary
 from rebat.report.cluster_lines import cluster_rows
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One metric of every policy; ``kind`` says how to print it: share, time, factor or count."""
+    """One metric of every policy; ``kind`` says how to print it: share, time, factor or count.
+
+    ``of_window``: it is of the window's node time, see `metrics.backlog.comparable`.
+    """
 
     metric: str
     kind: str
     values: dict[str, float | None]
+    of_window: bool = False
 
 
 def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
@@ -36,6 +41,7 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
             _line(summaries, f"{use}, share of node time", "share", lambda s, f=field: _share(s, f))
             for use, field in USES.items()
         ),
+        *_at_hand(summaries),
         _line(summaries, "some node idle, share of time", "share", lambda s: s.platform.idle_share),
         *(
             _line(summaries, title, kind, lambda s, f=field: getattr(s.fragmentation, f))
@@ -81,6 +87,7 @@ USES = {
     "wasted by silent errors": "waste_silent",
     "wasted at walltimes": "waste_walltime",
     "wasted by moves": "waste_moving",
+    "held": "held",
     "downtime": "downtime",
     "idle": "idle",
 }
@@ -122,7 +129,8 @@ def _replaces(summary: RunSummary) -> bool:
 
 
 def _line(summaries: Mapping[str, RunSummary], metric: str, kind: str, of: Any) -> Line:
-    return Line(metric, kind, {name: of(summary) for name, summary in summaries.items()})
+    values = {name: of(summary) for name, summary in summaries.items()}
+    return Line(metric, kind, values, ", share of node time" in metric)
 
 
 def _share(summary: RunSummary, field: str) -> float:
@@ -149,10 +157,32 @@ def _flow(summary: RunSummary, group: str, field: str) -> float | None:
     return None if flow is None else float(getattr(flow, field))
 
 
+def _at_hand(summaries: Mapping[str, RunSummary]) -> list[Line]:
+    """The work that there was to do, where the window is a part of the run."""
+    if not any(s.backlog.begin or s.backlog.end for s in summaries.values()):
+        return []
+    return [
+        _line(summaries, "work at hand, share of all node time", "share",
+              lambda s: _at_hand_of(s).share),
+        _line(summaries, "nothing waits, share of time", "share",
+              lambda s: s.backlog.nothing_waits),
+    ]  # fmt: skip
+
+
 def ratio(line: Line, name: str, base: str) -> float | None:
     """A policy's value over the first policy's; None where there is none."""
     value, first = line.values[name], line.values[base]
     return value / first if value is not None and first else None
+
+
+def comparable_with(summary: RunSummary, other: RunSummary) -> bool:
+    """Whether shares of node time of two runs can be compared, see `metrics.backlog`."""
+    return comparable(_at_hand_of(summary), _at_hand_of(other))
+
+
+def _at_hand_of(summary: RunSummary) -> AtHand:
+    work, total = summary.backlog, summary.platform.total or 1.0
+    return AtHand((work.begin + work.submitted) / total, work.nothing_waits)
 
 
 def text_of(kind: str, value: float | None) -> str:

@@ -67,6 +67,19 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")
+"""Of rebat_holds.csv; without a finish_time: to the end."""
+
+
+def holds_csv(ledger: Ledger) -> Iterator[str]:
+    """rebat_holds.csv: a row per set of nodes held for a job that did not run on them."""
+    yield ",".join(HOLD_COLUMNS)
+    for hold in ledger.holds:
+        if hold.until_us != hold.since_us:
+            until = None if hold.until_us is None else to_s(hold.until_us)
+            yield _line((job_name(hold.job_id), to_s(hold.since_us), until, str(hold.nodes)))
+
+
 def node_events_csv(ledger: Ledger) -> Iterator[str]:
     """node_events.csv: failures and rejuvenations as they were told."""
     yield "time,event,nodes"

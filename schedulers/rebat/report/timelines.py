@@ -20,16 +20,21 @@ from rebat.metrics.timeline import (
     Blocks,
     NodeEvents,
     Pattern,
+    Spans,
     Timeline,
     blocks_of,
     outages_of,
+    spans_of,
 )
 from rebat.report.rows import Rows
+from rebat.report.run_csv import HOLD_COLUMNS
 
 OnRows = Callable[[int, int], None]
 """Told how many rows are read, and of how many."""
 
 ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts.csv", "node_events.csv", "summary.json"
+HOLDS = "rebat_holds.csv"
+"""Only there where nodes were held."""
 REQUIRED = (
     "job_id", "attempt", "submission_time", "queued_time", "start_time", "finish_time", "cause",
     "why", "kept_seconds", "lost_seconds", "nodes",
@@ -126,7 +131,20 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
         rows.times("submission_time"), rows.times("queued_time"), start_us, end_us,
         _causes(rows), rows.names("why"), rows.times("kept_seconds"), rows.times("lost_seconds"),
         blocks, outages, failures, _pattern(rows),
+        *_holds(folder / HOLDS, n_nodes, int(end_us.max(initial=0))),
     )  # fmt: skip
+
+
+def _holds(path: Path, n_nodes: int, until_us: int) -> tuple[Spans, list[str]]:
+    """Nodes held and for which jobs; those without an end up to a time."""
+    if not path.is_file():
+        none = np.empty(0, dtype=np.int64)
+        return Spans(none, none, none, none), []
+    rows = Rows(path, HOLD_COLUMNS)
+    begin_us, end_us = rows.times("start_time"), rows.times("finish_time", empty=until_us)
+    rows.refuse(end_us < begin_us, "finish_time is before start_time")
+    blocks, names = _blocks(rows, n_nodes, lambda done, of: None), rows.texts("job_id")
+    return spans_of(begin_us, end_us, blocks), [names[at] for at in blocks.owner]
 
 
 def _blocks(rows: Rows, n_nodes: int, on_rows: OnRows) -> Blocks:

@@ -9,6 +9,9 @@ from typing import Any
 
 from rebat.core.errors import InputError
 
+LATER = ("accounting",)
+"""Columns that results of earlier versions lack: their cells are empty."""
+
 
 def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The rows of a kind of unit, in the order of the file; an empty cell is None.
@@ -24,6 +27,8 @@ def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tupl
         table = pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise InputError(f"not a table of results: {error}", str(path)) from None
+    for name in {*LATER} & {*columns} - {*table.columns}:
+        table[name] = None
     missing = {"kind", *columns} - {*table.columns}
     if missing and not table.empty:
         what = f"lacks the column {min(missing)}: it is of another version"

@@ -16,6 +16,9 @@ AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
 """Failures that never stop for the workload: up to where the node-stealing authors draw them."""
 
+FOR_MTBF = ", for an MTBF of "
+"""Where the period of checkpoints is not that of the failures' MTBF."""
+
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 """Section 5.2 of the node-stealing paper, the period that of the failures' MTBF."""
 
@@ -42,6 +45,7 @@ class Scenario(NamedTuple):
     silent_errors: str | None = None
     operations: str | None = None
     walltime_kills: str | None = "wasted"
+    accounting: str | None = "exact"
 
     @property
     def family(self) -> Scenario:
@@ -49,15 +53,20 @@ class Scenario(NamedTuple):
         return self._replace(mtbf_s=None, downtime_s=None)
 
     @property
-    def failure_free(self) -> Scenario:
-        """The same machine and measures without anything that fails, and without checkpoints."""
-        return Scenario(
+    def failure_free(self) -> tuple[Scenario, ...]:
+        """The same machine and measures where nothing fails: with the checkpoints, and without."""
+        calm = Scenario(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,
             window=self.window,
             select=self.select,
             walltime_kills=self.walltime_kills,
+            accounting=self.accounting,
         )
+        kept = self.checkpoint
+        if kept and kept.endswith(")") and FOR_MTBF not in kept and self.mtbf_s is not None:
+            kept = f"{kept[:-1]}{FOR_MTBF}{exact(self.mtbf_s)})"
+        return calm._replace(checkpoint=kept), calm
 
     @property
     def label(self) -> str:
@@ -98,6 +107,7 @@ class Scenario(NamedTuple):
         texts += [f"silent errors, {self.silent_errors}"] if self.silent_errors else []
         texts += [f"operations {self.operations}"] if self.operations else []
         texts += ["kills at walltimes useful"] if self.walltime_kills == "useful" else []
+        texts += ["checkpoints counted as the program"] if self.accounting == "program" else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 

@@ -8,10 +8,12 @@ the failures); that of a workload with one seed are by the failures' seeds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Generic, NamedTuple, TypeVar
 
+from rebat.metrics.backlog import are_comparable
 from rebat.metrics.intervals import BySeed
 from rebat.reports.partitions.estimates import Estimate, estimate
 from rebat.reports.results import read_results
@@ -95,6 +97,16 @@ class Seeded(Generic[Case]):
         """A value per seed, or per draw of the workload: its mean over the seeds of failures."""
         found = self._cells.get((setting, case, metric, size_class), {})
         return self._by_seed(setting, found)
+
+    def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
+        """Whether shares of node time of two policies, or settings, can be compared; see
+        `metrics.backlog`."""
+
+        def mean_of(setting: Setting, case: Case, metric: str) -> float | None:
+            found = self.values(setting, case, metric).values()
+            return fmean(found) if found else None
+
+        return are_comparable(partial(mean_of, *ours), partial(mean_of, *others))
 
     def paired(
         self, setting: Setting, ours: Case, base: Case, metric: str, size_class: str = ""

@@ -79,6 +79,10 @@ class Claims:
         """The lowest-numbered free nodes."""
         return self._pool.lowest(count)
 
+    def up(self, nodes: NodeSet) -> NodeSet:
+        """Those of the nodes that are up, in service or not."""
+        return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
+
     def usable(self, nodes: NodeSet) -> NodeSet:
         """Those of the nodes that can be used."""
         return self._pool.usable(nodes)

@@ -6,12 +6,15 @@ The node-stealing paper submits a fictitious job for that (section 7.2.1); Batsi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.session.board import Board
 from rebat.session.claims import Claims
+from rebat.session.ledger import Hold
 
 
 class Holds:
@@ -19,6 +22,8 @@ class Holds:
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
+        self._held: dict[int, Running] = {}
+        self._records: dict[int, Hold] = {}
 
     def hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
         """Keep free nodes for a job, for so long as far as plans can know."""
@@ -36,7 +41,27 @@ class Holds:
         self._claims.take(held.nodes, held.attempt.serial)
         self._board.by_hold[held.attempt.serial] = held.attempt.id
         self._board.changes.held.append(held)
+        self._held[held.attempt.serial] = held
+        self._begin(held.attempt.serial, held, held.nodes)
         return held
+
+    def _begin(self, tag: int, held: Running, up: NodeSet) -> None:
+        """Record from now on which nodes are held."""
+        if up.size:
+            self._records[tag] = Hold(held.attempt.job_id, up, self._board.now_us)
+            self._board.ledger.holds.append(self._records[tag])
+
+    def _end(self, tag: int) -> None:
+        record = self._records.pop(tag, None)
+        if record is not None:
+            record.until_us = self._board.now_us
+
+    def note_nodes(self, tags: Iterable[int]) -> None:
+        """Nodes with these tags failed or came back: what is down is not held meanwhile."""
+        for tag in sorted(self._held.keys() & tags):
+            held = self._held[tag]
+            self._end(tag)
+            self._begin(tag, held, self._claims.up(held.nodes))
 
     def without_the_dead(self, held: Running) -> Running | None:
         """Let go of held nodes that cannot be used any more; gives what is held instead."""
@@ -52,4 +77,6 @@ class Holds:
         for held in filter(None, holds):
             self._claims.release(held.nodes)
             del self._board.by_hold[held.attempt.serial]
+            del self._held[held.attempt.serial]
+            self._end(held.attempt.serial)
             self._board.changes.leave(held, self._board.changes.ended)

@@ -171,11 +171,13 @@ class Intake:
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)
-        self._board.ledger.node_events.append((event.at_us, True, event.nodes))
-        self._heard = True
+        self._heard, board = True, self._board
+        board.ledger.node_events.append((event.at_us, True, event.nodes))
         self._claims.repair(event.nodes, event.at_us)
-        self._board.news.rejuvenated.extend(event.nodes)
-        self._board.changes.repairs += event.nodes.size
+        if board.by_hold:
+            self._transactions.note_nodes([self._claims.tag(node) for node in event.nodes])
+        board.news.rejuvenated.extend(event.nodes)
+        board.changes.repairs += event.nodes.size
 
     # ---- the simulation
 

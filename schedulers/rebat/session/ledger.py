@@ -48,6 +48,18 @@ class Drained(msgspec.Struct, gc=False):
     until_us: int | None = None
 
 
+class Hold(msgspec.Struct, gc=False):
+    """Nodes that were up and kept for a job which did not run on them; in microseconds.
+
+    ``until_us`` None: to the end of the simulation.
+    """
+
+    job_id: str
+    nodes: NodeSet
+    since_us: int
+    until_us: int | None = None
+
+
 Why = Literal["ended", "hit", "given up"]
 
 Part = tuple[AttemptRecord, int]
@@ -69,7 +81,8 @@ class Ledger(msgspec.Struct):
     the failed job's nodes were left); ``refusals`` the
     proposals that the session did not carry out (date, attempt, reason); ``drain_events`` when a
     policy took nodes out of service, or (True) back into it, and what for; ``not_done`` the dates
-    of operations that were not carried out.
+    of operations that were not carried out. ``holds`` are the nodes held for jobs that wait or
+    move, in the order in which the holds began; a node that fails leaves its hold.
     """
 
     attempts: list[AttemptRecord] = []
@@ -84,6 +97,7 @@ class Ledger(msgspec.Struct):
     steals_off: list[tuple[int, Why]] = []
     drain_events: list[tuple[int, bool, NodeSet, str]] = []
     not_done: list[int] = []
+    holds: list[Hold] = []
 
     @property
     def drained(self) -> list[Drained]:

@@ -265,8 +265,13 @@ class Transactions:
 
     # ---- nodes
 
+    def note_nodes(self, tags: list[int]) -> None:
+        """Nodes that may be held by these tags failed or came back."""
+        self._holds.note_nodes(tags)
+
     def lose_claims(self, tags: list[int]) -> None:
         """Let go of held nodes that failed; a move to them that has not begun is called off."""
+        self.note_nodes(tags)
         self.waits.lose(tags)
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
             if any(claim.attempt.serial in tags for claim in scheduled.claims):

@@ -3,6 +3,7 @@
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const WHITE = [255, 255, 255], BLACK = [0, 0, 0];
+let HELD = WHITE;
 const mixed = (a, b, share) => a.map((v, k) => v * (1 - share) + b[k] * share);
 const PALETTE = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#777777"].map(rgb);
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.figures.binning import tail_us
-from rebat.figures.causes import CAUSE_COLOURS
+from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
 from rebat.metrics.steps import Steps
 from rebat.metrics.timeline import CAUSES, Pattern, Timeline, series_of
 
@@ -25,6 +25,7 @@ def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) 
         "nodes": max(timeline.n_nodes for timeline in timelines),
         "end": max(end_us, 1) / 1e3,
         "window": [first / 1e3, min(last, max(end_us, 1)) / 1e3],
+        "heldColour": HELD_COLOUR,
         "causes": [
             {"name": str(cause), "colour": CAUSE_COLOURS.get(cause, "#bbbbbb")} for cause in CAUSES
         ],
@@ -38,6 +39,7 @@ def run_data(timeline: Timeline) -> dict[str, Any]:
     names, job = np.unique(np.array(timeline.job_id, dtype=object), return_inverse=True)
     words, why = np.unique(np.array(timeline.why, dtype=object), return_inverse=True)
     blocks, outages, series = timeline.blocks, timeline.outages, series_of(timeline)
+    held = np.argsort(timeline.held.begin_us, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     by_owner = np.argsort(place[blocks.owner], kind="stable")
@@ -62,10 +64,15 @@ def run_data(timeline: Timeline) -> dict[str, Any]:
         "offset": np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         "first": blocks.first[by_owner].astype(np.int32),
         "last": blocks.last[by_owner].astype(np.int32),
-        "down": _ms(outages.down_us),
-        "up": _ms(outages.up_us),
+        "down": _ms(outages.begin_us),
+        "up": _ms(outages.end_us),
         "downFirst": outages.first.astype(np.int32),
         "downLast": outages.last.astype(np.int32),
+        "heldFrom": _ms(timeline.held.begin_us[held]),
+        "heldTo": _ms(timeline.held.end_us[held]),
+        "heldFirst": timeline.held.first[held].astype(np.int32),
+        "heldLast": timeline.held.last[held].astype(np.int32),
+        "heldFor": [timeline.held_for[at] for at in held],
         "failedAt": _ms(timeline.failures[0]),
         "failedNode": timeline.failures[1].astype(np.int32),
         "series": {

@@ -45,6 +45,7 @@ class Explorer {
   constructor(data, doc) {
     this.data = data;
     for (const cause of data.causes) cause.rgb = rgb(cause.colour);
+    HELD = rgb(data.heldColour);
     const named = (name) => doc.get_model_by_name(name);
     this.runs = data.runs.map((run, k) => new Run(run, data.causes, named(`gantt${k}`)));
     this.series = ["busy", "queued", "free"].map((name) => [name, named(name)]);
@@ -256,7 +257,10 @@ class Explorer {
     const i = run.attemptAt(x, node);
     if (i >= 0) return [...attemptLines(run, i), `node ${node} at ${date(x)}`];
     const k = run.outageAt(x, node);
-    return k < 0 ? null : [`Node ${node} down`, `${date(run.down[k])} to ${date(run.up[k])}`];
+    if (k >= 0) return [`Node ${node} down`, `${date(run.down[k])} to ${date(run.up[k])}`];
+    const h = run.holdAt(x, node), until = h < 0 ? 0 : run.heldTo[h];
+    return h < 0 ? null
+      : [`Node ${node} held for job ${run.heldFor[h]}`, `${date(run.heldFrom[h])} to ${date(until)}`];
   }
 
   valuesAt(name, x) {

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from rebat.core.attempts import Cause
-from rebat.figures.causes import CAUSE_COLOURS
+from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
 from rebat.figures.explore.data import page_data
 from rebat.figures.explore.packing import packed
 from rebat.metrics.timeline import CAUSES, Timeline
@@ -63,6 +63,7 @@ def explorer_page(
         series=[(what, places[name], name in _with_axis(data)) for name, what in SERIES],
         causes=_causes(timelines),
         shown=_shown(data),
+        held=HELD_COLOUR,
         style=_asset("explore.css"),
         bokeh=Resources(mode="inline", components=["bokeh"]).render(),
         figures=script,
@@ -105,6 +106,7 @@ def _shown(data: dict[str, Any]) -> set[str]:
     signs = {
         "tail": any((run["tail"] > 0).any() for run in data["runs"]),
         "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),
+        "held": any(len(run["heldFor"]) for run in data["runs"]),
         "failures": any(len(run["down"]) for run in data["runs"]),
     }
     return {name for name, there in signs.items() if there}

@@ -9,6 +9,7 @@ class Run {
     this.causes = causes; this.figure = figure; this.chosen = -1; this.canvas = null;
     this.attempts = new Spans(this.start, this.end, this.ran);
     this.outages = new Spans(this.down, this.up, this.down.length);
+    this.holds = new Spans(this.heldFrom, this.heldTo, this.heldFrom.length);
     this.jobNumber = new Map(this.jobs.map((name, number) => [name, number]));
     this.image = figure.renderers[0].data_source;
     this.names = figure.renderers[1].data_source;
@@ -62,6 +63,9 @@ class Run {
     this.outages.meet(view.x0, view.x1, (k) => canvas.fill(
       (this.down[k] - view.x0) * sx, (this.up[k] - view.x0) * sx,
       (this.downFirst[k] - 0.5 - view.y0) * sy, (this.downLast[k] + 0.5 - view.y0) * sy, BLACK));
+    this.holds.meet(view.x0, view.x1, (k) => canvas.fill(
+      (this.heldFrom[k] - view.x0) * sx, (this.heldTo[k] - view.x0) * sx,
+      (this.heldFirst[k] - 0.5 - view.y0) * sy, (this.heldLast[k] + 0.5 - view.y0) * sy, HELD));
     canvas.develop();
     this.drawMarks(place);
     const ndarray = Bokeh.require("core/util/ndarray").ndarray;
@@ -159,11 +163,14 @@ class Run {
     return best;
   }
 
-  outageAt(x, node) {
+  outageAt(x, node) { return this.spanAt(this.outages, this.downFirst, this.downLast, x, node); }
+
+  holdAt(x, node) { return this.spanAt(this.holds, this.heldFirst, this.heldLast, x, node); }
+
+  // The span of nodes at a point, or -1.
+  spanAt(spans, first, last, x, node) {
     let found = -1;
-    this.outages.meet(x, x, (k) => {
-      if (this.downFirst[k] <= node && node <= this.downLast[k]) found = k;
-    });
+    spans.meet(x, x, (k) => { if (first[k] <= node && node <= last[k]) found = k; });
     return found;
   }
 }

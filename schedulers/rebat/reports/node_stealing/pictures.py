@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from rebat.figures import boxes
 from rebat.report.comparison import USES
@@ -68,7 +69,8 @@ def _flow_panels(
 
 
 def _against_failure_free(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
-    panels = _flow_panels(evidence, workload, scenario, ["baseline"], scenario.failure_free)
+    free = next(filter(partial(evidence.policies, workload), scenario.failure_free), None)
+    panels = _flow_panels(evidence, workload, scenario, ["baseline"], free)
     title = f"{workload}: Baseline with failures ({scenario.label})"
     note = seeds_of(evidence, workload, ["baseline"], scenario)
     return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels), note)

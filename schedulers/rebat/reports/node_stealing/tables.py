@@ -8,9 +8,11 @@ paper says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 
 from rebat.core.units import format_duration
+from rebat.metrics.backlog import NOT_COMPARABLE, WHY_NOT, are_comparable
 from rebat.metrics.intervals import Interval
 from rebat.reports.node_stealing import published
 from rebat.reports.node_stealing.evidence import PROGRAM, Evidence
@@ -86,6 +88,8 @@ def _utilisation(evidence: Evidence, workload: str, scenario: Scenario) -> Table
     columns, rows = _beside(evidence, workload, scenario, texts, parts)
     title = f"{workload}: useful utilisation ({scenario.label})"
     note = f"share of node time that was up; {seeds_note(evidence, workload, scenario)}"
+    if scenario.accounting == "program":
+        note += "; checkpoints are counted as the program does, a closing one as useful time"
     return Table("Tables 4, 7, 8", title, columns, rows, note)
 
 
@@ -114,8 +118,8 @@ def _idle(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
     columns, rows = _beside(evidence, workload, scenario, texts, parts)
     title = f"{workload}: time with at least one idle node ({scenario.label})"
     note = (
-        "share of the time; the printed values divide by 30 days what is measured over 20; "
-        + seeds_note(evidence, workload, scenario)
+        "share of the time; nodes that are held for a failed job are not idle; the printed values "
+        "divide by 30 days what is measured over 20; " + seeds_note(evidence, workload, scenario)
     )
     return Table("Tables 5a, 8", title, columns, rows, note)
 
@@ -146,6 +150,8 @@ def _steals(evidence: Evidence, workload: str, scenario: Scenario) -> Table:
 def _sweep(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Table:
     """Every MTBF and downtime that was run, of which the other tables show one."""
     rows = []
+    note = seeds = seeds_note(evidence, workload, family[0])
+    main = evidence.main_scenario(workload, family)
     for scenario in family:
         for one in evidence.semantics(workload, scenario):
             for policy in evidence.policies(workload, scenario):
@@ -153,10 +159,15 @@ def _sweep(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Tab
                 flow = evidence.mean(*about, "flow_weighted_mean_s", "all")
                 if flow is None:
                     continue
-                useful = evidence.spread(*about, "useful_utilisation")
+                useful = spread(evidence.spread(*about, "useful_utilisation"), "{:.2%}".format)
+                usual = (workload, one + policy, main)
+                means = (partial(evidence.mean, *runs) for runs in (about, usual))
+                if are_comparable(*means) is False:
+                    useful = f"{useful} {NOT_COMPARABLE}"
+                    note = f"{seeds}; {WHY_NOT} (with {main.label})"
                 rows.append(
                     [
-                        _spans(scenario), one + policy, spread(useful, "{:.2%}".format),
+                        _spans(scenario), one + policy, useful,
                         percent(evidence.mean(*about, "platform_idle_share")),
                         number(evidence.mean(*about, "steals")), format_duration(flow),
                     ]
@@ -166,7 +177,6 @@ def _sweep(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Tab
         "weighted mean flow",
     ]  # fmt: skip
     title = f"{workload}: every MTBF and downtime ({family[0].family_label})"
-    note = seeds_note(evidence, workload, family[0])
     return Table("cf. Figures 9, 10, 11", title, columns, rows, note)
 
 

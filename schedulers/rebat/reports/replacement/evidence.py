@@ -85,9 +85,10 @@ class Evidence(Seeded[Case]):
 
     def free(self, setting: Setting, case: Case, metric: str, size_class: str = "") -> BySeed:
         """The same without failures, and so without replacement."""
-        calm = setting._replace(scenario=setting.scenario.failure_free)
         alone = case._replace(replaces=False, steals=False, how="")
-        return self.values(calm, alone, metric, size_class)
+        calm = (setting._replace(scenario=one) for one in setting.scenario.failure_free)
+        found = (self.values(one, alone, metric, size_class) for one in calm)
+        return next(filter(None, found), {})
 
     def rise(self, setting: Setting, case: Case, metric: str = "makespan_s") -> BySeed:
         """By how much failures raise a metric, as a share of the value without them."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratios_svg
+from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.reports.parts import Picture, Report, Table, marked, seeds_text, spread
 from rebat.reports.runs.evidence import Evidence
 from rebat.reports.seeded import Setting
@@ -92,7 +93,9 @@ def _overview(evidence: Evidence) -> Iterator[Table]:
         for one, label in zip(settings, labels, strict=True):
             base = evidence.cases(one)[0]
             cells = [
-                marked(evidence.ratio(one, name, base, metric.name, metric.of)) for name in names
+                marked(evidence.ratio(one, name, base, metric.name, metric.of))
+                + not_comparable(metric.name, evidence.comparable((one, name), (one, base)))
+                for name in names
             ]
             rows.append([label, n_of(evidence, one), *cells])
         title = f"{metric.heading}: ratios to the first policy"
@@ -127,14 +130,44 @@ def _settings(evidence: Evidence) -> Iterator[Table]:
                 row.append(spread(value, metric.shown))
             rows.append(row)
             if policy != base:
+                same = evidence.comparable((setting, policy), (setting, base))
                 ratios = [
                     marked(evidence.ratio(setting, policy, base, metric.name, metric.of))
+                    + not_comparable(metric.name, same)
                     for metric in shown
                 ]
                 rows.append([f"  / {base}", *ratios])
         columns = ["policy", *(metric.heading for metric in shown)]
         note = f"means over {n_of(evidence, setting)}, 95 % intervals in brackets"
+        note += _apart(evidence, setting)
         yield Table("", f"{setting.label} ({setting.grid})", columns, rows, note)
+
+
+def not_comparable(metric: str, same: bool | None) -> str:
+    """The mark of a ratio of node times that are not comparable."""
+    return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
+
+
+def _apart(evidence: Evidence, setting: Setting) -> str:
+    """What of a table is not comparable, within it or with the runs in which nothing fails."""
+    base, *others = evidence.cases(setting)
+    texts = []
+    if any(evidence.comparable((setting, one), (setting, base)) is False for one in others):
+        texts.append(WHY_NOT)
+    if setting.scenario.failure_model is None:
+        return "".join(f"; {text}" for text in texts)
+    for scenario in setting.scenario.failure_free:
+        calm = setting._replace(scenario=scenario)
+        if calm not in evidence.settings:
+            continue
+        known = [one for one in evidence.cases(calm) if one in evidence.cases(setting)]
+        if any(evidence.comparable((setting, one), (calm, one)) is False for one in known):
+            texts.append(
+                "useful utilisation is not comparable with that of "
+                f"{scenario.label}: the work at hand in the window differs by more than "
+                f"{MOST_APART:.0%} of its node time and did not always suffice"
+            )
+    return "".join(f"; {text}" for text in texts)
 
 
 def _any(evidence: Evidence, setting: Setting, metric: Metric) -> bool:

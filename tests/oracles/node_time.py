@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow, obvious node time: after every message each node is looked at, one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from rebat.metrics.platform import PlatformTime, Window
+from rebat.session.session import Session
+
+
+class NodeTime:
+    """What every node was used for, from message to message."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[int, Counter[str]]] = []
+
+    def look(self, session: Session) -> None:
+        """Look at every node, after a message."""
+        board, claims = session._board, session._claims
+        found: Counter[str] = Counter()
+        for node in range(claims.n_nodes):
+            tag = claims.tag(node)
+            if claims.down[node]:
+                found["down"] += 1
+            elif tag in board.by_tag:
+                found["runs"] += 1
+            elif tag in board.by_hold:
+                found["held"] += 1
+            else:
+                found["idle"] += 1
+        self._seen.append((session.now_us, found))
+
+    def of(self, window: Window) -> tuple[Counter[str], int]:
+        """Node-microseconds of a window by use; microseconds with an idle node."""
+        first, last = window
+        uses: Counter[str] = Counter()
+        some_idle = 0
+        ends = [*self._seen, (last, Counter())]
+        for (since, counts), (until, _) in pairwise(ends):
+            length = max(0, min(until, last) - max(since, first))
+            uses.update({use: length * count for use, count in counts.items()})
+            some_idle += length if counts["idle"] else 0
+        return uses, some_idle
+
+    def check(self, platform: PlatformTime, window: Window) -> None:
+        """Hold what was measured against what was seen."""
+        p, (uses, some_idle) = platform, self.of(window)
+        runs = (
+            p.useful + p.checkpoint + p.recovery + p.waste_failure + p.waste_stealing
+            + p.waste_silent + p.waste_walltime + p.waste_moving
+        )  # fmt: skip
+        for what, seconds in (
+            ("runs", runs), ("held", p.held), ("down", p.downtime), ("idle", p.idle),
+        ):  # fmt: skip
+            assert round(seconds * 1e6) == uses[what], what
+        assert abs(p.idle_share * (window[1] - window[0]) - some_idle) < 1
+        assert round(p.total * 1e6) == sum(uses.values())
