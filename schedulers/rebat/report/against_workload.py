@@ -36,7 +36,8 @@ def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterato
     if workload is None:
         return
     jobs = {job.id: job for job in workload.jobs}
-    own = [row for row in rows if row.workload == main_workload(rows)]
+    main = main_workload(rows)
+    own = [row for row in rows if row.workload == main]
     told = {row.job_id for row in own}
     for job in workload.jobs:
         if job.id not in told:

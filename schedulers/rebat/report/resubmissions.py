@@ -12,22 +12,27 @@ from typing import Any
 
 from rebat.core.attempts import attempt_profile
 from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
 from rebat.models.silent_errors import errors_left
 from rebat.models.six_digits import written_us
 from rebat.report.attempts import Attempts, Chains, made_by_rebat
 from rebat.report.batsim_files import FAILED, REJECTED, SUCCESS, JobRecord
 from rebat.report.findings import ROUNDING_US, Finding, Reference, seconds
 
-ProfileOf = Callable[[str, Attempts], str | None]
-"""The profile of a job by its id and attempts; None where it is not known."""
+Key = tuple[str, str]
+"""The workload's name and the job's id."""
+
+ProfileOf = Callable[[Key, Attempts], str | None]
+"""The profile of a job by its key and attempts; None where it is not known."""
 
 
-def profile_of(jobs: Mapping[str, Any]) -> ProfileOf:
-    """The profile that the workload gives a job, or that of its first row."""
+def profile_of(main: str, workload: Workload | None) -> ProfileOf:
+    """The profile that the workload, of this name, gives a job; or that of its first row."""
+    jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
 
-    def name(job_id: str, attempts: Attempts) -> str | None:
-        if job_id in jobs:
-            return str(jobs[job_id].profile)
+    def name(key: Key, attempts: Attempts) -> str | None:
+        if key in jobs:
+            return jobs[key]
         return attempts[0].profile if 0 in attempts else None
 
     return name
@@ -40,9 +45,9 @@ def six_digits(jobs: Chains, original: ProfileOf) -> bool:
     """
     rows = [
         row
-        for (_, job_id), attempts in jobs.items()
+        for key, attempts in jobs.items()
         for row in attempts.values()
-        if made_by_rebat(row, original(job_id, attempts)) and row.walltime_us is not None
+        if made_by_rebat(row, original(key, attempts)) and row.walltime_us is not None
     ]
     return bool(rows) and all(map(_in_six_digits, rows))
 
@@ -65,8 +70,8 @@ def made_again(
         return
     instants = _instants(jobs, reference) if reference.events else []
     slack_us = ROUNDING_US + reference.slack_us
-    for (_, job_id), attempts in jobs.items():
-        name = original(job_id, attempts)
+    for key, attempts in jobs.items():
+        name, failed = original(key, attempts), 0
         errors = _errors(profiles.get(name or ""))
         for number in sorted(attempts):
             row = attempts[number]
@@ -75,8 +80,8 @@ def made_again(
             if number - 1 in attempts:
                 yield from _submission(row, attempts[number - 1], instants, slack_us)
             if errors is not None and number and row.state in (SUCCESS, FAILED):
-                failed = sum(attempts[n].state == FAILED for n in attempts if n < number)
                 yield from _state(row, max(0, errors - failed))
+            failed += row.state == FAILED
 
 
 def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
@@ -84,8 +89,8 @@ def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
     if reference.by_rebat is not None:
         return reference.by_rebat
     return any(
-        made_by_rebat(row, original(job_id, attempts))
-        for (_, job_id), attempts in jobs.items()
+        made_by_rebat(row, original(key, attempts))
+        for key, attempts in jobs.items()
         for number, row in attempts.items()
         if number
     )

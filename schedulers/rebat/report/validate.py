@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from rebat.report.against_workload import against_workload, filled
-from rebat.report.attempts import attempts_in_order, chains
+from rebat.report.attempts import attempts_in_order, chains, main_workload
 from rebat.report.batsim_files import JobRecord, JobsFile
 from rebat.report.findings import KINDS, Finding, Reference, seconds
 from rebat.report.resubmissions import made_again, profile_of, six_digits
@@ -27,7 +27,7 @@ def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding
     workload = reference.workload
     known = filled(rows, workload)
     attempts = chains(known, workload)
-    original = profile_of({job.id: job for job in workload.jobs} if workload else {})
+    original = profile_of(main_workload(rows), workload)
     if reference.six_digits is None:
         six = six_digits(attempts, original)
         reference = msgspec.structs.replace(reference, six_digits=six)
