@@ -131,3 +131,14 @@ def test_a_held_node_that_fails_is_down_and_not_held(policy: str) -> None:
     platform = platform_time(result.ledger, 6, (0, 15 * 10**6))
     assert (platform.held, platform.downtime, platform.idle) == (23, 17, 0)
     assert platform.idle_share == 0
+
+
+def test_the_work_of_a_job_that_is_given_up_is_wasted_by_failures() -> None:
+    """It checkpoints after 10 s, is interrupted at 15 and at 35 s, and may not go on."""
+    jobs = add_young_daly(machine(2, (2, 60)), n_nodes=2, mtbf_s=10, cost_s=5, recovery_s=0)
+    events = [*fails(0, 20, 21), *fails(0, 50, 51)]
+    result = simulate(jobs, preset("baseline"), machine_events=events, max_attempts=2)
+    assert result.ledger.given_up == ["w0!1"]
+    assert result.summary.platform.useful == 0
+    assert result.summary.platform.waste_failure > 0
+    assert result.summary.given_up == 1

@@ -34,7 +34,8 @@ class PlatformTime(msgspec.Struct, frozen=True):
     node up and free (Tables 5a and 8); nodes that are held are not free.
     ``waste_silent`` the time of attempts that ended with an error and were run again, and of the
     checkpointed progress lost with them; ``waste_walltime`` the work, in all its attempts, of a job
-    that was killed at its walltime in the end; ``waste_moving`` what stops for a move or for room
+    that was killed at its walltime in the end (that of a job which was given up after too many
+    failures is in ``waste_failure``); ``waste_moving`` what stops for a move or for room
     have lost.
     """
 
@@ -80,18 +81,16 @@ def platform_time(
         "moving",
     )
     parts = dict.fromkeys(uses, 0)
-    cut = {
-        record.attempt.job_id
-        for record in ledger.attempts
-        if record.cause == Cause.WALLTIME and walltime_kills == "wasted"
-    }
+    in_vain = dict.fromkeys(ledger.given_up, "failure")
+    if walltime_kills == "wasted":
+        ended = (r for r in ledger.attempts if r.cause == Cause.WALLTIME)
+        in_vain |= {record.attempt.job_id: "walltime" for record in ended}
     for record in ledger.attempts:
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue
-        of_no_use = record.attempt.job_id in cut
+        worked = in_vain.get(record.attempt.job_id, "useful")
         for name, us in _parts(record, first, last, accounting).items():
-            use = "walltime" if name == "useful" and of_no_use else name
-            parts[use] += us * record.attempt.n_nodes
+            parts[worked if name == "useful" else name] += us * record.attempt.n_nodes
     downtime = sum(
         min(up, last) - max(down, first)
         for _, down, up in down_intervals(ledger.node_events, last)
