@@ -33,7 +33,7 @@ VARIANTS = {
 """Preset -> Batsched's name of the scheduler (its option ``-v``)."""
 
 PROGRAM = "batsched"
-START_S = 30.0
+START_S = 120.0
 """How long Batsched may take until it listens."""
 POLL_S = 0.05
 
