@@ -81,9 +81,9 @@ def test_a_file_names_the_processors(tmp_path: Path, capsys) -> None:
     assert (low % 4, high) == (0, low + 3)
     n_failures = sum(not event.available for event in read_events(file, 4))
     main(["failures", "describe", str(file), "--nodes", "128", "--cores-per-node", "4"])
-    assert f"{n_failures} failures on" in capsys.readouterr().out
+    assert f"{n_failures} failures of single nodes" in capsys.readouterr().out
     main(["failures", "describe", str(file), "--nodes", "128"])
-    assert f"{4 * n_failures} failures on" in capsys.readouterr().out
+    assert f"{4 * n_failures} failures of single nodes" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("begin", [[], ["--begin", "6h"]])

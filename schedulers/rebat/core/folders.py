@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -203,9 +204,20 @@ def _guarded(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Signals that end a command wait for the end of the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    """Signals that end a command wait for the end of the block.
+
+    A mask would not do: any thread of the process may take a signal, and the main thread then runs
+    its handler. Other threads are not interrupted anyway.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in _SIGNALS}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for one, handler in before.items():
+            signal.signal(one, handler or signal.SIG_DFL)  # None: it was not set from Python
+        for number in came:
+            signal.raise_signal(number)
