@@ -100,7 +100,9 @@ def test_every_figure_says_on_how_many_seeds_it_rests(report: Path) -> None:
 
 def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
     """June 2017 with 10 % of the time without an idle node: 6.67 % as it is printed."""
-    scenario = Scenario("authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS)
+    scenario = Scenario(
+        "authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS, accounting="program"
+    )
     cells = {
         ("baseline", "platform_idle_share"): {0: 0.9, 1: 0.9},
         ("authors-h111", "useful_utilisation"): {0: 0.7, 1: 0.8},
@@ -278,12 +280,14 @@ def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Pa
 
 
 def test_printed_values_stand_beside_the_papers_scenario_only() -> None:
-    paper = Scenario("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS)
+    paper = Scenario("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS, accounting="program")
+    assert printed_for("june-2017", paper._replace(accounting=None))  # results of earlier versions
     assert printed_for("june-2017", paper)
     assert printed_for("synthetic", paper._replace(mtbf_s=1800.0, downtime_s=600.0))
     others = [
         {"mtbf_s": 1800.0}, {"downtime_s": 600.0}, {"checkpoint": None}, {"nodes": 100},
         {"window": "0:1d"}, {"select": "all"}, {"failure_model": "poisson"}, {"horizon_s": 1e5},
+        {"accounting": "exact"},
     ]  # fmt: skip
     assert not any(printed_for("june-2017", paper._replace(**other)) for other in others)
     assert not printed_for("mine", paper)

@@ -48,6 +48,7 @@ def test_only_where_one_ran_dry_are_two_apart() -> None:
     assert comparable(AtHand(0.80, 0.0), AtHand(0.95, 0.0))
     assert not comparable(AtHand(0.80, 0.2), AtHand(0.82, 0.0))
     assert not comparable(AtHand(0.82, 0.0), AtHand(0.80, 0.2))
+    assert comparable(AtHand(0.80, 0.2, 100.0), AtHand(0.40, 0.2, 200.0))  # the same work
 
 
 def runs():

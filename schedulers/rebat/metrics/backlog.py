@@ -37,10 +37,12 @@ class Backlog(msgspec.Struct, frozen=True):
 
 class AtHand(NamedTuple):
     """What a window could be filled with: the work at hand in it (its backlog at the beginning, and
-    what was submitted) as a share of its node time, and the share of time with nothing waiting."""
+    what was submitted) as a share of its node time, the share of time with nothing waiting, and the
+    node time (windows that end with their runs differ in it)."""
 
     share: float
     nothing_waits: float
+    total: float = 1.0
 
 
 MOST_APART = 0.01
@@ -68,7 +70,8 @@ def comparable(ours: AtHand, others: AtHand) -> bool:
     True
     """
     ran_dry = max(ours.nothing_waits, others.nothing_waits) > 0
-    return not (ran_dry and abs(ours.share - others.share) > MOST_APART)
+    apart = abs(ours.share * ours.total - others.share * others.total)
+    return not (ran_dry and apart > MOST_APART * min(ours.total, others.total))
 
 
 def of_window(metric: str) -> bool:
@@ -82,7 +85,7 @@ def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
     begin, submitted, nothing_waits, total = map(mean, names)
     if begin is None or submitted is None or nothing_waits is None or not total:
         return None
-    return AtHand((begin + submitted) / total, nothing_waits)
+    return AtHand((begin + submitted) / total, nothing_waits, total)
 
 
 def are_comparable(

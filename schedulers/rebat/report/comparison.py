@@ -182,7 +182,7 @@ def comparable_with(summary: RunSummary, other: RunSummary) -> bool:
 
 def _at_hand_of(summary: RunSummary) -> AtHand:
     work, total = summary.backlog, summary.platform.total or 1.0
-    return AtHand((work.begin + work.submitted) / total, work.nothing_waits)
+    return AtHand((work.begin + work.submitted) / total, work.nothing_waits, total)
 
 
 def text_of(kind: str, value: float | None) -> str:
