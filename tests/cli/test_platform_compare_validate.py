@@ -205,7 +205,7 @@ def test_bad_validations(capsys) -> None:
 
 
 def test_the_small_workload_is_what_its_readme_makes(tmp_path: Path) -> None:
-    made = add_young_daly(synthetic(seed=0, n_jobs=100), n_nodes=128, mtbf_s=1800)
+    made = add_young_daly(synthetic(seed=0, n_jobs=100), n_nodes=128, mtbf_s=1800, rounding="ceil")
     write_workload(made, tmp_path / "synthetic-small.json")
     shipped = ROOT / "workloads/synthetic-small.json"
     assert (tmp_path / "synthetic-small.json").read_bytes() == shipped.read_bytes()

@@ -175,10 +175,10 @@ def test_the_command(tmp_path, capsys) -> None:
             "--system: has no effect on mira-ras (expected --format lanl)",
         ),
         (
-            ["--downtime", "1h", "--system", "20"],
+            ["--format", "lanl", "--downtime", "1h", "--system", "20"],
             "--downtime: has no effect on lanl (expected --format mira-ras)",
         ),
-        ([], "--system: which system is not said"),
+        (["--format", "lanl"], ":1: no column 'System'"),
     ],
 )
 def test_options_of_the_other_form(tmp_path, capsys, options, match) -> None:

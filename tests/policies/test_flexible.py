@@ -156,7 +156,9 @@ def test_a_failure_loses_what_a_resize_took_along() -> None:
     assert result.summary.platform.waste_failure == 100
     # of eq. 1's 404 s: 400 of work, so 1600 node-seconds, and 3 from 55 to 61, 15 of it work
     workload = flexible(8, (4, 400, 0, malleable(2, 8)), (4, 10, 50, None))
-    checkpointed = add_young_daly(workload, n_nodes=8, mtbf_s=2500, cost_s=1.0, recovery_s=1.0)
+    checkpointed = add_young_daly(
+        workload, n_nodes=8, mtbf_s=2500, cost_s=1.0, recovery_s=1.0, rounding="ceil"
+    )
     result = run("pwa", checkpointed, fails(0, 55, 1000))
     last = result.ledger.attempts[-1]
     work_s = (1600 - 5 * 3) / 7  # on 7 nodes, after 1 s of recovery on three
