@@ -128,12 +128,12 @@ def test_overload_is_told_before_anything_runs(tmp_path: Path, capsys) -> None:
 def test_a_job_that_cannot_survive_to_its_end_is_ended_and_named(
     tmp_path: Path, capsys, monkeypatch
 ) -> None:
-    monkeypatch.setattr(overload, "MANY_ATTEMPTS", 100)
-    hard = ["--mtbf", "5s", "--downtime", "100ms", "--max-attempts", "300"]
+    monkeypatch.setattr(overload, "MANY_ATTEMPTS", 20)
+    hard = ["--mtbf", "5s", "--downtime", "100ms", "--max-attempts", "60"]
     lines = told(
         capsys, tmp_path / "out", *hard, workload=str(ROOT / "workloads/synthetic-small.json")
     )
-    stuck = [line for line in lines if "It ends as failed after 300 attempts" in line]
+    stuck = [line for line in lines if "It ends as failed after 60 attempts" in line]
     given_up = [line for line in lines if "baseline gave up" in line]
     assert len(stuck) == len(given_up) == 1
     assert all("--checkpoint" in line for line in stuck + given_up)
