@@ -74,7 +74,7 @@ def _prepared(path: Path) -> Iterator[None]:
 
 
 def _put(temporary: Path, path: Path, before: str) -> Path:
-    """Put a result in its place, or in one beside it when that was taken meanwhile; where."""
+    """Put a result in its place, or under another name if the place was taken; return where."""
     if _manifest(path) != before or not _replaceable(path, temporary):
         return _put_beside(temporary, path)
     if path.exists():
@@ -142,13 +142,13 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """In the folder if there is one, which may be the root of a file system; otherwise beside."""
+    """In the folder if it exists (it may be the root of a file system), else in its parent."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 
 
 def _sweep(path: Path) -> None:
-    """Remove temporary folders of processes that are gone, beside a folder and in it.
+    """Remove temporary folders of processes that are gone, from a folder and its parent.
 
     Raises
     ------

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.campaign.options import FailureOptions, ScenarioOptions
+from rebat.campaign.options import FailureOptions
 from rebat.campaign.single import RunResult
 from rebat.campaign.spec import CheckpointModel, PerfectCheckpoints
 from rebat.core.attempts import job_name
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.models.checkpoint import n_below_period
-from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, read_event_file
+from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
 from rebat.models.failures.trace import Trace
-from rebat.models.operations import coincident, read_operations
+from rebat.models.operations import coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
 
 
@@ -32,8 +32,6 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
     """What the importer did, and what failures will or won't."""
     for note in workload.notes:
         yield Remark("note", note)
-    if isinstance(options, ScenarioOptions) and options.operations:
-        yield from _of_operations(options.operations)
     law, mtbf_s = options.failure_law(), options.mtbf_s
     if isinstance(law, Trace):
         yield from _of_events(Path(law.file))
@@ -43,9 +41,9 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
         yield from _of_overload(workload, found)
 
 
-def _of_operations(file: Path) -> Iterator[Remark]:
+def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator[Remark]:
     """Of operations at the same time, which a real Batsim may report in several messages."""
-    times_us = coincident(read_operations(file))
+    times_us = coincident(events)
     if times_us:
         yield Remark(
             "warning",

@@ -55,6 +55,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def remarks(self) -> list[Remark]:
         """What is to be known before it is run."""
         found = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
+        found += remarks.of_operations(self.options.operations, self.stage.operations)
         if self.uses_record_mtbf and self.options.mtbf is not None:
             found.append(remarks.of_record(self.options.mtbf))
         return found + self.of_checkpoints
