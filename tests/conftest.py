@@ -15,11 +15,14 @@ from tests.recordings import ABSENT, SHARED, beside
 def pytest_configure() -> None:
     """Programs that the tests interrupt must hear it, also where the tests run in the background.
 
-    A shell starts what runs there with the interrupt ignored, and children would inherit that.
+    A shell starts what runs there with the interrupt ignored, nohup ignores that a terminal hangs
+    up, and children would inherit both.
     """
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    if ignored and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    heard = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: lambda *_: None}
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in heard.items():
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

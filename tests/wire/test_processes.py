@@ -399,6 +399,7 @@ def test_another_user_cannot_be_the_simulator() -> None:
     event = {"timestamp": 0, "type": BEGIN[0], "data": BEGIN[1]}
     begin = json.dumps({"now": 0, "events": [event]})
     with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+        assert "waits at" in server.stderr.readline()
         done = subprocess.run(
             [sys.executable, "-c", STRANGER, str(port), str(nobody), begin],
             capture_output=True, text=True, check=True, timeout=60, cwd="/",
