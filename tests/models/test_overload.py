@@ -48,7 +48,7 @@ def test_the_estimate_is_what_simulations_need() -> None:
     """A job of 4 s on its node, failures every 2 s on average: e^2 attempts, over 200 scenarios."""
     counts = []
     for seed in range(200):
-        events = generate_events(Poisson(2.0, 0.1), 1, horizon_s=2000, seed=seed)
+        events = generate_events(Poisson(2.0, 0.1), 1, horizon_s=300, seed=seed)
         counts.append(run("baseline", machine(1, (1, 4)), events).summary.attempts)
     mean = sum(counts) / len(counts)
     # Geometric, so the standard error is about the mean over the root of 200; three of them.

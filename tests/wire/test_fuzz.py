@@ -160,7 +160,7 @@ def talk(messages: list[bytes], policy: str = "sfsj") -> int:
 BEGUN = json.dumps(BEGIN).encode()
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(TALK)
 def test_made_up_messages(messages) -> None:
     talk([BEGUN, *(json.dumps(message).encode() for message in messages)])
