@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebat.campaign import keys
-from rebat.campaign.labels import flat_metrics
 from rebat.campaign.opening import Campaign
 from rebat.campaign.simulating import units
 from rebat.campaign.spec import (
@@ -28,6 +27,7 @@ from rebat.campaign.unit import Unit
 from rebat.core.errors import InputError
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.poisson import Poisson
+from rebat.results.metric import flat_metrics
 from tests.campaign.builders import campaign_file
 
 OWNER = Owner("mine", "a.toml")

@@ -11,7 +11,7 @@ import msgspec
 
 from rebat.campaign.grid import runs
 from rebat.campaign.keys import scheduler_of
-from rebat.campaign.labels import COLUMNS, DETAILS, flat_metrics
+from rebat.campaign.labels import COLUMNS, DETAILS
 from rebat.campaign.simulating import NAME, check_inputs, simulate_run, units
 from rebat.campaign.single import RUN_FILES, simulate, write_run
 from rebat.campaign.spec import RunSpec
@@ -22,6 +22,7 @@ from rebat.metrics.summary import as_json
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.reports.parts import Picture, Table
+from rebat.results.metric import flat_metrics
 from rebat.workloads.generate import synthetic
 
 
