@@ -99,7 +99,7 @@ def is_metric(name: str) -> bool:
 def test_an_unknown_metric_is_refused_before_anything_runs(
     metric: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
 ) -> None:
-    monkeypatch.setattr("rebat.campaign.seeds.perform", None)
+    monkeypatch.setattr("rebat.runs.seeds.perform", None)
     asked = ["--until-width", "0.05", "--until-metric", metric, "--out", str(tmp_path / "out")]
     with pytest.raises(SystemExit) as stop:
         main(["run", TOY, "-p", "baseline", "-p", "sfsj", "--mtbf", "1h", *asked])

@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rebat.campaign.options import ScenarioOptions
-from rebat.campaign.seeds import Asked, Narrow, run_seeds
-from rebat.campaign.spec import Source
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.metrics.intervals import relative_width
 from rebat.metrics.seeded import intervals_csv, rows, seeds_csv
 from rebat.results.metric import name_of
+from rebat.runs.options import ScenarioOptions
+from rebat.runs.seeds import Asked, Narrow, run_seeds
+from rebat.runs.spec import Source
 from rebat.workloads.batsim_json import write_workload
 from tests.scenarios import machine
 
@@ -33,7 +33,7 @@ def workload(tmp_path: Path) -> Path:
 
 def asked(workload: Path, n_seeds: int = 4, workers: int = 1, narrow: Narrow | None = None):
     def scenario_of(seed: int):
-        return ScenarioOptions(mtbf=40.0, downtime=5.0, seed=seed).scenario(None)
+        return ScenarioOptions(mtbf=40.0, downtime=5.0, seed=seed).scenario()
 
     source = Source(file=str(workload))
     policies = {"baseline": "baseline", "sfsj": "SFSJ"}

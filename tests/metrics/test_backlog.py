@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.campaign.single import simulate
 from rebat.core.units import to_us
 from rebat.library.sheets import by_metric, by_metric_of_seeds, by_policy
 from rebat.metrics.backlog import NOT_COMPARABLE, AtHand, backlog, comparable
@@ -19,6 +18,7 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.results.catalogue import USUAL
+from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic
 from tests.scenarios import fails, failures, machine, on_ring, run, workloads
 

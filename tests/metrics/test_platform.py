@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.single import simulate
 from rebat.core.nodes import NodeSet
 from rebat.metrics.platform import free_steps, platform_time
 from rebat.metrics.summary import Measures, RunSummary
@@ -17,6 +16,7 @@ from rebat.models.failures.events import read_events
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.results.comparison import comparison
+from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
 from rebat.workloads.generate import synthetic
 from tests.scenarios import check_run, fails, machine, run

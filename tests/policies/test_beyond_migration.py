@@ -8,9 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from rebat.campaign.scenario import staged
-from rebat.campaign.single import RunResult, simulate
-from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -20,6 +17,9 @@ from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.laws import parse_law
 from rebat.policies.presets import Preset, preset
 from rebat.results.comparison import comparison
+from rebat.runs.single import RunResult, simulate
+from rebat.runs.spec import FailureScenario, Scenario
+from rebat.runs.staging import staged
 from tests.scenarios import check_run
 
 

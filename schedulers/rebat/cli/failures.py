@@ -10,7 +10,7 @@ import click
 
 from rebat.cli.failure_describe import describe
 from rebat.cli.failure_records import check_absent, export, import_, map_
-from rebat.cli.scenario_options import LawCommand, law_options
+from rebat.cli.scenario_options import LAW, LawCommand, scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
@@ -28,7 +28,7 @@ def failures() -> None:
 
 @failures.command(cls=LawCommand)
 @click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine.")  # fmt: skip
-@law_options
+@scenario_options(*LAW)
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Last date.")  # fmt: skip
 @click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
@@ -39,11 +39,11 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     Example, the paper's first scenario on Mira:
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
-    from rebat.campaign.options import ScenarioOptions
     from rebat.cli.effects import given_options
     from rebat.library.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
+    from rebat.runs.options import ScenarioOptions
 
     asked = ScenarioOptions(**options)
     check_options(asked, given_options())

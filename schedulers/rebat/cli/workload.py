@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.scenario_options import preparation_options
+from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import (
     DURATION,
     FILE,
@@ -23,7 +23,7 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.campaign.options import ScenarioOptions
+    from rebat.runs.options import ScenarioOptions
 
 SHARE = FiniteRange(min=0, max=1)
 
@@ -139,7 +139,7 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 @click.argument("file", type=WORKLOAD, metavar="WORKLOAD")
 @click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
-@preparation_options
+@scenario_options(*PREPARATION)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")
 @click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")
 def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
@@ -154,22 +154,22 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     """
     import msgspec
 
-    from rebat.campaign.options import ScenarioOptions
-    from rebat.campaign.scenario import prepared
     from rebat.library.remarks import of_checkpoints
+    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.staging import prepared
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload
 
-    given = ScenarioOptions(**options)
+    given = ScenarioOptions(nodes=nodes, **options)
     if given.mtbf is not None and given.checkpoint != "young-daly":
         raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
     found = load_workload(file)
     n_nodes = nodes or found.n_nodes
-    made = prepared(found, given.scenario(nodes))
+    made = prepared(found, given.scenario())
     if made is found:
         expected = "--checkpoint, --silent-errors or --silent-error-probability"
         raise InputError("nothing to prepare", str(file), expected)
-    for remark in of_checkpoints(found, given.scenario(nodes).checkpoint, n_nodes):
+    for remark in of_checkpoints(found, given.scenario().checkpoint, n_nodes):
         click.echo(f"  {remark.text}")
     note = f"prepared for {n_nodes} nodes: {_in_words(given)}"
     write_workload(msgspec.structs.replace(made, n_nodes=n_nodes, notes=(*made.notes, note)), out)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import msgspec
 
-from rebat.campaign.seeds import Narrow, check_metric
 from rebat.core.errors import InputError
 from rebat.results.metric import name_of
+from rebat.runs.seeds import Narrow, check_metric
 
 DEFAULT_SEEDS = 10
 """How many there are at first where only a width is asked for."""

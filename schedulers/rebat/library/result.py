@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rebat.campaign.comparing import Compared, failure_lines, folder_of
-from rebat.campaign.single import RunResult, write_run
 from rebat.console.tables import Sheet
 from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.files import write_text
@@ -24,6 +22,8 @@ from rebat.metrics.summary import as_json, parse_window
 from rebat.results.catalogue import OF_POLICIES, USUAL
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.metric import Name, flat_metrics
+from rebat.runs.comparing import Compared, failure_lines, folder_of
+from rebat.runs.single import RunResult, write_run
 from rebat.session.ledger import Ledger
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from rebat.core.units import exact
 from rebat.figures import boxes
 from rebat.reports.node_stealing.beside import beside_printed
 from rebat.reports.node_stealing.evidence import Evidence
 from rebat.reports.node_stealing.tables import seeds_of
 from rebat.reports.parts import Picture
-from rebat.reports.scenario import Scenario, exact
+from rebat.reports.scenario import Scenario
 from rebat.results.catalogue import NODE_TIME
 
 _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.campaign.spec import PerfectCheckpoints, RunSpec
-from rebat.campaign.spec import Scenario as Asked
+from rebat.core.units import exact
 from rebat.models.failures.laws import name_of
-from rebat.reports.scenario import FOR_MTBF, Scenario, exact
+from rebat.reports.scenario import FOR_MTBF, Scenario
+from rebat.runs.spec import PerfectCheckpoints, RunSpec
+from rebat.runs.spec import Scenario as Asked
 
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("workload", "policy", *Scenario._fields), str),

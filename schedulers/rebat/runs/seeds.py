@@ -12,16 +12,16 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from rebat.campaign.execute import EXECUTORS
-from rebat.campaign.resources import Resources
-from rebat.campaign.simulating import simulate_run, units
-from rebat.campaign.spec import RunSpec, Scenario, Source
-from rebat.campaign.unit import Unit
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
+from rebat.executors.resources import Resources
+from rebat.executors.table import EXECUTORS
 from rebat.metrics.intervals import interval, paired_ratio, relative_width
 from rebat.metrics.seeded import Seeds
 from rebat.metrics.summary import RunSummary, as_json
 from rebat.results.metric import Name, flat_metrics, metric_names
+from rebat.runs.simulating import simulate_run, units
+from rebat.runs.spec import RunSpec, Scenario, Source
+from rebat.runs.unit import Unit
 
 MOST_SEEDS = 1_000
 """Where an interval does not get narrow enough, there are no more than these."""
