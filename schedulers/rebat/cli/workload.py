@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.output_file import workload_file
 from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import (
     DURATION,
@@ -16,7 +17,6 @@ from rebat.cli.types import (
     NODES,
     SEED,
     WORKLOAD,
-    WORKLOAD_OUT,
     FiniteRange,
 )
 from rebat.core.errors import InputError
@@ -35,7 +35,7 @@ def workload() -> None:
 
 @workload.command(name="import")
 @click.argument("trace", type=FILE)
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 @click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep this month; may be repeated.")  # fmt: skip
 @click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Which date decides on the month.")  # fmt: skip
 @click.option("--tz", default="UTC", show_default=True, help="Time zone of the months and of dates without one.")  # fmt: skip
@@ -76,7 +76,7 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @workload.command()
 @click.argument("name")
 @click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 def generate(name: str, seed: int, out: Path) -> None:
     """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic, torus-load,
     cirne-berman or cluster-day.
@@ -113,7 +113,7 @@ def generate(name: str, seed: int, out: Path) -> None:
 @click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share that becomes moldable: a quarter, half, all or twice of their size.")  # fmt: skip
 @click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn for each job, uniform from 0 to 2).")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 def flex(file: Path, out: Path, **options: Any) -> None:
     """Make shares of the rigid jobs in FILE, a workload or trace, moldable and malleable.
 
@@ -137,7 +137,7 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD, metavar="WORKLOAD")
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 @click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
 @scenario_options(*PREPARATION)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")
