@@ -15,10 +15,10 @@ import time
 
 import numpy as np
 
-from rebat.campaign.single import simulate
 from rebat.core.jobs import Workload
 from rebat.core.units import US_PER_S
 from rebat.policies.presets import preset
+from rebat.runs.single import simulate
 from rebat.workloads.build import delay_workload
 
 JOBS = (1_250, 2_500, 5_000, 10_000)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 import time
 
-from rebat.campaign.options import ScenarioOptions
-from rebat.campaign.scenario import Stage, prepared, staged
 from rebat.models.failures.laws import parse_law
 from rebat.policies.presets import preset
+from rebat.runs.options import ScenarioOptions
+from rebat.runs.staging import Stage, prepared, staged
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 
 POLICIES = (
@@ -28,7 +28,7 @@ def stage(jobs: int, arrivals: str, failing: bool) -> Stage:
     workload = flexible_load(0, FlexibleLoad(jobs=jobs, arrivals=arrivals, load=load))
     law = parse_law(LAW) if failing else None
     options = ScenarioOptions(law=law, checkpoint="perfect", cores_per_node=4 if failing else 1)
-    scenario = options.scenario(None)
+    scenario = options.scenario()
     return staged(prepared(workload, scenario), scenario)
 
 

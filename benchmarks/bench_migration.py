@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 import time
 
-from rebat.campaign.single import simulate
 from rebat.policies.presets import preset
+from rebat.runs.single import simulate
 from rebat.workloads.cluster_day import ClusterDay, cluster_day
 
 DAYS = ("cluster", "compaction", "compaction:targets=several", "priorities", "tiers",

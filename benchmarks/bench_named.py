@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from rebat.campaign.single import simulate
 from rebat.core.jobs import Workload
 from rebat.policies.presets import Preset, preset
+from rebat.runs.single import simulate
 from rebat.workloads.generate import mira_like
 from rebat.workloads.load import load_workload
 

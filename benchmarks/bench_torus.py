@@ -12,13 +12,13 @@ from functools import partial
 import numpy as np
 
 from benchmarks.__main__ import best_of, november
-from rebat.campaign.single import simulate
 from rebat.core.jobs import Workload
 from rebat.models.boxes import LISTS, Boxes
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node import Floats, NodeLaws
 from rebat.models.topology import parse_torus
 from rebat.policies.presets import preset
+from rebat.runs.single import simulate
 from rebat.workloads.generate import mira_like
 
 POLICIES = ("baseline", "named", "slurm-linear", "torus-first", "rps", "faps")

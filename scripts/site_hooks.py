@@ -21,7 +21,21 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         text = text.replace("<!-- axes -->", axes())
     if "<!-- schedulers -->" in text:
         text = text.replace("<!-- schedulers -->", schedulers())
+    if "<!-- metrics -->" in text:
+        text = text.replace("<!-- metrics -->", metrics())
     return text
+
+
+def metrics() -> str:
+    """Return the catalogue of metrics as a table."""
+    from rebat.results.catalogue import CATALOGUE, FURTHER
+
+    rows = ["| name in files | in tables | better | definition |", "|---|---|---|---|"]
+    for row in (*CATALOGUE, *FURTHER):
+        name = "" if row.derived else f"`{row.name}`"
+        title = row.heading.strip() + (" (by size class)" if row.by_class else "")
+        rows.append(f"| {name} | {title} | {row.better} | {row.definition} |")
+    return "\n".join(rows) + "\n"
 
 
 def commands() -> Iterator[str]:

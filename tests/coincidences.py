@@ -11,7 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rebat.campaign.single import simulate
 from rebat.core.jobs import ASKING, Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
@@ -26,6 +25,7 @@ from rebat.models.failures.events import (
 )
 from rebat.policies.presets import PRESETS, preset
 from rebat.report.batsim_csv import jobs_csv
+from rebat.runs.single import simulate
 from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, replay, session_for
 from rebat.wire.instants import WholeInstants

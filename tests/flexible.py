@@ -7,7 +7,6 @@ from collections import defaultdict
 
 from hypothesis import strategies as st
 
-from rebat.campaign.single import RunResult
 from rebat.core.attempts import Cause
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -16,6 +15,7 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import NEVER, checkpointing_of
 from rebat.models.failures.events import MachineEvent
 from rebat.models.speedup import speedup_of
+from rebat.runs.single import RunResult
 from rebat.session.ledger import Ledger
 
 SPEEDUPS = [

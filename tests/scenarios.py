@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from rebat.campaign.single import RunResult, simulate
 from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -21,6 +20,7 @@ from rebat.models.failures.events import MachineEvent
 from rebat.policies.base import Policy
 from rebat.policies.choosing import effective
 from rebat.policies.presets import Preset, preset
+from rebat.runs.single import RunResult, simulate
 from rebat.session.ledger import Ledger
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rebat.campaign.opening import Campaign, open_campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.spec import RunSpec
 from rebat.campaign.store import Status
 from rebat.campaign.tally import Progress
+from rebat.runs.spec import RunSpec
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 

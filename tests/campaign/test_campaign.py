@@ -17,13 +17,13 @@ import pytest
 
 from rebat.campaign import run as campaign_run
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.processes import TRIES, on_processes
-from rebat.campaign.resources import Resources
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import Store
 from rebat.campaign.worker import Outcome, Task, lost
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError
+from rebat.executors.processes import TRIES, on_processes
+from rebat.executors.resources import Resources
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here

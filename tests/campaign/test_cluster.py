@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.campaign import crew, on_dask
-from rebat.campaign.on_cluster import KEYS
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.resources import Jobs
 from rebat.campaign.run import run_campaign
-from rebat.campaign.systems import SYSTEMS, job_options, jobqueue, listed
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError, RebatError
+from rebat.executors.cluster import KEYS
+from rebat.executors.resources import Jobs
+from rebat.executors.systems import SYSTEMS, job_options, jobqueue, listed
 from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
 from tests.campaign.fake_systems import Fake
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.campaign import crew as crews
-from rebat.campaign.crew import STILLBORN, Crew
-from rebat.campaign.resources import Resources
-from rebat.campaign.systems import SYSTEMS
 from rebat.core.errors import InputError, RebatError
+from rebat.executors.crew import STILLBORN, Crew
+from rebat.executors.resources import Resources
+from rebat.executors.systems import SYSTEMS
 
 
 class Job:

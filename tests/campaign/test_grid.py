@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.keys import identity
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.spec import CheckpointModel, RunSpec
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
+from rebat.runs.keys import identity
+from rebat.runs.spec import CheckpointModel, RunSpec
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, specs_of
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node-stealing"

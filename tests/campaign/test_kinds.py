@@ -15,10 +15,10 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import Store
-from rebat.campaign.unit import Document, Expansion, Kind, Unit, key_of
 from rebat.cli.campaign import campaign
 from rebat.cli.run import run
 from rebat.core.errors import InputError
+from rebat.runs.unit import Document, Expansion, Kind, Unit, key_of
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, contents, n_run, run_here
 
 SETS = """

@@ -12,7 +12,6 @@ import pytest
 from rebat.campaign.migration_report import about_migration, first_compaction
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
-from rebat.campaign.single import simulate
 from rebat.figures.cores import cores_at_instants
 from rebat.policies.presets import preset
 from rebat.reports.migration import answers, beyond, claims, groups, printed, tables
@@ -22,6 +21,7 @@ from rebat.reports.migration.published import WAITING_FACTOR
 from rebat.reports.partitions.estimates import Estimate
 from rebat.reports.scenario import Scenario
 from rebat.reports.seeded import ANY_SEED, Setting
+from rebat.runs.single import simulate
 from rebat.workloads.generate import generator
 from tests.campaign.builders import campaign_of
 

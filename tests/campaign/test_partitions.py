@@ -12,7 +12,6 @@ import pytest
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.partition_report import busiest, on_a_torus, owners
 from rebat.campaign.reporting import write_report
-from rebat.campaign.single import simulate
 from rebat.figures.torus import DOWN, FREE
 from rebat.metrics.platform import free_steps
 from rebat.models.topology import Torus
@@ -21,6 +20,7 @@ from rebat.policies.presets import preset
 from rebat.reports.node_stealing.evidence import Evidence
 from rebat.reports.partitions.claims import judge
 from rebat.reports.partitions.estimates import estimate, paired
+from rebat.runs.single import simulate
 from tests.campaign.builders import campaign_of
 from tests.scenarios import fails, machine
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rebat.campaign.options import ScenarioOptions
-from rebat.campaign.seeds import Asked, Narrow, metric_of, run_seeds
-from rebat.campaign.spec import Source
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.metrics.intervals import relative_width
 from rebat.metrics.seeded import intervals_csv, rows, seeds_csv
+from rebat.results.metric import name_of
+from rebat.runs.options import ScenarioOptions
+from rebat.runs.seeds import Asked, Narrow, run_seeds
+from rebat.runs.spec import Source
 from rebat.workloads.batsim_json import write_workload
 from tests.scenarios import machine
 
@@ -32,7 +33,7 @@ def workload(tmp_path: Path) -> Path:
 
 def asked(workload: Path, n_seeds: int = 4, workers: int = 1, narrow: Narrow | None = None):
     def scenario_of(seed: int):
-        return ScenarioOptions(mtbf=40.0, downtime=5.0, seed=seed).scenario(None)
+        return ScenarioOptions(mtbf=40.0, downtime=5.0, seed=seed).scenario()
 
     source = Source(file=str(workload))
     policies = {"baseline": "baseline", "sfsj": "SFSJ"}
@@ -66,7 +67,7 @@ def test_workers_change_nothing(workload: Path) -> None:
 
 def test_seeds_are_added_until_the_interval_is_narrow(workload: Path) -> None:
     """Of the one policy's value; half as many again each time."""
-    metric = metric_of("flow_mean_s:all")
+    metric = name_of("flow_mean_s:all")
     alone = msgspec.structs.replace(asked(workload, 8), policies={"baseline": "baseline"})
     (few,) = rows(run_seeds(alone), [metric])
     aim = 0.8 * (relative_width(few.value) or 0)
@@ -80,7 +81,7 @@ def test_seeds_are_added_until_the_interval_is_narrow(workload: Path) -> None:
 
 def test_unknown_metrics_are_told(workload: Path) -> None:
     with pytest.raises(InputError, match=r"unknown metric 'speed'.*useful_utilisation"):
-        run_seeds(asked(workload, 2, narrow=Narrow(0.1, metric_of("speed"))))
+        run_seeds(asked(workload, 2, narrow=Narrow(0.1, name_of("speed"))))
 
 
 def test_on_the_command_line(workload: Path, tmp_path: Path, capsys) -> None:

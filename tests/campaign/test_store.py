@@ -11,10 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebat.campaign import keys
-from rebat.campaign.labels import flat_metrics
 from rebat.campaign.opening import Campaign
-from rebat.campaign.simulating import units
-from rebat.campaign.spec import (
+from rebat.campaign.store import Owner, Result, Store
+from rebat.campaign.tables import write_tables
+from rebat.core.errors import InputError
+from rebat.models.failures.authors import Authors
+from rebat.models.failures.poisson import Poisson
+from rebat.results.metric import flat_metrics
+from rebat.runs.simulating import units
+from rebat.runs.spec import (
     CheckpointModel,
     FailureScenario,
     RunSpec,
@@ -22,12 +27,7 @@ from rebat.campaign.spec import (
     SilentErrors,
     Source,
 )
-from rebat.campaign.store import Owner, Result, Store
-from rebat.campaign.tables import write_tables
-from rebat.campaign.unit import Unit
-from rebat.core.errors import InputError
-from rebat.models.failures.authors import Authors
-from rebat.models.failures.poisson import Poisson
+from rebat.runs.unit import Unit
 from tests.campaign.builders import campaign_file
 
 OWNER = Owner("mine", "a.toml")

@@ -16,10 +16,10 @@ from urllib.error import HTTPError
 
 import pytest
 
-from rebat.campaign import on_dask
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.core.errors import InputError
+from rebat.executors import on_dask
 
 distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")

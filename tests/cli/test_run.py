@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.single import RUN_FILES
 from rebat.cli.main import COMMANDS, main
+from rebat.runs.single import RUN_FILES
 
 ROOT = Path(__file__).parents[2]
 ROW = (

@@ -107,7 +107,7 @@ RECORDS = "; MaxProcs: 8\n" + "".join(
 def imported(*options: str) -> list[tuple[str, int]]:
     """Ids and sizes of a small trace's jobs."""
     Path("t.swf").write_text(RECORDS)
-    main(["workload", "import", "t.swf", *options, "-o", "t.json"])
+    main(["workload", "import", "t.swf", *options, "--force", "-o", "t.json"])
     jobs = json.loads(Path("t.json").read_text())["jobs"]
     return [(job["id"], job["res"]) for job in jobs]
 

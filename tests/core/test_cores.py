@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.scenario import history
-from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.cli.main import main
 from rebat.core.cores import nodes_of, processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import check_alternation, read_events, write_events
 from rebat.models.failures.law import generate_events
+from rebat.runs.spec import FailureScenario, Scenario
+from rebat.runs.staging import history
 from tests.campaign.builders import campaign_file
 from tests.models.test_failure_laws import EXAMPLES, run
 

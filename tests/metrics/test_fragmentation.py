@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.labels import flat_metrics
-from rebat.campaign.single import simulate
 from rebat.core.units import US_PER_S
 from rebat.metrics.fragmentation import fragmentation
 from rebat.metrics.summary import as_json
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
-from rebat.report.comparison import comparison
+from rebat.results.comparison import comparison
+from rebat.results.metric import flat_metrics
+from rebat.runs.single import simulate
 from rebat.workloads.generate import mira_like, synthetic
 from tests.oracles import fragmentation as oracle
 from tests.scenarios import failures, machine, run, workloads

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.single import simulate
 from rebat.core.nodes import NodeSet
 from rebat.metrics.platform import free_steps, platform_time
 from rebat.metrics.summary import Measures, RunSummary
@@ -16,7 +15,8 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import read_events
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
-from rebat.report.comparison import comparison
+from rebat.results.comparison import comparison
+from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
 from rebat.workloads.generate import synthetic
 from tests.scenarios import check_run, fails, machine, run
@@ -52,7 +52,7 @@ def test_so_do_those_of_a_machine_under_failures(window: tuple[int, int] | None)
 
 def test_every_share_says_of_what() -> None:
     lines = comparison({"easy": run("easy", machine(4, (2, 10), (4, 10))).summary})
-    named = [line.metric for line in lines if line.kind == "share"]
+    named = [line.metric for line in lines if line.unit == "share"]
     assert named
     assert all(", share of " in metric for metric in named)
 

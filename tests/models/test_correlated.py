@@ -161,13 +161,23 @@ def told(capsys, *arguments: str) -> str:
 
 def test_the_command(tmp_path: Path, capsys) -> None:
     out = tmp_path / "f.events"
-    base = ["failures", "generate", "--nodes", "64", "--horizon", "10d", "-o", str(out)]
+    base = ["failures", "generate", "--nodes", "64", "--horizon", "10d", "--force", "-o", str(out)]
     main([*base, "--mtbf", "1h", "--failure-group", "16"])
     assert {len(event.nodes) for event in read_events(out)} == {16}
     again = out.read_bytes()
     main([*base, "--law", "authors:mtbf=1h", "--failure-group", "16"])
     assert out.read_bytes() == again
-    alone = ["failures", "generate", "--nodes", "64", "-o", str(out), "--failure-group", "2"]
+    alone = [
+        "failures",
+        "generate",
+        "--nodes",
+        "64",
+        "--force",
+        "-o",
+        str(out),
+        "--failure-group",
+        "2",
+    ]
     assert "--failure-group: has no effect" in told(capsys, *alone)
     error = told(capsys, *base, "--mtbf", "1h", "--cascade-window", "1h")
     assert "--cascade-window: has no effect (expected --cascade" in error

@@ -12,7 +12,6 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.simulating import simulate_run
 from rebat.campaign.store import Store
 from rebat.cli.main import main
 from rebat.core.errors import InputError
@@ -27,6 +26,7 @@ from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import Renewal
 from rebat.models.failures.trace import Trace
+from rebat.runs.simulating import simulate_run
 from tests.campaign.builders import GRID, campaign_file
 from tests.models.paired import Paired
 

@@ -124,7 +124,7 @@ def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:
     with pytest.raises(SystemExit) as left:
         main([*asked, "-o", str(file)])
     assert left.value.code == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "exists (expected a new file" in capsys.readouterr().err
     assert file.read_bytes() == before
     with pytest.raises(SystemExit) as left:
         main([*asked[:4], "9", "--nodes", "8", "-o", str(tmp_path / "no.jsonl")])

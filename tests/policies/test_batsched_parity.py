@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rebat.campaign.batsched import VARIANTS, embedded, recorded
-from rebat.campaign.single import RunResult, simulate
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.shipped import names
@@ -24,6 +23,7 @@ from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
 from rebat.report.batsim_files import JobsFile, read_jobs
 from rebat.report.compare import compare
+from rebat.runs.single import RunResult, simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.oracles.named import ConservativeBf, EasyBf, Plan
 from tests.recordings import beside

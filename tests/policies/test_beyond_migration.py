@@ -8,9 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from rebat.campaign.scenario import staged
-from rebat.campaign.single import RunResult, simulate
-from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -19,7 +16,10 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.laws import parse_law
 from rebat.policies.presets import Preset, preset
-from rebat.report.cluster_lines import cluster_rows
+from rebat.results.comparison import comparison
+from rebat.runs.single import RunResult, simulate
+from rebat.runs.spec import FailureScenario, Scenario
+from rebat.runs.staging import staged
 from tests.scenarios import check_run
 
 
@@ -79,8 +79,8 @@ class TestSleep:
     def test_nobody_gave_watts_so_there_is_no_energy(self) -> None:
         summary = simulate(day(4, (2, 100, 0)), preset("cluster"), cores_per_node=2).summary
         assert summary.energy is None
-        titles = {row[0]: row[2](summary) for row in cluster_rows({"cluster": summary})}
-        assert titles["energy, kWh"] is None
+        lines = {line.metric for line in comparison({"cluster": summary})}
+        assert "energy, kWh" not in lines
 
     def test_without_watts_the_time_asleep_is_told_alone(self) -> None:
         workload = day(4, (1, 400, 0), (2, 50, 200))

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.single import RunResult, simulate
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.metrics.cores import usage
@@ -23,6 +22,7 @@ from rebat.metrics.summary import Measures
 from rebat.models.failures.events import GenericEvent
 from rebat.models.migration import cost_us
 from rebat.policies.presets import preset
+from rebat.runs.single import RunResult, simulate
 from rebat.workloads.generate import generator
 from tests.oracles import cluster_days
 from tests.oracles.cluster_days import OracleJob, Piece

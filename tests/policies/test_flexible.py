@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.single import write_run
 from rebat.core.attempts import Cause
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.policies.malleable.managers import MANAGERS
@@ -15,6 +14,7 @@ from rebat.policies.malleable.members import Member
 from rebat.policies.malleable.rules import dbes
 from rebat.report.batsim_csv import jobs_csv
 from rebat.report.run_csv import rows_csv
+from rebat.runs.single import write_run
 from tests.flexible import (
     check_sizes_allowed,
     check_work,

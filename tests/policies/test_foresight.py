@@ -6,14 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rebat.campaign.scenario import fitted, history, staged
-from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node import WeibullNodes
 from rebat.policies.placement.boxes import Stretched
 from rebat.policies.placement.table import believed
 from rebat.policies.presets import preset
+from rebat.runs.spec import FailureScenario, Scenario
+from rebat.runs.staging import fitted, history, staged
 from rebat.workloads.generate import generator
 
 LAW = parse_law("weibull:scale=200h,shape=4,scale_sigma=40h,shape_sigma=0.5")
@@ -79,7 +79,7 @@ def test_each_foresight_runs_and_knows_the_ages_of_nodes() -> None:
 
 
 def test_a_session_of_another_size_is_refused() -> None:
-    from rebat.campaign.single import simulate
+    from rebat.runs.single import simulate
 
     jobs = generator("torus-load:nodes=64,load=50,days=2")(0)
     with pytest.raises(InputError, match="3 uptimes"):

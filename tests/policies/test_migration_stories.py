@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rebat.campaign.single import RunResult, simulate
 from rebat.core.attempts import Cause, Priority
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -22,6 +21,7 @@ from rebat.core.units import to_s, to_us
 from rebat.metrics.cores import usage
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
+from rebat.runs.single import RunResult, simulate
 from tests.scenarios import check_run
 
 CORES = 16

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.single import RunResult, simulate
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
 from rebat.models.failures.events import read_events
 from rebat.policies.options import configure
 from rebat.policies.presets import scheduler, schedulers
+from rebat.runs.single import RunResult, simulate
 from rebat.session.session import Session
 from rebat.workloads.batsim_json import read_workload
 from tests.scenarios import check_run

@@ -13,7 +13,6 @@ import gzip
 
 import pytest
 
-from rebat.campaign.single import simulate
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.jobs import Workload
 from rebat.models.failures.events import read_events
@@ -25,6 +24,7 @@ from rebat.policies.queue_order import program_id
 from rebat.policies.reactions.stealing import NodeStealing
 from rebat.policies.reactions.victims import TIMINGS, Steal, fewest_nodes
 from rebat.report.batsim_csv import jobs_csv
+from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs
 from tests.recordings import DATA

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.single import RunResult, simulate
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
@@ -28,6 +27,7 @@ from rebat.models.silent_errors import add_silent_errors
 from rebat.policies.presets import preset
 from rebat.policies.priority_rules import PRIORITY_RULES, ranks
 from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.runs.single import RunResult, simulate
 from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation, session_for
 from tests.recordings import job_sets

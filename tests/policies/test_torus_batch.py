@@ -18,7 +18,6 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from rebat.campaign.single import simulate
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
 from rebat.core.proposals import Proposal, Start
@@ -28,6 +27,7 @@ from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.topology import Torus
 from rebat.policies.base import Changes, News, Policy, View
 from rebat.policies.presets import Preset, preset
+from rebat.runs.single import simulate
 
 HOUR = 3600.0
 JOBS = 200

@@ -10,9 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.scenario import staged
-from rebat.campaign.single import simulate
-from rebat.campaign.spec import FailureScenario, Scenario
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_us
@@ -36,6 +33,9 @@ from rebat.policies.placement.table import FORESIGHTS
 from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.presets import preset
+from rebat.runs.single import simulate
+from rebat.runs.spec import FailureScenario, Scenario
+from rebat.runs.staging import staged
 from tests.oracles.boxes import all_boxes
 from tests.scenarios import Custom, check_run, fails, machine
 

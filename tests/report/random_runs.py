@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebat.campaign.scenario import prepared
-from rebat.campaign.single import RunResult, simulate, write_run
-from rebat.campaign.spec import CheckpointModel, Scenario, SilentErrors
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.poisson import Poisson
 from rebat.policies.presets import preset
+from rebat.runs.single import RunResult, simulate, write_run
+from rebat.runs.spec import CheckpointModel, Scenario, SilentErrors
+from rebat.runs.staging import prepared
 
 POLICIES = (
     "baseline", "sfsj", "h111", "h212", "h313", "h321", "authors-baseline", "authors-h111",

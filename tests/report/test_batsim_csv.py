@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.single import write_run
 from rebat.core.csv_text import csv_field
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -21,6 +20,7 @@ from rebat.report.batsim_files import read_jobs
 from rebat.report.compare import compare
 from rebat.report.findings import Reference
 from rebat.report.validate import validate
+from rebat.runs.single import write_run
 from rebat.workloads.batsim_json import read_workload
 from tests.recordings import DATA, folder_of
 from tests.report.tables import table

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rebat.campaign.single import simulate, write_run
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.metrics.platform import free_steps
@@ -20,6 +19,7 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.report.timelines import read_timeline, run_folders
+from rebat.runs.single import simulate, write_run
 from rebat.workloads.generate import synthetic
 from tests.report.random_runs import random_run
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.single import write_run
 from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.report.batsim_files import JobRecord, read_jobs
 from rebat.report.findings import Reference
 from rebat.report.validate import validate
+from rebat.runs.single import write_run
 from tests.flexible import flexible, flexible_workloads, group_failures, malleable, moldable
 from tests.scenarios import fails, run
 

@@ -11,7 +11,6 @@ import pytest
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.simulation_report import REPORTS
-from rebat.campaign.spec import REPORT_NAMES
 from rebat.core.errors import InputError
 from rebat.metrics.intervals import paired_ratio
 from rebat.reports.differences.pairs import counterpart, parsed
@@ -21,6 +20,7 @@ from rebat.reports.runs.evidence import Evidence
 from rebat.reports.runs.report import METRICS, n_of, told_apart
 from rebat.reports.scenario import USUAL_CHECKPOINTS, Scenario
 from rebat.reports.seeded import Setting
+from rebat.runs.spec import REPORT_NAMES
 from tests.campaign.builders import campaign_file, run_here
 
 GRID = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import msgspec
 
-from rebat.campaign.single import simulate
 from rebat.engine.options import EngineOptions
 from rebat.policies.presets import preset
+from rebat.runs.single import simulate
 from tests.scenarios import fails, machine
 
 

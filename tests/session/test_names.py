@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.campaign.scenario import prepared
-from rebat.campaign.spec import Scenario
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import check_ids, split_attempt
@@ -24,6 +22,8 @@ from rebat.engine.options import EngineOptions
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import read_events
 from rebat.policies.presets import preset
+from rebat.runs.spec import Scenario
+from rebat.runs.staging import prepared
 from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.recording import read_recording

@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from rebat.campaign.batch_grid import Record, runs
-from rebat.campaign.unit import Document, Expansion, Kind, Unit, key_of
 from rebat.core.units import format_duration
 from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.laws import name_of
@@ -25,6 +24,7 @@ from rebat.models.failures.per_node import WeibullNodes
 from rebat.models.failures.per_node_laws import PerNodeLaw, Weibull
 from rebat.models.failures.series import system_mttf_s
 from rebat.models.topology import Torus
+from rebat.runs.unit import Document, Expansion, Kind, Unit, key_of
 
 NAME = "batch"
 

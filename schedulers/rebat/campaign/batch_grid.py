@@ -11,12 +11,12 @@ from typing import Annotated, Any
 import msgspec
 
 from rebat.campaign.reading import Duration, check_seeds, convert, distinct, seconds, some
-from rebat.campaign.unit import Document
 from rebat.core.errors import InputError, unknown_name
 from rebat.models.batch import OF_BOXES, PAPER_JOBS, Batch, with_lists
 from rebat.models.failures.laws import make_law
 from rebat.models.failures.per_node_laws import PerNodeLaw, per_node
 from rebat.models.topology import Torus, parse_torus
+from rebat.runs.unit import Document
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]

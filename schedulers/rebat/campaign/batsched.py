@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rebat.campaign.single import simulate, write_batsim_files
 from rebat.core.errors import InputError
 from rebat.core.files import write_lines
 from rebat.core.jobs import Workload
@@ -22,6 +21,7 @@ from rebat.engine.options import EngineOptions
 from rebat.policies.presets import preset
 from rebat.report.batsim_csv import jobs_csv
 from rebat.report.batsim_files import JobsFile, read_jobs
+from rebat.runs.single import simulate, write_batsim_files
 from rebat.wire.remote import run_remote
 from rebat.wire.zmq_link import connect
 

@@ -16,24 +16,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import FieldInfo
 
-from rebat.campaign.reading import check_seeds, convert, distinct, known_keys, seconds, some
-from rebat.campaign.sources import Named, check_source, sources
-from rebat.campaign.spec import (
+from rebat.campaign.grid_tables import (
     REPORT_NAMES,
     CheckpointIn,
-    CheckpointModel,
-    FailureScenario,
     FailuresIn,
     GridIn,
-    Operations,
-    PerfectCheckpoints,
-    RunSpec,
-    Scenario,
-    SilentErrors,
     SilentErrorsIn,
-    Source,
 )
-from rebat.campaign.unit import Document
+from rebat.campaign.reading import check_seeds, convert, distinct, known_keys, seconds, some
+from rebat.campaign.sources import Named, check_source, sources
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.sizes import check_machine
 from rebat.core.units import parse_duration
@@ -41,6 +32,17 @@ from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.models.operations import read_operations
+from rebat.runs.spec import (
+    CheckpointModel,
+    FailureScenario,
+    Operations,
+    PerfectCheckpoints,
+    RunSpec,
+    Scenario,
+    SilentErrors,
+    Source,
+)
+from rebat.runs.unit import Document
 
 _FAILURES = FailuresIn.__struct_fields__
 
@@ -118,6 +120,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
         window=grid.window,
         select=grid.select,
         walltime_kills=grid.walltime_kills,
+        max_attempts=grid.max_attempts,
         accounting=grid.accounting,
     )
     made = [one for name in grid.workloads for one in workloads[name].items()]
@@ -309,8 +312,8 @@ def _check_names(spec: RunSpec) -> None:
 
 
 def _check_policy(spec: RunSpec) -> None:
-    from rebat.campaign.scenario import check_foresight
     from rebat.policies.presets import Preset, scheduler
+    from rebat.runs.staging import check_foresight
 
     chosen = scheduler(spec.policy, Path(spec.folder))
     if isinstance(chosen, Preset) and chosen.foresees:

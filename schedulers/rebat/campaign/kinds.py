@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.campaign import batch, silent, simulations
-from rebat.campaign.unit import Kind
 from rebat.core.errors import InputError, unknown_name
+from rebat.runs.unit import Kind
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (simulations.KIND, silent.KIND, batch.KIND)}
 

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from rebat.campaign.partition_report import owners
 from rebat.campaign.replacement_report import reactions
-from rebat.campaign.single import RunResult, simulate
-from rebat.campaign.unit import Unit
 from rebat.core.units import format_duration, to_s
 from rebat.figures.cores import cores_at_instants
 from rebat.models.topology import Torus
 from rebat.models.units import Units
 from rebat.policies.presets import preset
 from rebat.reports.parts import Picture
+from rebat.runs.single import RunResult, simulate
+from rebat.runs.unit import Unit
 from rebat.workloads.generate import generator
 
 DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16

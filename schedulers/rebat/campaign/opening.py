@@ -17,9 +17,9 @@ import msgspec
 from rebat.campaign.kinds import KINDS, kind_of
 from rebat.campaign.reading import distinct, known_keys, required
 from rebat.campaign.store import Owner
-from rebat.campaign.unit import Document, Unit
 from rebat.core.errors import InputError
 from rebat.core.files import read_text
+from rebat.runs.unit import Document, Unit
 
 _TOP = ("name", "grid")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}

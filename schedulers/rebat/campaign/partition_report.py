@@ -8,12 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rebat.campaign.keys import scheduler_of
-from rebat.campaign.labels import scenario_of
-from rebat.campaign.scenario import history
-from rebat.campaign.simulating import simulate_run, workload_of
-from rebat.campaign.single import RunResult
-from rebat.campaign.unit import Unit
 from rebat.core.units import FOREVER_US, format_duration, to_s
 from rebat.figures.torus import DOWN, FREE, torus_instant
 from rebat.metrics.platform import down_intervals, free_steps
@@ -22,6 +16,12 @@ from rebat.policies.choosing import effective
 from rebat.policies.placement.table import site
 from rebat.policies.presets import Preset
 from rebat.reports.parts import Picture
+from rebat.runs.keys import scheduler_of
+from rebat.runs.labels import scenario_of
+from rebat.runs.simulating import simulate_run, workload_of
+from rebat.runs.single import RunResult
+from rebat.runs.staging import history
+from rebat.runs.unit import Unit
 from rebat.session.ledger import Ledger
 
 Ints = npt.NDArray[np.int64]

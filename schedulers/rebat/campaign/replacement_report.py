@@ -6,9 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rebat.campaign.keys import scheduler_of
-from rebat.campaign.single import RunResult, simulate
-from rebat.campaign.unit import Unit
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Malleable, fields_of
@@ -19,6 +16,9 @@ from rebat.models.failures.events import MachineEvent
 from rebat.policies.point import parts
 from rebat.policies.presets import Preset, preset
 from rebat.reports.parts import Picture
+from rebat.runs.keys import scheduler_of
+from rebat.runs.single import RunResult, simulate
+from rebat.runs.unit import Unit
 
 POLICY = "dbes:react=replacement"
 HOUR_S = 3600

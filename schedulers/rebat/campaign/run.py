@@ -7,18 +7,18 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rebat.campaign.execute import executor as executor_named
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
-from rebat.campaign.resources import Jobs, Resources
 from rebat.campaign.store import Status, Store
-from rebat.campaign.systems import SYSTEMS
 from rebat.campaign.tables import write_tables
 from rebat.campaign.tally import OnProgress, Tally
-from rebat.campaign.unit import Unit
 from rebat.campaign.worker import Task, lost, perform
 from rebat.console.output import warn
 from rebat.core.errors import InputError
+from rebat.executors.resources import Jobs, Resources
+from rebat.executors.systems import SYSTEMS
+from rebat.executors.table import executor as executor_named
+from rebat.runs.unit import Unit
 
 MOST_NAMED = 10
 """Damaged results that are named one by one."""

@@ -24,7 +24,6 @@ import numpy as np
 from rebat.campaign.makespan import PAPER_RULES
 from rebat.campaign.reading import LARGEST_SEED, convert, some
 from rebat.campaign.silent_sets import JobSet, Name, Positive, Probability, job_sets
-from rebat.campaign.unit import Document, Expansion, Kind, Unit, key_of
 from rebat.core.errors import InputError, unknown_name
 from rebat.kernels import resilient
 from rebat.models.silent_errors import (
@@ -35,6 +34,7 @@ from rebat.models.silent_errors import (
     normalised,
 )
 from rebat.policies.priority_rules import priority_rule, ranks
+from rebat.runs.unit import Document, Expansion, Kind, Unit, key_of
 
 NAME = "silent-errors"
 

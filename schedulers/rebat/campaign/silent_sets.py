@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from rebat.campaign.reading import convert
-from rebat.campaign.unit import Document
 from rebat.core.errors import InputError
 from rebat.models.silent_errors import (
     SYNTHETIC_JOBS,
@@ -19,6 +18,7 @@ from rebat.models.silent_errors import (
     Ints,
     synthetic_jobs,
 )
+from rebat.runs.unit import Document
 from rebat.workloads.day_sets import read_day_sets
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]

@@ -6,13 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rebat.campaign.labels import scenario_of
 from rebat.campaign.migration_report import about_migration, migration_pictures
 from rebat.campaign.partition_report import on_a_torus, torus_pictures
 from rebat.campaign.replacement_report import about_replacement, replacement_pictures
-from rebat.campaign.simulating import simulate_run, workload_of
-from rebat.campaign.spec import CheckpointModel, RunSpec
-from rebat.campaign.unit import Unit
 from rebat.core.units import format_duration
 from rebat.figures.steal_hour import steal_hour
 from rebat.reports.differences.report import report as differences
@@ -23,6 +19,10 @@ from rebat.reports.partitions.report import report as partitions
 from rebat.reports.parts import Picture, Report, Table, percent
 from rebat.reports.replacement.report import report as replacement
 from rebat.reports.runs.report import report as runs
+from rebat.runs.labels import scenario_of
+from rebat.runs.simulating import simulate_run, workload_of
+from rebat.runs.spec import CheckpointModel, RunSpec
+from rebat.runs.unit import Unit
 from rebat.workloads.describe import describe
 
 Gathered = tuple[str, list[Table], list[Picture], list[str]]

@@ -10,18 +10,19 @@ from typing import Any
 import msgspec
 
 from rebat.campaign.grid import runs
-from rebat.campaign.keys import scheduler_of
-from rebat.campaign.labels import COLUMNS, DETAILS, flat_metrics
-from rebat.campaign.simulating import NAME, check_inputs, simulate_run, units
-from rebat.campaign.single import RUN_FILES, simulate, write_run
-from rebat.campaign.spec import RunSpec
-from rebat.campaign.unit import Document, Expansion, Kind, Unit
 from rebat.core.errors import RebatError, one_line
 from rebat.kernels.jit import is_compiled
 from rebat.metrics.summary import as_json
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.reports.parts import Picture, Table
+from rebat.results.metric import flat_metrics
+from rebat.runs.keys import scheduler_of
+from rebat.runs.labels import COLUMNS, DETAILS
+from rebat.runs.simulating import NAME, check_inputs, simulate_run, units
+from rebat.runs.single import RUN_FILES, simulate, write_run
+from rebat.runs.spec import RunSpec
+from rebat.runs.unit import Document, Expansion, Kind, Unit
 from rebat.workloads.generate import synthetic
 
 

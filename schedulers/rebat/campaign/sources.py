@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rebat.campaign.reading import check_seeds, convert, distinct, known_keys, required
-from rebat.campaign.spec import Source
 from rebat.core.errors import InputError, unknown_name
+from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
 SEED = "#"

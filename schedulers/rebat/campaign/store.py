@@ -22,10 +22,10 @@ from typing import Any, Literal
 import msgspec
 
 from rebat.campaign.kinds import FILES
-from rebat.campaign.unit import Unit, key_of
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.manifest import check_no_result
+from rebat.runs.unit import Unit, key_of
 
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"

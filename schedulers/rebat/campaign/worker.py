@@ -10,8 +10,8 @@ import msgspec
 
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.store import Result, Store
-from rebat.campaign.unit import Unit
 from rebat.core.errors import one_line
+from rebat.runs.unit import Unit
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -155,12 +155,12 @@ def _running(records: Sequence[JobRecord], most: int = 8) -> str:
 
 
 def _metric_lines(result: Comparison) -> list[str]:
-    from rebat.report.comparison import ratio, text_of
+    from rebat.results.metric import written
 
     lines = [f"{'':<20}{'A':>12}{'B':>12}{'B/A':>10}"]
     for line in result.metrics:
-        a, b = (text_of(line.kind, line.values[name]) for name in ("A", "B"))
-        value = ratio(line, "B", "A")
+        a, b = (written(line.unit, line.values[name]) for name in ("A", "B"))
+        value = line.ratio("B", "A")
         lines.append(
             f"{line.metric:<20}{a:>12}{b:>12}{'-' if value is None else f'{value:.4f}':>10}"
         )

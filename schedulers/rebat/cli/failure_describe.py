@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.scenario_options import CORES_PER_NODE
+from rebat.cli.scenario_options import scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_us
@@ -27,7 +27,7 @@ N_FITS = 12
 @click.command()
 @click.argument("file", type=FILE)
 @click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine.")
-@CORES_PER_NODE
+@scenario_options("cores_per_node")
 @click.option(
     "--begin",
     "begin_s",

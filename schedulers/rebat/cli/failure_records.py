@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
@@ -17,21 +18,6 @@ if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
     from rebat.models.failures.mapping import Source
     from rebat.models.failures.records.record import Record
-
-OUT = click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")
-FORCE = click.option("--force", is_flag=True, help="Replace the file that is there.")
-
-
-def check_absent(out: Path, force: bool) -> None:
-    """Refuse to replace a file unasked.
-
-    Raises
-    ------
-    InputError
-        When it is there.
-    """
-    if out.is_file() and not force:
-        raise InputError("exists", str(out), "a new file, or --force to replace it")
 
 
 class FormatCommand(click.Command):
@@ -83,10 +69,9 @@ class FormatCommand(click.Command):
 @click.option(
     "--names", type=FILE, help="csv, fta: keep which number stands for which name, as node,name."
 )
-@OUT
-@FORCE
+@output_file("File to write (.gz: compressed).", FILE, "names")
 def import_(
-    trace: Path, form: str, out: Path, force: bool, begin: str | None, end: str | None,
+    trace: Path, form: str, out: Path, begin: str | None, end: str | None,
     names: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Turn a machine's failure record into an --events file.
@@ -108,8 +93,6 @@ def import_(
 
     if names is not None and names.resolve() == out.resolve():
         raise InputError("is the file of the events", "--names", "another file")
-    for path in filter(None, (out, names)):
-        check_absent(path, force)
     with at_work(f"reading {trace.name}"):
         record = read_record(form, trace, ReaderOptions(**options))
         if names is not None and not record.names:
@@ -199,11 +182,9 @@ def _lines(record: Record) -> list[str]:
 @click.option(
     "--seed", type=SEED, default=0, show_default=True, help="Of what rate and --turn draw."
 )
-@OUT
-@FORCE
+@output_file()
 def map_(
     events: Path, from_nodes: int | None, nodes: int, by: str, turn: bool, seed: int, out: Path,
-    force: bool,
 ) -> None:  # fmt: skip
     """Put a record of M nodes on a machine of N.
 
@@ -226,7 +207,6 @@ def map_(
     from rebat.models.failures.events import write_events
     from rebat.models.failures.mapping import mapped
 
-    check_absent(out, force)
     with at_work(f"mapping {events.name}"):
         source = _source(events, from_nodes)
         found = mapped(source, nodes, by, seed, turn)
@@ -247,9 +227,8 @@ def _source(file: Path, n_nodes: int | None) -> Source:
 
 @click.command()
 @click.argument("events", type=FILE)
-@OUT
-@FORCE
-def export(events: Path, out: Path, force: bool) -> None:
+@output_file()
+def export(events: Path, out: Path) -> None:
     """Write an --events file as a table node,down,up, in seconds.
 
     'rebat failures import --format csv' makes the same failures of it again.
@@ -258,7 +237,6 @@ def export(events: Path, out: Path, force: bool) -> None:
     from rebat.models.failures.events import read_events
     from rebat.models.failures.records.plain import write_plain
 
-    check_absent(out, force)
     with at_work(f"writing {out.name}"):
         count = write_plain(read_events(events), out)
     click.echo(f"{out}: {count} outages of nodes")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.failure_describe import describe
-from rebat.cli.failure_records import check_absent, export, import_, map_
-from rebat.cli.scenario_options import LawCommand, law_options
+from rebat.cli.failure_records import export, import_, map_
+from rebat.cli.output_file import output_file
+from rebat.cli.scenario_options import LAW, LawCommand, scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
@@ -28,10 +29,10 @@ def failures() -> None:
 
 @failures.command(cls=LawCommand)
 @click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine.")  # fmt: skip
-@law_options
+@scenario_options(*LAW)
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Last date.")  # fmt: skip
-@click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
+@output_file()
 def generate(nodes: int, out: Path, **options: Any) -> None:
     """Draw failures and write them for 'rebat run --failures' or Batsim's --events.
 
@@ -39,11 +40,11 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     Example, the paper's first scenario on Mira:
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
-    from rebat.campaign.options import ScenarioOptions
     from rebat.cli.effects import given_options
     from rebat.library.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
+    from rebat.runs.options import ScenarioOptions
 
     asked = ScenarioOptions(**options)
     check_options(asked, given_options())
@@ -63,9 +64,8 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 @click.argument("law")
 @click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Nodes of the machine.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="That of 'rebat failures generate' and of runs.")  # fmt: skip
-@click.option("-o", "--out", type=FILE, required=True, help="Table to write (.gz: compressed).")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the file that is there.")
-def nodes(law: str, n_nodes: int, seed: int, out: Path, force: bool) -> None:
+@output_file("Table to write (.gz: compressed).")
+def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     """Write what a LAW draws for each node: its parameters, with uptime 0.
 
     \b
@@ -78,7 +78,6 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path, force: bool) -> None:
     from rebat.models.failures.node_table import NodeTable, write_nodes
     from rebat.models.failures.per_node_laws import PerNodeLaw
 
-    check_absent(out, force)
     asked = parse_law(law)
     if not isinstance(asked, PerNodeLaw):
         raise InputError("its nodes have no parameters of their own", law, " or ".join(FAMILIES))
@@ -93,9 +92,8 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path, force: bool) -> None:
 @click.option("--law", type=click.Choice(FAMILIES), default="weibull", show_default=True, help="Family of the times to failure.")  # fmt: skip
 @click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Nodes with fewer failures share the shape of all up-times together.")  # fmt: skip
 @click.option("--until", "until_s", type=DURATION, help="End of the record (default: its last event); later events are passed over.")  # fmt: skip
-@click.option("-o", "--out", type=FILE, required=True, help="Table to write (.gz: compressed).")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the file that is there.")
-def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: Any) -> None:
+@output_file("Table to write (.gz: compressed).")
+def fit(events: Path, n_nodes: int | None, out: Path, **options: Any) -> None:
     """Fit a law to each node of a record (an --events file), by maximum likelihood.
 
     The table has the parameters of every node, and its uptime at the end of the record.
@@ -109,7 +107,6 @@ def fit(events: Path, n_nodes: int | None, out: Path, force: bool, **options: An
     from rebat.models.failures.fitting import fit_nodes
     from rebat.models.failures.node_table import write_nodes
 
-    check_absent(out, force)
     recorded = read_events(events)
     largest = max((int(event.nodes.intervals[-1, 1]) for event in recorded), default=0)
     count = n_nodes or largest + 1

@@ -22,7 +22,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "local_directory": ("--job-directory", {"type": FOLDER, "help": "Where workers on a node put temporary files."}),
     "interface": ("--interface", {"help": "Network by which nodes and this machine reach each other, like ib0 (default: the one to the outside)."}),
 }  # fmt: skip
-"""Field of campaign.resources.Jobs -> option."""
+"""Field of executors.resources.Jobs -> option."""
 
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -40,8 +40,8 @@ def with_jobs(options: dict[str, Any]) -> dict[str, Any]:
     InputError
         For one that has no effect: elsewhere than on a cluster.
     """
-    from rebat.campaign.resources import Jobs
-    from rebat.campaign.systems import SYSTEMS
+    from rebat.executors.resources import Jobs
+    from rebat.executors.systems import SYSTEMS
 
     others = {name: value for name, value in options.items() if name not in _OPTIONS}
     given = {name: options[name] for name in _OPTIONS if options[name] not in (None, ())}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rebat.cli.output_file import output_file
 from rebat.cli.types import FILE, SEED
 from rebat.console.progress import compiling_notice
 from rebat.core.csv_text import csv_line
@@ -28,7 +29,7 @@ _CHUNK = 4096
 @click.option("--reservations", default="paper", show_default=True, help="paper (Algorithm 1), easy_head (only jobs that cannot start use them up) or stale (never cancelled).")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the rule RANDOM.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("-o", "--out", type=FILE, help="File to write instead of standard output (.gz: compressed).")  # fmt: skip
+@output_file("File to write instead of standard output (.gz: compressed).", required=False)
 def makespan(
     files: tuple[Path, ...], heuristics: tuple[str, ...], rules: tuple[str, ...],
     reservations: str, seed: int, threads: int, out: Path | None,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from rebat.cli.types import DURATION, FILE, MACHINE, NODES
-from rebat.core.errors import InputError
+from rebat.cli.output_file import output_file
+from rebat.cli.types import DURATION, MACHINE, NODES
 
 
 @click.command()
@@ -16,15 +16,13 @@ from rebat.core.errors import InputError
 @click.option("--nodes-at-once", type=NODES, default=1, show_default=True, help="Number of nodes that are drained at the same time.")  # fmt: skip
 @click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Nodes of the machine: whole ones, where they have several cores.")  # fmt: skip
 @click.option("--begin", "begin_s", type=DURATION, help="When it begins (default: at date 0).")  # fmt: skip
-@click.option("-o", "--out", type=FILE, required=True, help="File to write (.gz: compressed).")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the file that is there.")
+@output_file()
 def operations(
     length_s: float,
     nodes_at_once: int,
     n_nodes: int,
     begin_s: float | None,
     out: Path,
-    force: bool,
 ) -> None:
     """Write a file of operations: nodes drained for maintenance, and taken back.
 
@@ -51,8 +49,6 @@ def operations(
     """
     from rebat.models.operations import rolling_maintenance, write_operations
 
-    if out.exists() and not force:
-        raise InputError("exists already", str(out), "--force to replace it")
     lines = list(rolling_maintenance(n_nodes, length_s, nodes_at_once, begin_s or 0.0))
     write_operations(lines, out)
     click.echo(f"{out}: {len(lines)} operations, up to {lines[-1]['timestamp']:g} s")

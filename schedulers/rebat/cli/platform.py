@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.cli.types import FILE, PLATFORM
+from rebat.cli.output_file import output_file
+from rebat.cli.types import PLATFORM
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def platform() -> None:
 @click.option("--speed", help="Speed of a node in SimGrid's units, like 1Gf (the default).")
 @click.option("--bandwidth", help="Bandwidth of a link, like 2GBps (the default).")
 @click.option("--latency", help="Latency of a link, like 1us (the default).")
-@click.option("-o", "--out", type=FILE, required=True, help="File to write (.xml).")
+@output_file("File to write (.xml).")
 def generate(spec: str, zero_latency: bool, out: Path, **given: str | None) -> None:
     """Write the platform SPEC: mira, intrepid, torus:8,8,8,8, flat:128.
 

@@ -9,27 +9,16 @@ from typing import Any
 import click
 
 from rebat.cli.effects import given_options, tell_all
-from rebat.cli.scenario_options import (
-    LawCommand,
-    law_options,
-    preparation_options,
-    with_options,
-)
+from rebat.cli.scenario_options import LAW, PREPARATION, LawCommand, scenario_options, with_options
 from rebat.cli.types import (
-    DURATION,
-    EVENTS,
-    FILE,
     FOLDER,
-    MACHINE,
     NODES,
-    SEED,
     WORKLOAD,
     FiniteRange,
 )
 from rebat.console.output import say, tell
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
-from rebat.core.options import MAX_ATTEMPTS
 
 SEED_OPTIONS = (
     click.option("--seeds", type=click.IntRange(min=2), help="Run every policy under so many seeds, from --seed on, each policy seeing the same failures per seed, and give means with 95 % intervals."),
@@ -42,34 +31,33 @@ SEED_OPTIONS = (
 @click.command(cls=LawCommand)
 @click.argument("workload", type=WORKLOAD)
 @click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', FILE.py:CLASS, or NAME:AXIS=CHOICE,...; may be repeated: all see the same failures.")  # fmt: skip
-@click.option("--failures", type=EVENTS, help="Event file with the node failures (Batsim's --events); --mtbf is then for the checkpoint period only.")  # fmt: skip
-@law_options
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures and silent errors; with --seeds the first one.")  # fmt: skip
+@scenario_options("failures", *LAW, "seed")
 @with_options(SEED_OPTIONS)
-@click.option("--horizon", type=DURATION, help="Draw no failure after this date (default: as far as the simulation goes).")  # fmt: skip
-@click.option("--begin", type=DURATION, help="Begin at this date of the law or the event file: what failed before is history, and gives the nodes their uptimes (default: at its date 0).")  # fmt: skip
-@preparation_options
-@click.option("--operations", type=FILE, help="What an administrator asks for, a JSON object a line: nodes to drain and undrain, jobs to migrate (see 'rebat operations').")  # fmt: skip
-@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")  # fmt: skip
-@click.option("--window", default="auto", show_default=True, help="Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all.")  # fmt: skip
-@click.option("--select", default="auto", show_default=True, help="Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto.")  # fmt: skip
-@click.option("--walltime-kills", type=click.Choice(["wasted", "useful"]), default="wasted", show_default=True, help="What the work of jobs is that are killed at their walltimes.")  # fmt: skip
-@click.option("--max-attempts", type=click.IntRange(min=1), default=MAX_ATTEMPTS, show_default=True, help="End a job as failed when failures have interrupted this many attempts of it.")  # fmt: skip
-@click.option("--accounting", type=click.Choice(["exact", "program"]), default="exact", show_default=True, help="Which time counts as checkpoints. exact: all of it; program: whole periods with their checkpoint only, as the node-stealing authors' program counts, so that a closing checkpoint is useful time.")  # fmt: skip
+@scenario_options(
+    "horizon",
+    "begin",
+    *PREPARATION,
+    "operations",
+    "nodes",
+    "window",
+    "select",
+    "walltime_kills",
+    "max_attempts",
+    "accounting",
+)
 @click.option("--columns", help="Print a row per policy, the best first, with these metrics of comparison.csv: useful_utilisation,flow_max_s:all (with more than four policies a few are chosen).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv.")  # fmt: skip
 @click.option("--figures", is_flag=True, help="Draw them too: flows.png, utilisation.png, gantt.png; ratios.png of many seeds.")  # fmt: skip
 @click.option("--gantt", help="With --figures: the stretch of time that gantt.png shows, START:END, like 10d:12d (default: all).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
-    workload: Path, policies: tuple[str, ...], nodes: int | None, window: str, select: str,
-    out: Path, figures: bool, gantt: str | None, force: bool, columns: str | None, seeds: int | None,
+    workload: Path, policies: tuple[str, ...], out: Path, figures: bool, gantt: str | None, force: bool, columns: str | None, seeds: int | None,
     until_width: float | None, until_metric: str | None, workers: int | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
 
     WORKLOAD is a Batsim workload (.json), or a trace (.swf, ALCF's .csv), plain or .gz; or the name
-    of one that comes with rebat: mira-like-june-2017, synthetic-small, toy. With neither failures nor checkpoints it runs as it is. Results are written before anything is
+    of one that comes with rebat: mira-like-june-2017, synthetic-small, toy. Without failures and checkpoints the workload runs unchanged. Results are written before anything is
     printed. Exit status 2 when a policy failed: what the others gave is kept.
 
     With --seeds or --until-width every policy runs under many seeds, on all cores, and OUT holds
@@ -84,12 +72,12 @@ def run(
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
-    from rebat.campaign.comparing import failure_lines
-    from rebat.campaign.options import ScenarioOptions
     from rebat.library import remarks
     from rebat.library.many import SeedOptions
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
+    from rebat.runs.comparing import failure_lines
+    from rebat.runs.options import ScenarioOptions
 
     _check_gantt(figures and seeds is None and until_width is None, gantt)
     asked = study(
@@ -100,9 +88,6 @@ def run(
         SeedOptions(
             seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
         ),
-        nodes,
-        window,
-        select,
     )
     tell_all(asked.remarks)
     with atomic_folder(out, force) as folder:

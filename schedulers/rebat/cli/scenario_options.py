@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from rebat.cli.types import DURATION, NODES, FiniteRange
+from rebat.cli.types import DURATION, EVENTS, FILE, MACHINE, FiniteRange
 from rebat.core.errors import InputError
-
-if TYPE_CHECKING:
-    from rebat.models.failures.law import Law
+from rebat.core.units import exact
+from rebat.models.failures.law import Law
+from rebat.runs.declared import Declared, declared
+from rebat.runs.options import ScenarioOptions
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -42,38 +44,57 @@ class LawCommand(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{line}".rstrip() + "\n")
 
 
-CORES_PER_NODE = click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="The machine's nodes are cores (processors), of which so many make up a node, and fail and are drained together: node k of 4 is 4k to 4k+3. Failure laws and operations are those of the nodes.")  # fmt: skip
-
-_LAW = (
-    click.option("--law", type=LawType(), help="How nodes fail, as NAME:PARAMETER=VALUE,...; the laws are listed below."),
-    click.option("--mtbf", type=DURATION, help="Short for the MTBF of a law: mean time between failures of the whole machine."),
-    click.option("--downtime", type=DURATION, default="1h", show_default=True, help="With --mtbf: how long a failed node stays down."),
-    click.option("--model", "--failure-model", "model", default="authors", show_default=True, help="With --mtbf: the law's name."),
-    CORES_PER_NODE,
-    click.option("--failure-group", type=NODES, default=1, show_default=True, help="A failure takes down the whole aligned group of so many nodes (512: a midplane); an MTBF is then that of such failures."),
-    click.option("--cascade", type=FiniteRange(min=0, max=1, max_open=True), default=0.0, show_default=True, help="The probability that a failure brings another one, and that one another: cascade/(1 - cascade) more on average, beyond the MTBF."),
-    click.option("--cascade-window", type=DURATION, default="1h", show_default=True, help="With --cascade: it comes so much later at most."),
-    click.option("--cascade-within", type=NODES, default=None, help="With --cascade: it hits a neighbour in the aligned block of so many nodes (default: any node of the machine)."),
+LAW = (
+    "law", "mtbf", "downtime", "model", "cores_per_node", "failure_group", "cascade",
+    "cascade_window", "cascade_within",
 )  # fmt: skip
+"""Options of a failure law and its short form."""
 
-_PREPARATION = (
-    click.option("--checkpoint", type=click.Choice(["none", "young-daly", "perfect"]), default="none", show_default=True, help="young-daly: every job checkpoints at its Young/Daly period, and lasts longer by that (eqs 1, 2); perfect: an interrupted job goes on where it was, at no cost."),
-    click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True),
-    click.option("--recovery-cost", type=DURATION, default="5min", show_default=True),
-    click.option("--checkpoint-rounding", type=click.Choice(["ceil", "floor"]), default="floor", show_default=True, help="How the number of checkpoints of a job is rounded. floor: a job shorter than its period writes none; ceil: a last checkpoint closes every job (eqs 1 and 2 of the node-stealing paper)."),
-    click.option("--silent-errors", type=FiniteRange(min=0), help="Draw silent errors at this rate per node and second: jobs then end COMPLETED_FAILED, and policies with silent_errors=retry run them again."),
-    click.option("--silent-error-probability", type=FiniteRange(min=0, max=1, max_open=True), help="The same, by the probability that a job of the average area errs (q-bar of RR-9296, section 5.1)."),
+PREPARATION = (
+    "checkpoint", "checkpoint_cost", "recovery_cost", "checkpoint_rounding", "silent_errors",
+    "silent_error_probability",
 )  # fmt: skip
+"""Options of what is added to a workload."""
 
 
-def law_options(command: Command) -> Command:
-    """A failure law and its short form, as fields of `campaign.options.ScenarioOptions`."""
-    return with_options(_LAW)(command)
+def scenario_options(*names: str, **changes: dict[str, Any]) -> Callable[[Command], Command]:
+    """Give a command the options of these fields of `ScenarioOptions`, in their order.
+
+    ``changes`` replace what the declaration says of one, such as its ``help``.
+    """
+    options = declared(ScenarioOptions)
+    return with_options([_option(options[name], changes.get(name, {})) for name in names])
 
 
-def preparation_options(command: Command) -> Command:
-    """Checkpoints and silent errors, as fields of `campaign.options.ScenarioOptions`."""
-    return with_options(_PREPARATION)(command)
+def _option(option: Declared, changes: dict[str, Any]) -> Callable[[Command], Command]:
+    flags = option.extra.get("flags", (f"--{option.name.replace('_', '-')}",))
+    default = option.default
+    if option.is_duration and default is not None:
+        default = exact(default).replace(" ", "")
+    details = {
+        "type": _type(option), "help": option.help, "default": default,
+        "show_default": default is not None,
+    }  # fmt: skip
+    return click.option(*flags, option.name, **(details | changes))
+
+
+def _type(option: Declared) -> Any:
+    """How click reads an option."""
+    if option.choices:
+        return click.Choice(option.choices)
+    low, high = option.limits.get("ge"), option.limits.get("lt")
+    types = {
+        Law: LawType(),
+        Path: EVENTS if option.extra.get("file") == "failure_events" else FILE,
+        int: MACHINE
+        if option.extra.get("machine")
+        else click.IntRange(None if low is None else int(low)),
+        float: DURATION
+        if option.is_duration
+        else FiniteRange(low, high, max_open=high is not None),
+        str: str,
+    }
+    return types[option.kind]
 
 
 def with_options(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:

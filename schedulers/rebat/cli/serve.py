@@ -49,10 +49,10 @@ def serve(
     not migrate jobs anyway carry them out with the axis drain=migrate. Ends when the simulation
     ends.
     """
-    from rebat.campaign.comparing import folder_of
     from rebat.console.output import say as print_result
     from rebat.core.folders import atomic_folder
     from rebat.policies.options import parse_options
+    from rebat.runs.comparing import folder_of
 
     given = parse_options(options_json, "--options")
     if cores_per_node > 1:

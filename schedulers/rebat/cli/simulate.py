@@ -44,12 +44,12 @@ def simulate(
       pybatsim fillerSched
       rebat simulate -w workload.json -e out/run
     """
-    from rebat.campaign.single import write_batsim_files
     from rebat.console.progress import compiling_notice, simulation_bar
     from rebat.core.units import to_us
     from rebat.engine.engine import Engine
     from rebat.engine.options import EngineOptions
     from rebat.models.failures.events import EventFile, read_event_file
+    from rebat.runs.single import write_batsim_files
     from rebat.wire.remote import run_remote
     from rebat.wire.zmq_link import connect as connect_zmq
     from rebat.workloads.load import load_workload

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.scenario_options import preparation_options
+from rebat.cli.output_file import workload_file
+from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import (
     DURATION,
     FILE,
@@ -16,14 +17,13 @@ from rebat.cli.types import (
     NODES,
     SEED,
     WORKLOAD,
-    WORKLOAD_OUT,
     FiniteRange,
 )
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.campaign.options import ScenarioOptions
+    from rebat.runs.options import ScenarioOptions
 
 SHARE = FiniteRange(min=0, max=1)
 
@@ -35,7 +35,7 @@ def workload() -> None:
 
 @workload.command(name="import")
 @click.argument("trace", type=FILE)
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 @click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep this month; may be repeated.")  # fmt: skip
 @click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Which date decides on the month.")  # fmt: skip
 @click.option("--tz", default="UTC", show_default=True, help="Time zone of the months and of dates without one.")  # fmt: skip
@@ -76,7 +76,7 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @workload.command()
 @click.argument("name")
 @click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 def generate(name: str, seed: int, out: Path) -> None:
     """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic, torus-load,
     cirne-berman or cluster-day.
@@ -113,7 +113,7 @@ def generate(name: str, seed: int, out: Path) -> None:
 @click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share that becomes moldable: a quarter, half, all or twice of their size.")  # fmt: skip
 @click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn for each job, uniform from 0 to 2).")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 def flex(file: Path, out: Path, **options: Any) -> None:
     """Make shares of the rigid jobs in FILE, a workload or trace, moldable and malleable.
 
@@ -137,9 +137,9 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD, metavar="WORKLOAD")
-@click.option("-o", "--out", type=WORKLOAD_OUT, required=True, help="Workload to write (.json or .json.gz).")  # fmt: skip
+@workload_file
 @click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
-@preparation_options
+@scenario_options(*PREPARATION)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")
 @click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")
 def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
@@ -154,22 +154,22 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     """
     import msgspec
 
-    from rebat.campaign.options import ScenarioOptions
-    from rebat.campaign.scenario import prepared
     from rebat.library.remarks import of_checkpoints
+    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.staging import prepared
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload
 
-    given = ScenarioOptions(**options)
+    given = ScenarioOptions(nodes=nodes, **options)
     if given.mtbf is not None and given.checkpoint != "young-daly":
         raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
     found = load_workload(file)
     n_nodes = nodes or found.n_nodes
-    made = prepared(found, given.scenario(nodes))
+    made = prepared(found, given.scenario())
     if made is found:
         expected = "--checkpoint, --silent-errors or --silent-error-probability"
         raise InputError("nothing to prepare", str(file), expected)
-    for remark in of_checkpoints(found, given.scenario(nodes).checkpoint, n_nodes):
+    for remark in of_checkpoints(found, given.scenario().checkpoint, n_nodes):
         click.echo(f"  {remark.text}")
     note = f"prepared for {n_nodes} nodes: {_in_words(given)}"
     write_workload(msgspec.structs.replace(made, n_nodes=n_nodes, notes=(*made.notes, note)), out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 from rebat.core.errors import InputError
 
@@ -68,3 +69,13 @@ def format_duration(seconds: float) -> str:
         if abs(seconds) >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.3g} s"
+
+
+def exact(seconds: Any) -> str:
+    """Return a duration in the largest unit in which no digit is lost.
+
+    >>> exact(5400), exact(3600.25)
+    ('1.5 h', '3600.25 s')
+    """
+    text = format_duration(seconds)
+    return text if parse_duration(text) == seconds else f"{seconds:.12g} s"

@@ -10,14 +10,7 @@ from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import colours, label, new_figure
 from rebat.metrics.intervals import Interval
 from rebat.metrics.seeded import Row
-
-SHOWN = {
-    ("useful_utilisation", None): "useful utilisation",
-    ("flow_max_s", "all"): "maximum flow",
-    ("flow_mean_s", "all"): "mean flow",
-    ("flow_weighted_mean_s", "all"): "weighted mean flow",
-}
-"""Metrics that are drawn, with what they are called."""
+from rebat.results.catalogue import RATIOS, metric
 
 Ratios = Mapping[str, Mapping[str, Interval]]
 """By metric's title and policy."""
@@ -26,10 +19,10 @@ Ratios = Mapping[str, Mapping[str, Interval]]
 def ratios_figure(rows: Sequence[Row]) -> Any:
     """The main metrics of many seeds; None where there is no ratio."""
     found: dict[str, dict[str, Interval]] = {}
-    for metric, title in SHOWN.items():
+    for name in RATIOS:
         for row in rows:
-            if row.metric == metric and row.ratio is not None:
-                found.setdefault(title, {})[row.policy] = row.ratio
+            if row.metric == name and row.ratio is not None:
+                found.setdefault(metric(name[0]).title, {})[row.policy] = row.ratio
     if not found:
         return None
     first = next(row.policy for row in rows if row.ratio is None)

@@ -6,15 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from os import PathLike, fspath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.core.errors import InputError, RebatError
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named
+from rebat.runs.options import FailureOptions, ScenarioOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -46,28 +45,6 @@ def in_python() -> Iterator[None]:
         yield
     except RebatError as error:
         raise type(error)(python_spelling(str(error))) from None
-
-
-def converted(values: Mapping[str, Any], kind: type[T]) -> T:
-    """Arguments as a struct with checked types; numbers of numpy are numbers, paths are texts.
-
-    Raises
-    ------
-    InputError
-        For an argument of another type or out of its range, with its name.
-    """
-    plain = {name: _plain(value) for name, value in values.items()}
-    try:
-        return msgspec.convert(plain, kind)
-    except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        raise InputError(what, where.strip("`$.") or None) from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, PathLike):
-        return fspath(value)
-    return value.item() if hasattr(value, "item") else value
 
 
 def python_spelling(text: str) -> str:

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from itertools import islice
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rebat.campaign.options import FailureOptions
 from rebat.core.errors import InputError, short
 from rebat.core.shipped import located
-from rebat.core.units import FOREVER_US, parse_duration, to_s
-from rebat.library.checks import converted
+from rebat.core.units import FOREVER_US, to_s
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of, parse_law
+from rebat.runs.declared import converted
+from rebat.runs.options import FailureOptions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -104,42 +105,13 @@ def failures(
     >>> failures(mtbf="1h").outages(nodes=128, most=2).shape
     (2, 3)
     """
-    asked = converted(
-        {
-            "mtbf": mtbf, "downtime": downtime, "model": model, "file": file, "seed": seed,
-            "horizon": horizon, "begin": begin, "failure_group": failure_group,
-            "cascade": cascade, "cascade_window": cascade_window, "cascade_within": cascade_within,
-        },
-        _Asked,
-    )  # fmt: skip
-    return Failures(
-        law=_law(law),
-        failures=None if asked.file is None else _file(asked.file),
-        mtbf=_seconds(asked.mtbf),
-        downtime=parse_duration(asked.downtime),
-        seed=asked.seed,
-        model=asked.model,
-        horizon=_seconds(asked.horizon),
-        begin=_seconds(asked.begin),
-        failure_group=asked.failure_group,
-        cascade=asked.cascade,
-        cascade_window=parse_duration(asked.cascade_window),
-        cascade_within=asked.cascade_within,
-    )
-
-
-class _Asked(msgspec.Struct, frozen=True, kw_only=True):
-    mtbf: Duration | None
-    downtime: Duration
-    model: str
-    file: str | None
-    seed: Annotated[int, msgspec.Meta(ge=0)]
-    horizon: Duration | None
-    begin: Duration | None
-    failure_group: Annotated[int, msgspec.Meta(ge=1)]
-    cascade: Annotated[float, msgspec.Meta(ge=0, lt=1)]
-    cascade_window: Duration
-    cascade_within: Annotated[int, msgspec.Meta(ge=1)] | None
+    options = {
+        "mtbf": mtbf, "downtime": downtime, "model": model, "seed": seed, "horizon": horizon,
+        "begin": begin, "failure_group": failure_group, "cascade": cascade,
+        "cascade_window": cascade_window, "cascade_within": cascade_within,
+        "failures": None if file is None else _file(file),
+    }  # fmt: skip
+    return msgspec.structs.replace(converted(options, Failures), law=_law(law))
 
 
 def _law(law: str | Law | None) -> Law | None:
@@ -150,9 +122,7 @@ def _law(law: str | Law | None) -> Law | None:
     return parse_law(law)
 
 
-def _file(name: str) -> Path:
+def _file(name: object) -> Path:
+    if not isinstance(name, str | PathLike):
+        raise InputError(f"is {short(name)}", "file", "the name of an event file")
     return located(Path(name), "failure_events", ".events")
-
-
-def _seconds(duration: Duration | None) -> float | None:
-    return None if duration is None else parse_duration(duration)

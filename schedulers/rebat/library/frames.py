@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rebat.campaign.single import RunResult
 from rebat.core.units import FOREVER_US, to_s
 from rebat.metrics.jobs import JobRow
 from rebat.metrics.owners import GROUP_COLUMNS, group_rows
@@ -14,6 +13,7 @@ from rebat.metrics.platform import down_intervals
 from rebat.metrics.seeded import COMPARED, Row, Seeds
 from rebat.metrics.seeded import compared as row_of
 from rebat.report.run_csv import ATTEMPT_COLUMNS, attempt_values
+from rebat.runs.single import RunResult
 
 if TYPE_CHECKING:
     from pandas import DataFrame

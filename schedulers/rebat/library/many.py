@@ -7,8 +7,9 @@ from typing import Annotated
 
 import msgspec
 
-from rebat.campaign.seeds import Narrow, check_metric, metric_of
 from rebat.core.errors import InputError
+from rebat.results.metric import name_of
+from rebat.runs.seeds import Narrow, check_metric
 
 DEFAULT_SEEDS = 10
 """How many there are at first where only a width is asked for."""
@@ -41,10 +42,10 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.until_metric is not None and self.until_width is None:
             raise InputError("has no effect", "--until-metric", "--until-width beside it")
         if self.until_metric is not None:
-            check_metric(metric_of(self.until_metric))
+            check_metric(name_of(self.until_metric))
 
     def narrow(self) -> Narrow | None:
         """Until when seeds are added; None: there are as many as asked for."""
         if self.until_width is None:
             return None
-        return Narrow(self.until_width, metric_of(self.until_metric or "useful_utilisation"))
+        return Narrow(self.until_width, name_of(self.until_metric or "useful_utilisation"))

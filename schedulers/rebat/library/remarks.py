@@ -8,9 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.campaign.options import FailureOptions
-from rebat.campaign.single import RunResult
-from rebat.campaign.spec import CheckpointModel, PerfectCheckpoints
 from rebat.core.attempts import job_name
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
@@ -19,6 +16,9 @@ from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, r
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
+from rebat.runs.options import FailureOptions
+from rebat.runs.single import RunResult
+from rebat.runs.spec import CheckpointModel, PerfectCheckpoints
 
 
 class Remark(NamedTuple):

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rebat.campaign.comparing import Compared, failure_lines, folder_of
-from rebat.campaign.labels import flat_metrics
-from rebat.campaign.single import RunResult, write_run
 from rebat.console.tables import Sheet
 from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.files import write_text
@@ -22,6 +19,11 @@ from rebat.library.page import page
 from rebat.library.plots import Plot
 from rebat.metrics.seeded import Row, Seeds, intervals_csv, rows, seeds_csv
 from rebat.metrics.summary import as_json, parse_window
+from rebat.results.catalogue import OF_POLICIES, USUAL
+from rebat.results.catalogue import columns as columns_of
+from rebat.results.metric import Name, flat_metrics
+from rebat.runs.comparing import Compared, failure_lines, folder_of
+from rebat.runs.single import RunResult, write_run
 from rebat.session.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -145,29 +147,29 @@ class Result:
         if not columns:
             return frames.compared(self.rows)
         with in_python():
-            chosen = sheets.columns_of(columns, self.seeds.metrics)
+            chosen = columns_of(columns, self.seeds.metrics)
         by = {(row.policy, row.metric): row.value.mean for row in self.rows}
         import pandas as pd
 
         names = [*self.policies, *self.failed]
         means = {
-            text: [by.get((policy, column.metric)) for policy in names]
-            for text, column in zip(columns, chosen, strict=True)
+            text: [by.get((policy, name)) for policy in names]
+            for text, name in zip(columns, chosen, strict=True)
         }
         return pd.DataFrame(means, index=pd.Index(names, name="policy"))
 
     def sheet(self, columns: Sequence[str] = ()) -> Sheet:
         """The comparison for people: by metric, with many policies or ``columns`` by policy."""
-        sheet = self._sheet(sheets.columns_of(columns, self.seeds.metrics))
+        sheet = self._sheet(columns_of(columns, self.seeds.metrics))
         failed = "".join(f"; failed: {line}" for line in failure_lines(self.failed))
         return msgspec.structs.replace(sheet, caption=sheet.caption + failed)
 
-    def _sheet(self, chosen: Sequence[sheets.Column]) -> Sheet:
+    def _sheet(self, chosen: Sequence[Name]) -> Sheet:
         if chosen or len(self.policies) > sheets.MANY_POLICIES:
-            return sheets.by_policy(self.rows, self.seeds, chosen or sheets.OF_POLICIES)
+            return sheets.by_policy(self.rows, self.seeds, chosen or OF_POLICIES)
         if self.runs:
             return sheets.by_metric({run.policy: run.summary for run in self.runs})
-        return sheets.by_metric_of_seeds(self.rows, self.seeds, sheets.USUAL)
+        return sheets.by_metric_of_seeds(self.rows, self.seeds, USUAL)
 
     # ---- pictures
 

@@ -7,20 +7,15 @@ import tempfile
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
-from rebat.campaign.comparing import failure_lines
-from rebat.campaign.options import FailureOptions, ScenarioOptions
 from rebat.console.output import tell
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
-from rebat.core.options import MAX_ATTEMPTS
-from rebat.core.sizes import MAX_NODES
-from rebat.core.units import parse_duration
 from rebat.library import remarks
-from rebat.library.checks import converted, given_of, in_python, python_spelling
+from rebat.library.checks import given_of, in_python, python_spelling
 from rebat.library.choosing import Policies
 from rebat.library.failures import Duration
 from rebat.library.many import SeedOptions
@@ -28,8 +23,9 @@ from rebat.library.remarks import Remark
 from rebat.library.result import Result
 from rebat.library.study import study
 from rebat.library.workloads import LoadedWorkload, kept, load_workload
-from rebat.metrics.platform import WalltimeKills
-from rebat.models.checkpoint import Accounting, Rounding
+from rebat.runs.comparing import failure_lines
+from rebat.runs.declared import converted
+from rebat.runs.options import FailureOptions, ScenarioOptions
 
 
 def run(
@@ -97,21 +93,19 @@ def run(
     sfsj        21.0
     Name: flow, dtype: float64
     """
-    asked: dict[str, Any] = {
+    given = dict(options)
+    many = {
         "seeds": seeds, "until_width": until_width, "until_metric": until_metric,
-        "workers": workers, "nodes": nodes, "window": window, "select": select,
+        "workers": workers,
     }  # fmt: skip
+    options |= {"checkpoint": checkpoint, "nodes": nodes, "window": window, "select": select}
     with in_python(), tempfile.TemporaryDirectory() as folder:
-        how = converted(asked, _How)
         found = study(
             lambda: _read(workload, Path(folder)),
             policies,
-            _options(failures, {"checkpoint": checkpoint, **options}),
-            given_of(failures, options),
-            how,
-            how.nodes,
-            how.window,
-            how.select,
+            _options(failures, options),
+            given_of(failures, given),
+            converted(many, SeedOptions),
         )
         _warn(found.remarks)
         for remark in found.of_checkpoints:
@@ -137,37 +131,11 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
     raise InputError(f"is a {type(workload).__name__}", "workload", expected)
 
 
-class _How(SeedOptions, frozen=True, kw_only=True):
-    """How often it is run, on how large a machine, and what is measured."""
-
-    nodes: Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)] | None = None
-    window: str = "auto"
-    select: str = "auto"
-
-
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of `run` that are those of ``rebat run``; durations in human units."""
-
-    checkpoint: Literal["none", "young-daly", "perfect"] = "none"
-    checkpoint_cost: Duration = "5min"
-    recovery_cost: Duration = "5min"
-    checkpoint_rounding: Rounding = "floor"
-    silent_errors: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    silent_error_probability: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = None
-    operations: str | None = None
-    cores_per_node: Annotated[int, msgspec.Meta(ge=1)] = 1
-    walltime_kills: WalltimeKills = "wasted"
-    max_attempts: Annotated[int, msgspec.Meta(ge=1)] = MAX_ATTEMPTS
-    accounting: Accounting = "exact"
-    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
-
-
-_CHOICES = {
-    "checkpoint": "none, young-daly or perfect",
-    "checkpoint_rounding": "ceil or floor",
-    "walltime_kills": "wasted or useful",
-    "accounting": "exact or program",
-}
+OPTIONS = (
+    "seed",
+    *(n for n in ScenarioOptions.__struct_fields__ if n not in FailureOptions.__struct_fields__),
+)
+"""The options of a scenario that `run` takes itself."""
 
 
 def _options(failures: FailureOptions | None, given: dict[str, Any]) -> ScenarioOptions:
@@ -183,17 +151,13 @@ def _options(failures: FailureOptions | None, given: dict[str, Any]) -> Scenario
     for name in given:
         if name in FailureOptions.__struct_fields__ and name != "seed":
             raise InputError(f"says how nodes fail: rebat.failures({name}=...)", name)
-        if name not in RunOptions.__struct_fields__:
-            raise unknown_name("option of run", name, RunOptions.__struct_fields__)
+        if name not in OPTIONS:
+            raise unknown_name("option of run", name, OPTIONS)
     drawn = {"silent_errors", "silent_error_probability"} & given.keys()
     if "seed" in given and (failures or not drawn):
         raise InputError("has no effect", "--seed", "failures(..., seed=...), or silent errors")
-    try:
-        told = msgspec.structs.asdict(converted(given, RunOptions))
-    except InputError as error:
-        raise InputError(error.what, error.where, _CHOICES.get(error.where or "")) from None
-    for name in ("checkpoint_cost", "recovery_cost"):
-        told[name] = parse_duration(told[name])
-    if told["operations"] is not None:
-        told["operations"] = Path(told["operations"])
-    return ScenarioOptions(**{**told, **(msgspec.structs.asdict(failures) if failures else {})})
+    options = converted(given, ScenarioOptions)
+    if failures is None:
+        return options
+    of_failures = {name: getattr(failures, name) for name in FailureOptions.__struct_fields__}
+    return msgspec.structs.replace(options, **of_failures)

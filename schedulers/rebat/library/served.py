@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rebat.campaign.comparing import Compared
-from rebat.campaign.single import RunResult, layout_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.library.result import Result
 from rebat.metrics.summary import Layout, Measures, summarise
 from rebat.policies.presets import Preset, scheduler
+from rebat.runs.comparing import Compared
+from rebat.runs.single import RunResult, layout_of
 from rebat.session.session import Session
 
 

@@ -10,12 +10,6 @@ from typing import Any
 
 import msgspec
 
-from rebat.campaign.comparing import run_each
-from rebat.campaign.options import ScenarioOptions
-from rebat.campaign.scenario import Stage, prepared, staged
-from rebat.campaign.seeds import Asked, run_seeds
-from rebat.campaign.single import Runnable, RunResult
-from rebat.campaign.spec import Scenario
 from rebat.console.output import tell
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.errors import InputError
@@ -36,6 +30,12 @@ from rebat.metrics.seeded import Seeds
 from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.correlated import NONE
 from rebat.models.failures.laws import name_of
+from rebat.runs.comparing import run_each
+from rebat.runs.options import ScenarioOptions
+from rebat.runs.seeds import Asked, run_seeds
+from rebat.runs.single import Runnable, RunResult
+from rebat.runs.spec import Scenario
+from rebat.runs.staging import Stage, prepared, staged
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +46,6 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage
     options: ScenarioOptions
     many: SeedOptions
-    nodes: int | None
-    window: str
-    select: str
     uses_record_mtbf: bool = False
 
     @property
@@ -79,8 +76,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
             },
             "options": {
                 "nodes": self.stage.n_nodes,
-                "window": self.window,
-                "select": self.select,
+                "window": self.options.window,
+                "select": self.options.select,
                 **_plain(self.options),
             },
         }
@@ -120,7 +117,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def _scenario(self, seed: int) -> Scenario:
         options = msgspec.structs.replace(self.options, seed=seed)
-        return options.scenario(self.nodes, self.window, self.select)
+        return options.scenario()
 
     def _check_drawn(self) -> None:
         scenario = self._scenario(self.options.seed)
@@ -133,7 +130,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 def study(
     workload: Callable[[], LoadedWorkload], policies: Policies, options: ScenarioOptions,
-    given: Given, many: SeedOptions, nodes: int | None, window: str, select: str,
+    given: Given, many: SeedOptions,
 ) -> Study:  # fmt: skip
     """Check everything, then read the workload and make it ready.
 
@@ -146,7 +143,8 @@ def study(
     check_options(options, given)
     with given_by("--policy"):
         presets = chosen(policies, many.many)
-    scenario = options.with_record_mtbf(nodes).scenario(nodes, window, select)
+    nodes = options.nodes
+    scenario = options.with_record_mtbf(nodes).scenario()
     with given_by("--window"):
         parse_window(scenario.window)
     with given_by("--select"):
@@ -154,16 +152,18 @@ def study(
     jobs = workload()
     if of_record := options.uses_record_mtbf:
         options = options.with_record_mtbf(nodes or jobs.n_nodes)
-        scenario = options.scenario(nodes, window, select)
+        scenario = options.scenario()
     stage = staged(prepared(jobs, scenario), scenario)
     return Study(
-        policies=presets, workload=jobs, stage=stage, options=options, many=many, nodes=nodes,
-        window=window, select=select, uses_record_mtbf=of_record,
+        policies=presets, workload=jobs, stage=stage, options=options, many=many,
+        uses_record_mtbf=of_record,
     )  # fmt: skip
 
 
 def _plain(options: ScenarioOptions) -> dict[str, Any]:
     values = msgspec.structs.asdict(options)
+    for name in ("nodes", "window", "select"):
+        del values[name]
     if options.correlation == NONE:
         for name in OF_CORRELATIONS:
             del values[name]

@@ -12,9 +12,7 @@ import msgspec
 from rebat.core.csv_text import name_field
 from rebat.metrics.backlog import are_comparable, of_window
 from rebat.metrics.intervals import BySeed, Interval, interval, paired_ratio
-
-Metric = tuple[str, str | None]
-"""A metric's name, and the size class of the jobs that it is of."""
+from rebat.results.metric import Name
 
 
 class Seeds:
@@ -28,14 +26,14 @@ class Seeds:
 
     def __init__(self, policies: list[str]) -> None:
         self.policies = policies
-        self._values: dict[tuple[str, Metric], dict[int, float]] = {}
+        self._values: dict[tuple[str, Name], dict[int, float]] = {}
 
     def add(self, seed: int, policy: str, values: Iterable[tuple[str, str | None, float]]) -> None:
         """What one run gave."""
         for name, size_class, value in values:
             self._values.setdefault((policy, (name, size_class)), {})[seed] = value
 
-    def of(self, policy: str, metric: Metric) -> BySeed:
+    def of(self, policy: str, metric: Name) -> BySeed:
         """A value per seed, in their order."""
         return dict(sorted(self._values.get((policy, metric), {}).items()))
 
@@ -61,7 +59,7 @@ class Seeds:
         return sorted(set().union(*self._values.values())) if self._values else []
 
     @property
-    def metrics(self) -> list[Metric]:
+    def metrics(self) -> list[Name]:
         """Every metric that some policy has, in the order in which they came."""
         return list(dict.fromkeys(metric for _, metric in self._values))
 
@@ -73,14 +71,14 @@ class Row(msgspec.Struct, frozen=True):
     window's node time (see `metrics.backlog`).
     """
 
-    metric: Metric
+    metric: Name
     policy: str
     value: Interval
     ratio: Interval | None
     comparable: bool | None = None
 
 
-def rows(seeds: Seeds, metrics: Sequence[Metric] | None = None) -> Iterator[Row]:
+def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[Row]:
     """Means with their intervals, and paired ratios with theirs."""
     base, *others = seeds.policies
     same = {policy: are_comparable(seeds.mean(policy), seeds.mean(base)) for policy in others}

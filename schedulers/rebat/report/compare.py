@@ -10,7 +10,7 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.units import to_s
 from rebat.report.batsim_files import JobRecord, JobsFile
-from rebat.report.comparison import Line
+from rebat.results.comparison import Line
 
 QUANTITIES = ("start", "finish", "waiting", "flow")
 """What is compared of a job: two dates and two durations."""
@@ -221,8 +221,14 @@ def running_at(table: JobsFile, at_us: int) -> list[JobRecord]:
 
 def _metrics(a: Sequence[Row], b: Sequence[Row]) -> list[Line]:
     values_a, values_b = _summary(a), _summary(b)
-    kinds = dict.fromkeys(values_a, "time") | {"mean slowdown": "count"}
-    lines = [Line(name, kinds[name], {"A": values_a[name], "B": values_b[name]}) for name in kinds]
+    lines = [
+        Line(
+            name,
+            "count" if name == "mean slowdown" else "time",
+            {"A": values_a[name], "B": values_b[name]},
+        )
+        for name in values_a
+    ]
     return [line for line in lines if any(value is not None for value in line.values.values())]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rebat.core.units import format_duration, parse_duration
+from rebat.core.units import exact
 
 AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
@@ -116,9 +116,3 @@ def scenario_of_row(about: Sequence[Any]) -> Scenario:
     """A row's scenario; a column of whole numbers with gaps comes as one of floats."""
     scenario = Scenario(*about)
     return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))
-
-
-def exact(seconds: Any) -> str:
-    """A duration in the largest unit in which nothing of it is lost."""
-    text = format_duration(seconds)
-    return text if parse_duration(text) == seconds else f"{seconds:.12g} s"

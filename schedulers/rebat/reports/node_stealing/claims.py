@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from rebat.core.units import exact
 from rebat.metrics.intervals import Interval, interval
 from rebat.reports.node_stealing import published
 from rebat.reports.node_stealing.evidence import Evidence
 from rebat.reports.node_stealing.tables import HEADINGS
 from rebat.reports.parts import Judgement
-from rebat.reports.scenario import Scenario, exact
+from rebat.reports.scenario import Scenario
 
 
 class Claim(NamedTuple):

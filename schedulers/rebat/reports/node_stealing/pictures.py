@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from rebat.core.units import exact
 from rebat.figures import boxes
-from rebat.report.comparison import USES
 from rebat.reports.node_stealing.beside import beside_printed
 from rebat.reports.node_stealing.evidence import Evidence
 from rebat.reports.node_stealing.tables import seeds_of
 from rebat.reports.parts import Picture
-from rebat.reports.scenario import Scenario, exact
+from rebat.reports.scenario import Scenario
+from rebat.results.catalogue import NODE_TIME
 
 _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
@@ -119,9 +120,9 @@ def _decomposition(
     for policy in policies:
         total = evidence.mean(workload, policy, scenario, "platform_total") or 1.0
         bars[policy] = {
-            use: (evidence.mean(workload, policy, scenario, f"platform_{field}") or 0.0) / total
-            for use, field in USES.items()
-            if use != "useful"
+            use.title: (evidence.mean(workload, policy, scenario, use.name) or 0.0) / total
+            for use in NODE_TIME
+            if use.name != "platform_useful"
         }
     svg = boxes.stacks(bars, "share of node time not useful")
     title = f"{workload}: where the platform's time goes ({scenario.label})"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 
-from rebat.core.units import format_duration
+from rebat.core.units import exact, format_duration
 from rebat.metrics.backlog import NOT_COMPARABLE, WHY_NOT, are_comparable
 from rebat.metrics.intervals import Interval
 from rebat.reports.node_stealing import published
 from rebat.reports.node_stealing.evidence import PROGRAM, Evidence
 from rebat.reports.parts import Table, number, percent, seeds_text, spread
-from rebat.reports.scenario import Scenario, exact
+from rebat.reports.scenario import Scenario
 
 HEADINGS = {PROGRAM: "as the program", "": "as the paper says"}
 

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
-from rebat.campaign.resources import Lost, R, Resources, T, Work, reason
 from rebat.core.errors import InputError, RebatError
+from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 SILENT = logging.CRITICAL + 1
 """A cluster that is interrupted has a lot to say."""

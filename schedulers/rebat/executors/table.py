@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from rebat.campaign.on_cluster import on_cluster
-from rebat.campaign.on_dask import on_dask
-from rebat.campaign.processes import on_processes
-from rebat.campaign.resources import Lost, R, Resources, T, Work
-from rebat.campaign.systems import SYSTEMS
 from rebat.core.errors import unknown_name
+from rebat.executors.cluster import on_cluster
+from rebat.executors.on_dask import on_dask
+from rebat.executors.processes import on_processes
+from rebat.executors.resources import Lost, R, Resources, T, Work
+from rebat.executors.systems import SYSTEMS
 
 
 def inline(

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import msgspec
 
-from rebat.campaign.single import Runnable, RunResult
 from rebat.core.errors import InputError, PolicyError, RebatError
 from rebat.policies.own import OwnCode
+from rebat.runs.single import Runnable, RunResult
 
 
 class Compared(msgspec.Struct):

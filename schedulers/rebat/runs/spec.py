@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as plain data, in seconds, and the tables of the file that it comes from.
+"""A run as plain data, in seconds.
 
-``grid`` makes the former of the latter; ``scenario`` makes a simulation of it; ``keys`` says what
-of a run determines its result.
+`staging` makes a simulation of it; `keys` says what of a run determines its result.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from rebat.campaign.reading import Duration
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
-
-REPORT_NAMES = (
-    "node-stealing", "partitions", "replacement", "migration", "differences", "runs",
-)  # fmt: skip
-"""What a campaign of simulations may be reported as, see `simulation_report.REPORTS`."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -116,67 +109,3 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario = Scenario()
     folder: str = ""
     report: str = ""
-
-
-class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.failures]`` without the parameters of its law, which stand there too.
-
-    ``model`` is another word for ``law``; a ``file`` alone is the law ``trace``. Seeds are numbers,
-    or 'workload': each workload meets the failures of its own seed. ``group`` and the like are
-    those of `Correlation`.
-    """
-
-    law: str | None = None
-    model: str | None = None
-    file: str | None = None
-    seeds: list[int] | Literal["workload"] | None = None
-    horizon: Duration | None = None
-    begin: Duration = 0
-    group: int = 1
-    cascade: float = 0.0
-    cascade_window: Duration = "1h"
-    cascade_within: int = 0
-
-
-class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.checkpoint]``; its MTBF is the failures' unless it says otherwise.
-
-    'perfect' has no other parameters.
-    """
-
-    model: Literal["none", "young-daly", "perfect"] = "young-daly"
-    cost: Duration = "5min"
-    recovery: Duration = "5min"
-    rounding: Rounding = "floor"
-    mtbf: Duration | None = None
-
-
-class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.silent_errors]``: every rate or every probability, with the seeds of the failures, or
-    with these where no failures are drawn."""
-
-    rate: float | list[float] | None = None
-    probability: float | list[float] | None = None
-    seeds: list[int] | None = None
-
-
-class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
-    failures and silent errors, once per workload and kind of checkpoints; without
-    ``failure_free_checkpoints`` without checkpoints, too."""
-
-    name: str
-    workloads: list[str]
-    policies: list[str]
-    failure_free: list[str] = []
-    failure_free_checkpoints: bool = True
-    failures: dict[str, Any] | None = None
-    checkpoint: CheckpointIn | None = None
-    silent_errors: SilentErrorsIn | None = None
-    nodes: int | None = None
-    cores_per_node: int = 1
-    operations: str | None = None
-    window: str = "auto"
-    select: str = "auto"
-    walltime_kills: WalltimeKills = "wasted"
-    accounting: Accounting = "exact"

@@ -9,12 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.campaign.keys import content_hash, generated, identity, scheduler_of
-from rebat.campaign.labels import about, labels
-from rebat.campaign.scenario import machine_events, preparation, prepared, staged
-from rebat.campaign.single import RunResult
-from rebat.campaign.spec import RunSpec, Scenario, Source
-from rebat.campaign.unit import Unit, canonical, key_of
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
@@ -22,6 +16,12 @@ from rebat.models.failures.laws import reads_files
 from rebat.policies.identity import identity as policy_identity
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset
+from rebat.runs.keys import content_hash, generated, identity, scheduler_of
+from rebat.runs.labels import about, labels
+from rebat.runs.single import RunResult
+from rebat.runs.spec import RunSpec, Scenario, Source
+from rebat.runs.staging import machine_events, preparation, prepared, staged
+from rebat.runs.unit import Unit, canonical, key_of
 from rebat.workloads.load import load_workload
 
 NAME = "simulation"

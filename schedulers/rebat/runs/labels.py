@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
-import msgspec
-
-from rebat.campaign.spec import PerfectCheckpoints, RunSpec
-from rebat.campaign.spec import Scenario as Asked
-from rebat.metrics.summary import RunSummary
+from rebat.core.units import exact
 from rebat.models.failures.laws import name_of
-from rebat.reports.scenario import FOR_MTBF, Scenario, exact
+from rebat.reports.scenario import FOR_MTBF, Scenario
+from rebat.runs.spec import PerfectCheckpoints, RunSpec
+from rebat.runs.spec import Scenario as Asked
 
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("workload", "policy", *Scenario._fields), str),
@@ -22,8 +18,6 @@ COLUMNS: dict[str, type] = {
     "cores_per_node": int,
     "seed": int,
 }
-_BY_CLASS = {"flows": "flow", "service_classes": "service"}
-"""Metrics by size class -> how their names begin."""
 DETAILS: dict[str, type] = {"size_class": str}
 
 
@@ -59,52 +53,6 @@ def scenario_of(spec: RunSpec) -> Scenario:
         walltime_kills=asked.walltime_kills,
         accounting=asked.accounting,
     )
-
-
-def flat_metrics(metrics: dict[str, Any]) -> Iterator[tuple[str, str | None, float]]:
-    """(metric, size class, value) of a summary; metrics of the whole run have no size class.
-
-    >>> list(flat_metrics({"jobs": 3, "flows": {"all": {"max_s": 2.0}}, "window_s": [0, 9]}))
-    [('jobs', None, 3.0), ('flow_max_s', 'all', 2.0), ('window_first_s', None, 0.0), \
-('window_last_s', None, 9.0)]
-    """
-    for name, value in metrics.items():
-        if name in _BY_CLASS:
-            for size_class, of in value.items():
-                prefix = _BY_CLASS[name]
-                yield from ((f"{prefix}_{n}", size_class, float(v)) for n, v in (of or {}).items())
-        elif name == "window_s":
-            yield "window_first_s", None, float(value[0])
-            yield "window_last_s", None, float(value[1])
-        elif isinstance(value, dict):
-            for inner, size_class, number in flat_metrics(value):
-                yield f"{name}_{inner}", size_class, number
-        elif isinstance(value, int | float):
-            yield name, None, float(value)
-
-
-def metric_names(kind: Any = RunSummary, prefix: str = "") -> Iterator[str]:
-    """The names that `flat_metrics` yields; those that depend on the run end with ``*``."""
-    for field in msgspec.structs.fields(kind):
-        bare = _bare(field.type)
-        if field.name in _BY_CLASS:
-            yield from metric_names(_bare(get_args(bare)[1]), f"{_BY_CLASS[field.name]}_")
-        elif field.name == "window_s":
-            yield from ("window_first_s", "window_last_s")
-        elif get_origin(bare) is dict:
-            yield f"{prefix}{field.name}_*"
-        elif bare in (int, float):
-            yield f"{prefix}{field.name}"
-        elif isinstance(bare, type) and issubclass(bare, msgspec.Struct):
-            yield from metric_names(bare, f"{prefix}{field.name}_")
-
-
-def _bare(kind: Any) -> Any:
-    """A type without None."""
-    if get_origin(kind) not in (Union, UnionType):
-        return kind
-    (bare,) = (one for one in get_args(kind) if one is not type(None))
-    return bare
 
 
 def _law_text(spec: RunSpec) -> str | None:

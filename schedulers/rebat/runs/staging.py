@@ -8,14 +8,6 @@ from functools import lru_cache
 
 import msgspec
 
-from rebat.campaign.single import OnWarning, Runnable, RunResult, simulate
-from rebat.campaign.spec import (
-    CheckpointModel,
-    FailureScenario,
-    PerfectCheckpoints,
-    Scenario,
-    SilentErrors,
-)
 from rebat.core.attempts import check_ids
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
@@ -30,6 +22,14 @@ from rebat.models.failures.history import History, Remembered, after, before
 from rebat.models.operations import check_operations
 from rebat.policies.placement.boxes import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
+from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
+from rebat.runs.spec import (
+    CheckpointModel,
+    FailureScenario,
+    PerfectCheckpoints,
+    Scenario,
+    SilentErrors,
+)
 
 
 class Stage(msgspec.Struct, frozen=True):

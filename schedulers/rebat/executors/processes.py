@@ -18,8 +18,8 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnContext
 from typing import Any, Generic, NamedTuple
 
-from rebat.campaign.resources import Lost, R, Resources, T, Work, reason
 from rebat.core.errors import RebatError
+from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 TRIES = 2
 """How often a task may cost a worker its life."""

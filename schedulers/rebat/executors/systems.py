@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rebat.campaign.resources import Jobs
+from rebat.executors.resources import Jobs
 
 MEMORY_GIB = 2
 """Of each worker, where nobody says."""

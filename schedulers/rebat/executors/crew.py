@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rebat.campaign.resources import Resources
-from rebat.campaign.systems import System, queued
 from rebat.core.errors import InputError, RebatError
+from rebat.executors.resources import Resources
+from rebat.executors.systems import System, queued
 
 LOOK_S = 10.0
 """Between two looks at the queue: sites do not like to be asked all the time."""

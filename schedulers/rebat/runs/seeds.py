@@ -12,16 +12,16 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from rebat.campaign.execute import EXECUTORS
-from rebat.campaign.labels import flat_metrics, metric_names
-from rebat.campaign.resources import Resources
-from rebat.campaign.simulating import simulate_run, units
-from rebat.campaign.spec import RunSpec, Scenario, Source
-from rebat.campaign.unit import Unit
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
+from rebat.executors.resources import Resources
+from rebat.executors.table import EXECUTORS
 from rebat.metrics.intervals import interval, paired_ratio, relative_width
-from rebat.metrics.seeded import Metric, Seeds
-from rebat.metrics.summary import as_json
+from rebat.metrics.seeded import Seeds
+from rebat.metrics.summary import RunSummary, as_json
+from rebat.results.metric import Name, flat_metrics, metric_names
+from rebat.runs.simulating import simulate_run, units
+from rebat.runs.spec import RunSpec, Scenario, Source
+from rebat.runs.unit import Unit
 
 MOST_SEEDS = 1_000
 """Where an interval does not get narrow enough, there are no more than these."""
@@ -32,7 +32,7 @@ class Narrow(msgspec.Struct, frozen=True):
     policy's ratio to the first one, or of the one policy's value."""
 
     width: float
-    metric: Metric = ("useful_utilisation", None)
+    metric: Name = ("useful_utilisation", None)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ def _lost(task: _Task, reason: str) -> Done:
     return Done(task.seed, task.policy, error=reason)
 
 
-def check_metric(metric: Metric) -> None:
+def check_metric(metric: Name) -> None:
     """Refuse a metric that no run has, before anything runs.
 
     Raises
@@ -151,16 +151,6 @@ def check_metric(metric: Metric) -> None:
     InputError
         With the names that there are.
     """
-    names = sorted(metric_names())
+    names = sorted(metric_names(RunSummary))
     if not any(fnmatchcase(metric[0], name) for name in names):
         raise InputError(f"unknown metric {metric[0]!r}", "--until-metric", ", ".join(names))
-
-
-def metric_of(text: str) -> Metric:
-    """'useful_utilisation', or of a size class: 'flow_mean_s:all'.
-
-    >>> metric_of("flow_max_s:[512, 2048)")
-    ('flow_max_s', '[512, 2048)')
-    """
-    name, _, size_class = text.partition(":")
-    return name, size_class or None

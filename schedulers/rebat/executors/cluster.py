@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rebat.campaign.crew import Crew
-from rebat.campaign.on_dask import SILENT, out_of_reach, outcomes, without_pages
-from rebat.campaign.resources import Lost, R, Resources, T, Work
-from rebat.campaign.systems import System, cores_per_job, job_options, jobqueue
 from rebat.core.errors import InputError, one_line
+from rebat.executors.crew import Crew
+from rebat.executors.on_dask import SILENT, out_of_reach, outcomes, without_pages
+from rebat.executors.resources import Lost, R, Resources, T, Work
+from rebat.executors.systems import System, cores_per_job, job_options, jobqueue
 
 KEYS = ".keys"
 ROLES = ("client", "scheduler", "worker")

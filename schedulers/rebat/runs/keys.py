@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from rebat.campaign.spec import FailureScenario, RunSpec, Source
 from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS
@@ -23,6 +22,7 @@ from rebat.models.failures.laws import name_of
 from rebat.policies.identity import identity as policy_identity
 from rebat.policies.own import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
+from rebat.runs.spec import FailureScenario, RunSpec, Source
 from rebat.workloads.generate import generator
 
 RESULTS_FORMAT = 8

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option -o/--out of commands that write a file: an existing file is kept without --force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rebat.cli.types import FILE, WORKLOAD_OUT
+from rebat.core.errors import InputError
+
+Command = Callable[..., None]
+
+
+def output_file(
+    help: str = "File to write (.gz: compressed).", kind: Any = FILE, *others: str,
+    required: bool = True,
+) -> Callable[[Command], Command]:  # fmt: skip
+    """Give a command ``-o/--out`` and ``--force``.
+
+    ``others`` are parameters of the command that name further files to write.
+    """
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def guarded(*arguments: Any, force: bool, **options: Any) -> None:
+            for name in ("out", *others):
+                _check_absent(options[name], force)
+            command(*arguments, **options)
+
+        forced = click.option("--force", is_flag=True, help="Replace an existing file.")(guarded)
+        return click.option("-o", "--out", type=kind, required=required, help=help)(forced)
+
+    return decorated
+
+
+def _check_absent(path: Path | None, force: bool) -> None:
+    if path is not None and path.is_file() and not force:
+        raise InputError("exists", str(path), "a new file, or --force to replace it")
+
+
+workload_file = output_file("Workload to write (.json or .json.gz).", WORKLOAD_OUT)
+"""The same for a workload."""

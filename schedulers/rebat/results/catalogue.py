@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue: every metric of a run, which tables, figures, reports and documents read.
+
+To add a metric, compute it in the summary of a run and add its row here. The order of the rows is
+that of comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.results.metric import Metric, Name, Values, name_text
+
+_REPLACEMENTS = ("resizes_by_local", "resizes_by_idle", "resizes_by_remote", "resizes_by_restart")
+_PART_OF_RUN = ("backlog_begin", "backlog_end")
+
+
+def _work_at_hand(values: Values) -> float:
+    total = values["platform_total", None] or 1.0
+    return (values["backlog_begin", None] + values["backlog_submitted", None]) / total
+
+
+def _if_emptied(name: str) -> Metric:
+    what = {"mean": "mean", "max": "longest"}[name]
+    return Metric(
+        f"drains_{name}_s", f"  time to get empty, {name}", "time", "low", "",
+        f"the {what} time from an operation's drain until the node is empty",
+        of=lambda v: v[f"drains_{name}_s", None] if v["drains_emptied", None] else None,
+    )  # fmt: skip
+
+
+CATALOGUE: tuple[Metric, ...] = (
+    Metric("rejected", "jobs rejected", "count", "low", "", "jobs that asked for more than the machine has, or that the policy refused"),
+    Metric("given_up", "jobs given up", "count", "low", "", "jobs that ended as failed after `--max-attempts` attempts"),
+    Metric("useful_utilisation", "useful utilisation", "share", "high", "node time that was up", "U / (W - downtime), the paper's utilisation (Tables 4 and 8 of Du et al. 2024)"),
+    Metric("platform_useful", "useful", "node time", "high", "node time", "U: sum over attempts of nodes x progress kept within the window, without checkpoints and recoveries, of jobs that completed"),
+    Metric("platform_checkpoint", "checkpoints", "node time", "low", "node time", "node time of checkpoints, the closing one included"),
+    Metric("platform_recovery", "recovery", "node time", "low", "node time", "node time of reading checkpoints after an interruption"),
+    Metric("platform_waste_failure", "wasted by failures", "node time", "low", "node time", "run time since the last checkpoint of attempts that a failure interrupted"),
+    Metric("platform_waste_stealing", "wasted by stealing", "node time", "low", "node time", "the same of attempts that a steal interrupted"),
+    Metric("platform_waste_silent", "wasted by silent errors", "node time", "low", "node time", "attempts that ended with a silent error and ran again, with the checkpointed progress lost with them"),
+    Metric("platform_waste_walltime", "wasted at walltimes", "node time", "low", "node time", "the work, in all its attempts, of a job that is killed at its walltime"),
+    Metric("platform_waste_moving", "wasted by moves", "node time", "low", "node time", "run time since the last checkpoint of attempts that a policy stopped to move them or to make room"),
+    Metric("platform_held", "held", "node time", "low", "node time", "nodes that are up and kept for a job that does not run on them"),
+    Metric("platform_downtime", "downtime", "node time", "", "node time", "nodes that are down"),
+    Metric("platform_idle", "idle", "node time", "low", "node time", "nodes that are up, run nothing and are not held"),
+    Metric("backlog_at_hand", "work at hand", "share", "", "all node time", "(work of jobs submitted before the window that remains at its beginning + work submitted within it) / W", only_with=_PART_OF_RUN, of=_work_at_hand, derived=True),
+    Metric("backlog_nothing_waits", "nothing waits", "share", "", "time", "time within the window during which no attempt waits / length of the window", only_with=_PART_OF_RUN),
+    Metric("platform_idle_share", "some node idle", "share", "low", "time", "time within the window with at least one node up and free / length of the window; a held node is not free"),
+    Metric("fragmentation_blocked_share", "head of the queue blocked", "share", "low", "time", "time during which the first attempt of the queue waits although enough nodes are up and free / length of the window"),
+    Metric("fragmentation_blocked_free_nodes", "  nodes free then, mean", "count", "low", "", "the mean number of free nodes over that time"),
+    Metric("fragmentation_box_waste", "box waste (within idle)", "node time", "low", "all node time", "nodes of boxes that their attempts did not ask for"),
+    Metric("failures_hit", "failures under a job", "count", "", "", "failures within the window of a node that runs something; for a victim that waits to be stopped, only as the paper counts (`hit=failed`)"),
+    Metric("free_node_at_hit", "  a node was free", "count", "", "", "those of them at which some node was free (Table 5)"),
+    Metric("steals", "  steals decided", "count", "", "", "decisions to steal within the window (Tables 5 and 9)"),
+    Metric("victims", "  victims interrupted", "count", "low", "", "attempts that were interrupted for a steal"),
+    Metric("resizes_by_local", "  went on smaller", "count", "", "", "attempts hit by a failure that continued on fewer nodes"),
+    Metric("resizes_by_idle", "  on idle or spare nodes", "count", "", "", "the same, on idle or spare nodes"),
+    Metric("resizes_by_remote", "  on nodes of malleable jobs", "count", "", "", "the same, on nodes that malleable jobs returned"),
+    Metric("resizes_by_restart", "  on nodes of moldable jobs", "count", "", "", "the same, on nodes of moldable jobs that start over"),
+    Metric("resizes_requeued", "  waited in the queue", "count", "low", "", "the same, requeued", only_with=_REPLACEMENTS),
+    Metric("resizes_molded", "jobs started in another size", "count", "", "", "moldable or malleable jobs whose first start was on another number of nodes than they asked for"),
+    Metric("resizes_grown", "malleable jobs grown", "count", "", "", "resizes of running jobs to more nodes"),
+    Metric("resizes_shrunk", "malleable jobs shrunk", "count", "", "", "resizes of running jobs to fewer nodes"),
+    Metric("resizes_lent", "malleable jobs shrunk to replace nodes", "count", "", "", "the same, to replace failed nodes of another job"),
+    Metric("resizes_restarted", "moldable jobs started over for others", "count", "low", "", "moldable jobs that start over to replace failed nodes of another job"),
+    Metric("node_states_empty", "nodes empty", "share", "", "node time", "node time during which none of the node's cores is held"),
+    Metric("node_states_mixed", "nodes mixed", "share", "", "node time", "node time during which some of its cores are held"),
+    Metric("node_states_full", "nodes full", "share", "", "node time", "node time during which all of its cores are held"),
+    Metric("partition_states_*_empty", "  empty in partition *", "share", "", "", "the same, of the nodes of a partition"),
+    Metric("partition_states_*_mixed", "  mixed in partition *", "share", "", "", "the same, of the nodes of a partition"),
+    Metric("partition_states_*_full", "  full in partition *", "share", "", "", "the same, of the nodes of a partition"),
+    Metric("migrations_count", "checkpoints and restarts", "count", "", "", "attempts that were stopped with an image"),
+    Metric("migrations_cost", "  their cost", "node time", "low", "core time", "core time of writing images and of restarting from them"),
+    Metric("drains_nodes", "nodes drained", "count", "", "", "nodes that operations drained"),
+    Metric("drains_emptied", "  got empty", "count", "high", "", "those of them that were empty before they were taken back"),
+    _if_emptied("mean"),
+    _if_emptied("max"),
+    Metric("drains_refused", "operations refused", "count", "low", "", "operations that were not carried out"),
+    Metric("energy_kwh", "energy, kWh", "count", "low", "", "energy, if the option `power` of the policy says the watts of a node"),
+    Metric("energy_asleep", "  nodes asleep", "share", "", "node time", "node time asleep / W", of=lambda v: v.get(("energy_asleep", None), 0.0)),
+    Metric("turnaround_*_max_s", "max turnaround, partition *", "time", "low", "", "the longest flow of the jobs of a partition"),
+    Metric("turnaround_*_mean_s", "mean turnaround, partition *", "time", "low", "", "the mean flow of the jobs of a partition"),
+    Metric("service_wait_p50_s", "wait, median", "time", "low", "", "the time from submission to end for which a job held no nodes"),
+    Metric("service_wait_p95_s", "wait, 95 % of the jobs", "time", "low", "", "the waiting time that 95 % of the jobs do not exceed"),
+    Metric("service_bounded_slowdown_mean", "bounded slowdown, mean", "factor", "low", "", "max(1, flow / max(10 s, time for which the job held nodes))"),
+    Metric("service_bounded_slowdown_p95", "bounded slowdown, 95 % of the jobs", "factor", "low", "", "the bounded slowdown that 95 % of the jobs do not exceed"),
+    Metric("fairness_jain", "users alike (Jain's index)", "factor", "high", "", "of the n users' mean bounded slowdowns x: (sum x)^2 / (n sum x^2), 1 if all are alike, 1/n if one has it all"),
+    Metric("flow_max_s", "max flow", "time", "low", "", "the largest flow of a job: its end - its submission, over all its attempts", by_class=True),
+    Metric("flow_mean_s", "mean flow", "time", "low", "", "the mean flow of the measured jobs", by_class=True),
+    Metric("flow_weighted_mean_s", "weighted mean flow", "time", "low", "", "sum(nodes x flow) / sum(nodes)", by_class=True),
+)  # fmt: skip
+"""Metrics that comparisons of single runs list."""
+
+FURTHER: tuple[Metric, ...] = (
+    Metric("n_nodes", "nodes", "count", "", "", "nodes of the machine"),
+    Metric("jobs", "jobs", "count", "", "", "jobs submitted"),
+    Metric("finished", "jobs finished", "count", "high", "", "jobs that ended, rejected ones excluded"),
+    Metric("succeeded", "jobs succeeded", "count", "high", "", "jobs that completed without an error"),
+    Metric("attempts", "attempts", "count", "low", "", "attempts of all jobs"),
+    Metric("makespan_s", "makespan", "time", "low", "", "the last end of an attempt"),
+    Metric("window_first_s", "window, begin", "time", "", "", "where the window begins"),
+    Metric("window_last_s", "window, end", "time", "", "", "where the window ends"),
+    Metric("selected_jobs", "measured jobs", "count", "", "", "jobs whose flow is measured"),
+    Metric("platform_total", "node time", "node time", "", "", "W: nodes x length of the window"),
+    Metric("backlog_begin", "work at the beginning", "node time", "", "", "work of jobs submitted before the window that remains at its beginning"),
+    Metric("backlog_submitted", "work submitted", "node time", "", "", "work of jobs submitted within the window"),
+    Metric("backlog_end", "work at the end", "node time", "", "", "work that remains at the end of the window"),
+    Metric("node_failures", "node failures", "count", "", "", "failures of nodes within the window, of idle ones too"),
+    Metric("fragmentation_blocked", "blocked nodes", "node time", "low", "", "free nodes x time while the head of the queue is blocked"),
+    Metric("resizes_jobs_hit", "jobs hit", "count", "", "", "jobs that a failure hit under a policy that resizes or replaces"),
+    Metric("resizes_mean_wait_s", "time without nodes, mean", "time", "low", "", "the mean time for which a job held no nodes between its submission and its end"),
+    Metric("migrations_moved", "work moved", "node time", "", "", "core time of the work in images, counted at each of them"),
+    Metric("migrations_by_*", "checkpoints and restarts: *", "count", "", "", "the same, by purpose"),
+    Metric("steals_off_*", "steals that did not happen: *", "count", "", "", "why a failed job stole no node, or a decided steal was not carried out"),
+    Metric("turnaround_*_jobs", "jobs of partition *", "count", "", "", "jobs of a partition"),
+    Metric("turnaround_*_weighted_mean_s", "weighted mean turnaround, partition *", "time", "low", "", "the weighted mean flow of the jobs of a partition"),
+    Metric("flow_jobs", "jobs", "count", "", "", "jobs of a size class", by_class=True),
+    Metric("service_wait_mean_s", "wait, mean", "time", "low", "", "the mean waiting time"),
+    Metric("service_wait_max_s", "wait, max", "time", "low", "", "the longest waiting time"),
+    Metric("service_slowdown_mean", "slowdown, mean", "factor", "low", "", "flow / time for which the job held nodes"),
+    Metric("service_flow_p50_s", "flow, median", "time", "low", "", "the median flow"),
+    Metric("service_flow_p95_s", "flow, 95 % of the jobs", "time", "low", "", "the flow that 95 % of the jobs do not exceed"),
+    Metric("service_bounded_slowdown_p50", "bounded slowdown, median", "factor", "low", "", "the median bounded slowdown"),
+    Metric("service_bounded_slowdown_max", "bounded slowdown, max", "factor", "low", "", "the largest bounded slowdown"),
+    Metric("fairness_users", "users", "count", "", "", "users that have measured jobs"),
+    Metric("fairness_median_user", "bounded slowdown, median user", "factor", "low", "", "the median of the users' means"),
+    Metric("fairness_worst_user", "bounded slowdown, worst user", "factor", "low", "", "the largest of the users' means"),
+)  # fmt: skip
+"""Metrics that the files of a run and ``--columns`` have as well."""
+
+NODE_TIME = tuple(m for m in CATALOGUE if m.whole == "node time" and m.unit == "node time")
+"""What node time goes into: the shares of these add up to 1."""
+
+USUAL: tuple[Name, ...] = (
+    ("useful_utilisation", None),
+    ("platform_idle_share", None),
+    ("failures_hit", None),
+    ("steals", None),
+    ("flow_max_s", "all"),
+    ("flow_mean_s", "all"),
+    ("flow_weighted_mean_s", "all"),
+)
+"""What the comparison of several seeds lists unless columns are given."""
+
+OF_POLICIES = tuple(name for name in USUAL if name[0] not in ("failures_hit", "steals"))
+"""What a table with a row per policy lists unless columns are given."""
+
+RATIOS: tuple[Name, ...] = (USUAL[0], *USUAL[-3:])
+"""Metrics whose ratios figures draw."""
+
+
+@lru_cache
+def metric(name: str) -> Metric:
+    """Return the row of a metric; the name of a partition or purpose may stand for its ``*``.
+
+    >>> metric("platform_idle").heading, metric("turnaround_gpu_max_s").title
+    ('idle, share of node time', 'max turnaround, partition gpu')
+
+    Raises
+    ------
+    InputError
+        For a name that no row matches.
+    """
+    for row in (*CATALOGUE, *FURTHER):
+        if (named := row.named(name)) is not None:
+            return named
+    raise unknown_name("metric", name, (row.name for row in (*CATALOGUE, *FURTHER)))
+
+
+def columns(texts: Iterable[str], recorded: Sequence[Name]) -> tuple[Name, ...]:
+    """Return the metrics of ``--columns``: names as in comparison.csv, ``flow_max_s:all``.
+
+    Raises
+    ------
+    InputError
+        For a metric that no policy has, with those that there are.
+    """
+    names = []
+    for text in texts:
+        name, _, size_class = text.strip().partition(":")
+        of = (name, size_class or None)
+        if of not in recorded and (name, "all") in recorded:
+            of = (name, "all")
+        if of not in recorded:
+            error = unknown_name("metric", text.strip(), map(name_text, recorded))
+            raise InputError(error.what, "--columns", "a metric of comparison.csv")
+        names.append(of)
+    return tuple(names)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A metric: its name, title, unit and definition; and the flat form of a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from rebat.core.units import format_duration
+
+Name = tuple[str, str | None]
+"""The name of a metric, and the size class of the jobs that it is measured on."""
+
+Values = Mapping[Name, float]
+"""All metrics of one run."""
+
+Unit = Literal["share", "time", "factor", "count", "node time"]
+"""How a value is written: a share in percent, seconds as a duration, node-seconds."""
+
+Whole = Literal["", "node time", "all node time", "node time that was up", "core time", "time"]
+"""What a share is a share of."""
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """A metric.
+
+    Attributes
+    ----------
+    name : str
+        As in ``comparison.csv`` and ``results.parquet``; ``*`` stands for a partition.
+    title : str
+        For readers. Indented if it details the metric above it.
+    unit : Unit
+    better : {"low", "high", ""}
+        The direction that is better, if one is.
+    whole : Whole
+        What a share is a share of. A ``node time`` is compared as a share of the window's.
+    definition : str
+        One line for the documentation, in Markdown.
+    by_class : bool
+        Whether it is measured by size class.
+    only_with : tuple of str
+        The comparison lists it only if one of these metrics is not 0 for some policy.
+    of : callable, optional
+        Computes the value that comparisons list from the metrics of a run.
+    derived : bool
+        Whether `of` alone has it: the summary, and so the files of a run, do not.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    better: Literal["low", "high", ""] = ""
+    whole: Whole = ""
+    definition: str = ""
+    by_class: bool = False
+    only_with: tuple[str, ...] = ()
+    of: Callable[[Values], float | None] | None = None
+    derived: bool = False
+
+    @property
+    def heading(self) -> str:
+        """The title with the whole of a share."""
+        return f"{self.title}, share of {self.whole}" if self.whole else self.title
+
+    def recorded(self, size_class: str | None) -> str:
+        """Return a short heading of the value as files have it, which of node time is no share."""
+        if self.unit == "node time":
+            heading = f"{self.title.strip()}, node-seconds"
+        elif self.whole == "node time that was up":  # a utilisation
+            heading = self.title
+        else:
+            heading = self.heading.strip()
+        return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
+
+    def named(self, name: str) -> Metric | None:
+        """Return the metric under a name that matches, with what its ``*`` stands for; else None.
+
+        >>> Metric("drains_*_s", "drains of *", "time").named("drains_gpu_s").title
+        'drains of gpu'
+        """
+        before, star, after = self.name.partition("*")
+        if not star or name == self.name:
+            return self if name == self.name else None
+        part = name[len(before) : len(name) - len(after)]
+        if not (part and name == before + part + after):
+            return None
+        return msgspec.structs.replace(self, name=name, title=self.title.replace("*", part))
+
+    def compared(self, values: Values, size_class: str | None = None) -> float | None:
+        """Return the value that comparisons list: of node time, its share of the window's."""
+        value = values.get((self.name, size_class)) if self.of is None else self.of(values)
+        if value is None or self.unit != "node time":
+            return value
+        total = values["platform_total", None]
+        return value / total if total else 0.0
+
+    @property
+    def compared_unit(self) -> Unit:
+        """The unit of `compared`."""
+        return "share" if self.unit == "node time" else self.unit
+
+
+def written(unit: Unit, value: float | None) -> str:
+    """Return a value in its unit; ``-`` if there is none."""
+    if value is None:
+        return "-"
+    if unit == "share":
+        return f"{value:.4%}" if 0 < value < 0.001 else f"{value:.2%}"
+    if unit == "factor":
+        return f"{value:.2f}"
+    if unit == "time":
+        return format_duration(value)
+    return f"{value:g}" if value == int(value) else f"{value:.4g}"
+
+
+def name_text(name: Name) -> str:
+    """Return a metric as ``--columns`` and ``--until-metric`` take it.
+
+    >>> name_text(("flow_max_s", "all"))
+    'flow_max_s:all'
+    """
+    return ":".join(filter(None, name))
+
+
+def name_of(text: str) -> Name:
+    """Parse what `name_text` returns.
+
+    >>> name_of("flow_max_s:[512, 2048)")
+    ('flow_max_s', '[512, 2048)')
+    """
+    name, _, size_class = text.partition(":")
+    return name, size_class or None
+
+
+_BY_CLASS = {"flows": "flow", "service_classes": "service"}
+"""Fields of a summary that hold metrics by size class -> how the names of these begin."""
+
+
+def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, float]]:
+    """Yield name, size class and value of each metric of a summary.
+
+    Metrics of the entire run have no size class.
+
+    >>> list(flat_metrics({"jobs": 3, "flows": {"all": {"max_s": 2.0}}, "window_s": [0, 9]}))
+    [('jobs', None, 3.0), ('flow_max_s', 'all', 2.0), ('window_first_s', None, 0.0), \
+('window_last_s', None, 9.0)]
+    """
+    for name, value in summary.items():
+        if name in _BY_CLASS:
+            for size_class, of in value.items():
+                prefix = _BY_CLASS[name]
+                yield from ((f"{prefix}_{n}", size_class, float(v)) for n, v in (of or {}).items())
+        elif name == "window_s":
+            yield "window_first_s", None, float(value[0])
+            yield "window_last_s", None, float(value[1])
+        elif isinstance(value, dict):
+            for inner, size_class, number in flat_metrics(value):
+                yield f"{name}_{inner}", size_class, number
+        elif isinstance(value, int | float):
+            yield name, None, float(value)
+
+
+def metric_names(kind: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the names that `flat_metrics` yields for a type; ``*`` stands for a key of the run."""
+    for field in msgspec.structs.fields(kind):
+        bare = _without_none(field.type)
+        if field.name in _BY_CLASS:
+            yield from metric_names(_without_none(get_args(bare)[1]), f"{_BY_CLASS[field.name]}_")
+        elif field.name == "window_s":
+            yield from ("window_first_s", "window_last_s")
+        elif get_origin(bare) is dict:
+            yield from _names_of(_without_none(get_args(bare)[1]), f"{prefix}{field.name}_*")
+        else:
+            yield from _names_of(bare, f"{prefix}{field.name}")
+
+
+def _names_of(kind: Any, name: str) -> Iterator[str]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield from metric_names(kind, f"{name}_")
+    elif kind in (int, float):
+        yield name
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    (bare,) = (each for each in get_args(kind) if each is not type(None))
+    return bare

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the annotated fields of a struct say of each option: type, range, unit and help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.units import parse_duration
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """An option.
+
+    Attributes
+    ----------
+    name : str
+        The field.
+    kind : type
+        Of its values, without None.
+    choices : tuple of str
+        All values, if there are only these.
+    default : Any
+    limits : dict
+        Those of ``ge``, ``gt``, ``le`` and ``lt`` that hold.
+    help : str
+    extra : dict
+        ``unit`` ('s': a duration), ``flags``, ``file``, ``machine``.
+    """
+
+    name: str
+    kind: Any
+    choices: tuple[str, ...]
+    default: Any
+    limits: dict[str, float]
+    help: str
+    extra: dict[str, Any]
+
+    @property
+    def is_duration(self) -> bool:
+        """Whether texts in human units stand for its values."""
+        return self.extra.get("unit") == "s"
+
+
+@lru_cache
+def declared(struct: type[msgspec.Struct]) -> dict[str, Declared]:
+    """Return the options of a struct by name."""
+    hints = get_type_hints(struct, include_extras=True)
+    return {
+        f.name: _option(f.name, hints[f.name], f.default) for f in msgspec.structs.fields(struct)
+    }
+
+
+def _option(name: str, hint: Any, default: Any) -> Declared:
+    limits: dict[str, float] = {}
+    extra: dict[str, Any] = {}
+    description = ""
+    for meta in _metas(hint):
+        limits |= {
+            key: value
+            for key in ("ge", "gt", "le", "lt")
+            if (value := getattr(meta, key)) is not None
+        }
+        extra |= meta.extra or {}
+        description = meta.description or description
+    kind = _bare(hint)
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    return Declared(name, kind, choices, default, limits, description, extra)
+
+
+def _metas(hint: Any) -> list[msgspec.Meta]:
+    """All annotations of a type, those within a union first."""
+    if get_origin(hint) is Annotated:
+        inner, *metas = get_args(hint)
+        return [*_metas(inner), *metas]
+    return [meta for part in get_args(hint) for meta in _metas(part)]
+
+
+def _bare(hint: Any) -> Any:
+    """A type without annotations and without None."""
+    if get_origin(hint) is Annotated:
+        return _bare(get_args(hint)[0])
+    if get_origin(hint) is Literal or not get_args(hint):
+        return hint
+    (bare,) = (_bare(part) for part in get_args(hint) if part is not type(None))
+    return bare
+
+
+def converted(values: Mapping[str, Any], struct: type[T]) -> T:
+    """Return arguments as a struct with checked types and ranges.
+
+    Numbers may be of numpy, paths texts, and durations texts in human units.
+
+    Raises
+    ------
+    InputError
+        For an argument of another type or out of its range, with its name.
+    """
+    options = declared(struct)
+    plain = {name: _plain(value, options.get(name)) for name, value in values.items()}
+    try:
+        return msgspec.convert(plain, struct)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        name = where.strip("`$.") or None
+        choices = options[name].choices if name in options else ()
+        expected = " or ".join(filter(None, (", ".join(choices[:-1]), *choices[-1:])))
+        raise InputError(what, name, expected or None) from None
+
+
+def _plain(value: Any, option: Declared | None) -> Any:
+    if option is not None and option.is_duration and isinstance(value, str | int | float):
+        return parse_duration(value)
+    if isinstance(value, PathLike | str) and option is not None and option.kind is Path:
+        return Path(value)
+    if isinstance(value, PathLike):
+        return fspath(value)
+    return value.item() if hasattr(value, "item") else value
