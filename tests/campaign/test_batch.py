@@ -11,17 +11,17 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from rebat.campaign.batch import COLUMNS, KIND, densities
-from rebat.campaign.batch_grid import Record
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_pages, write_report
 from rebat.core.errors import InputError
 from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.failures.series import system_mttf_s
-from rebat.reports.torus.claims import judge
-from rebat.reports.torus.evidence import Evidence, Mean, extreme, mean_of
-from rebat.reports.torus.published import GAINS, TABLE_1, Trace
+from rebat.papers.torus.claims import judge
+from rebat.papers.torus.evidence import Evidence, Mean, extreme, mean_of
+from rebat.papers.torus.grid import Record
+from rebat.papers.torus.published import GAINS, TABLE_1, Trace
+from rebat.papers.torus.units import COLUMNS, KIND, densities
 from tests.campaign.builders import contents, n_run, run_here
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "torus"

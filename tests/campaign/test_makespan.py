@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from rebat.campaign.makespan import PAPER_RULES, Row, makespans, read_job_set
 from rebat.core.errors import InputError
 from rebat.kernels.resilient import HEURISTICS
+from rebat.papers.silent_errors.makespans import PAPER_RULES, Row, makespans, read_job_set
 from tests.recordings import job_sets
 
 GOOD = {

@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rebat.campaign.migration_report import about_migration, first_compaction
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.single import simulate
 from rebat.figures.cores import cores_at_instants
+from rebat.papers.common.runs_index import ANY_SEED, Setting
+from rebat.papers.migration import answers, beyond, claims, groups, printed, tables
+from rebat.papers.migration.compaction import about_migration, first_compaction
+from rebat.papers.migration.comparing import INSIDE, NEAR, OUTSIDE, beside, cell, place_of
+from rebat.papers.migration.evidence import Case, Evidence, case_of, named
+from rebat.papers.migration.published import WAITING_FACTOR
 from rebat.policies.presets import preset
-from rebat.reports.migration import answers, beyond, claims, groups, printed, tables
-from rebat.reports.migration.comparing import INSIDE, NEAR, OUTSIDE, beside, cell, place_of
-from rebat.reports.migration.evidence import Case, Evidence, case_of, named
-from rebat.reports.migration.published import WAITING_FACTOR
-from rebat.reports.partitions.estimates import Estimate
-from rebat.reports.scenario import Scenario
-from rebat.reports.seeded import ANY_SEED, Setting
+from rebat.results.estimates import Estimate
+from rebat.results.scenario import Scenario
 from rebat.workloads.generate import generator
 from tests.campaign.builders import campaign_of
 

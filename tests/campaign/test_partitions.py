@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.partition_report import busiest, on_a_torus, owners
 from rebat.campaign.reporting import write_report
 from rebat.campaign.single import simulate
 from rebat.figures.torus import DOWN, FREE
 from rebat.metrics.platform import free_steps
 from rebat.models.topology import Torus
 from rebat.models.units import Units
+from rebat.papers.node_stealing.evidence import Evidence
+from rebat.papers.torus.load_claims import judge
+from rebat.papers.torus.load_pictures import busiest, on_a_torus, owners
 from rebat.policies.presets import preset
-from rebat.reports.node_stealing.evidence import Evidence
-from rebat.reports.partitions.claims import judge
-from rebat.reports.partitions.estimates import estimate, paired
+from rebat.results.estimates import estimate, paired
 from tests.campaign.builders import campaign_of
 from tests.scenarios import fails, machine
 
@@ -80,7 +80,7 @@ def test_differences_are_paired_by_seed() -> None:
 
 
 def test_claims_follow_from_their_numbers() -> None:
-    from rebat.reports.scenario import Scenario
+    from rebat.results.scenario import Scenario
 
     scenario = Scenario("weibull", law="x")
     cells = {"faps": {0: 3.0, 1: 5.0}, "rps": {0: 6.0, 1: 9.0}}

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.replacement_report import (
+from rebat.campaign.reporting import write_report
+from rebat.cli import main as cli
+from rebat.core.errors import InputError
+from rebat.papers.common.runs_index import ANY_SEED, Setting, combined, minus, relative
+from rebat.papers.replacement import choices, claims, stealing
+from rebat.papers.replacement.evidence import Case, Evidence, case_of
+from rebat.papers.replacement.medians import middle, written
+from rebat.papers.replacement.small_run import (
     about_replacement,
     replacement_pictures,
     small_run,
 )
-from rebat.campaign.reporting import write_report
-from rebat.cli import main as cli
-from rebat.core.errors import InputError
-from rebat.reports.replacement import choices, claims, stealing
-from rebat.reports.replacement.evidence import Case, Evidence, case_of
-from rebat.reports.replacement.medians import middle, written
-from rebat.reports.seeded import ANY_SEED, Setting, combined, minus, relative
 from tests.campaign.builders import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[2]
@@ -204,8 +204,8 @@ class _Told(Evidence):
     """Numbers by hand: rises of the makespan over 100 s, and what hits became."""
 
     def __init__(self, rises: dict[str, list[float]], requeued: float = 0.0) -> None:
-        from rebat.reports.replacement.evidence import SOURCES
-        from rebat.reports.scenario import Scenario
+        from rebat.papers.replacement.evidence import SOURCES
+        from rebat.results.scenario import Scenario
 
         setting = Setting("g", "mixed", Scenario("renewal"))
         calm = setting._replace(scenario=setting.scenario.failure_free[0])

@@ -16,17 +16,17 @@ from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
-from rebat.metrics.intervals import Interval, interval
-from rebat.reports.differences.report import gain
-from rebat.reports.node_stealing import beside
-from rebat.reports.node_stealing.claims import MONTHS, SYNTHETIC, explained, judge, judged
-from rebat.reports.node_stealing.evidence import Evidence
-from rebat.reports.node_stealing.pictures import pictures
-from rebat.reports.node_stealing.published import idle_as_program, printed_for
-from rebat.reports.parts import spread
-from rebat.reports.runs.evidence import Evidence as Runs
-from rebat.reports.runs.report import Metric
-from rebat.reports.scenario import USUAL_CHECKPOINTS, Scenario
+from rebat.papers.common.parts import spread
+from rebat.papers.common.runs import Metric
+from rebat.papers.common.runs_evidence import Evidence as Runs
+from rebat.papers.node_stealing import beside
+from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, explained, judge, judged
+from rebat.papers.node_stealing.differences import gain
+from rebat.papers.node_stealing.evidence import Evidence
+from rebat.papers.node_stealing.pictures import pictures
+from rebat.papers.node_stealing.published import idle_as_program, printed_for
+from rebat.results.intervals import Interval, interval
+from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
 from rebat.session.ledger import AttemptRecord, Ledger
 from tests.campaign.builders import campaign_file, run_here
 

@@ -15,8 +15,8 @@ from rebat.campaign.seeds import Asked, Narrow, metric_of, run_seeds
 from rebat.campaign.spec import Source
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.metrics.intervals import relative_width
-from rebat.metrics.seeded import intervals_csv, rows, seeds_csv
+from rebat.results.intervals import relative_width
+from rebat.results.seeds import intervals_csv, rows, seeds_csv
 from rebat.workloads.batsim_json import write_workload
 from tests.scenarios import machine
 

@@ -17,7 +17,6 @@ from click.testing import CliRunner
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.silent import play
 from rebat.campaign.store import Store
 from rebat.campaign.worker import Task, lost
 from rebat.cli.campaign import campaign as command
@@ -30,6 +29,7 @@ from rebat.models.silent_errors import (
     lower_bounds,
     synthetic_jobs,
 )
+from rebat.papers.silent_errors.units import play
 from rebat.policies.priority_rules import ranks
 from rebat.workloads.batsim_json import write_workload
 from tests.campaign.builders import contents, n_run, run_here

@@ -11,7 +11,6 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reading import LARGEST_SEED
 from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
-from rebat.campaign.silent import GridIn
 from rebat.cli.campaign import campaign as command
 from rebat.cli.main import fail
 from rebat.core.errors import InputError
@@ -19,6 +18,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.models.silent_errors import (
     PAPER_SCENARIOS,
 )
+from rebat.papers.silent_errors.units import GridIn
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.day_sets import day_sets, read_day_sets
 from rebat.workloads.generate import synthetic

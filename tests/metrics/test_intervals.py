@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, norm
 
-from rebat.metrics.intervals import RESAMPLES, interval, paired_ratio, relative_width
+from rebat.results.intervals import RESAMPLES, interval, paired_ratio, relative_width
 
 VALUES = [0.93, 1.04, 0.98, 1.11, 0.87, 1.02, 0.99, 1.08, 0.95, 1.01]
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from rebat.reports.page import html, markdown
-from rebat.reports.parts import Judgement, Report
+from rebat.papers.common.page import html, markdown
+from rebat.papers.common.parts import Judgement, Report
 
 
 def claim(name: str, holds: bool, why: str = "") -> Judgement:

@@ -10,17 +10,17 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
-from rebat.campaign.simulation_report import REPORTS
 from rebat.campaign.spec import REPORT_NAMES
 from rebat.core.errors import InputError
-from rebat.metrics.intervals import paired_ratio
-from rebat.reports.differences.pairs import counterpart, parsed
-from rebat.reports.differences.report import gain
-from rebat.reports.parts import marked
-from rebat.reports.runs.evidence import Evidence
-from rebat.reports.runs.report import METRICS, n_of, told_apart
-from rebat.reports.scenario import USUAL_CHECKPOINTS, Scenario
-from rebat.reports.seeded import Setting
+from rebat.papers.common.parts import marked
+from rebat.papers.common.runs import METRICS, n_of, told_apart
+from rebat.papers.common.runs_evidence import Evidence
+from rebat.papers.common.runs_index import Setting
+from rebat.papers.node_stealing.differences import gain
+from rebat.papers.node_stealing.pairs import counterpart, parsed
+from rebat.papers.simulations import REPORTS
+from rebat.results.intervals import paired_ratio
+from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
 from tests.campaign.builders import campaign_file, run_here
 
 GRID = """

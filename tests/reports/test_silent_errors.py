@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from rebat.kernels.resilient import HEURISTICS
-from rebat.reports.silent_errors.claims import judge_days, judge_synthetic
-from rebat.reports.silent_errors.day_pictures import day_pictures
-from rebat.reports.silent_errors.evidence import Evidence
-from rebat.reports.silent_errors.judging import above, below, between, judged
-from rebat.reports.silent_errors.pictures import synthetic_pictures
-from rebat.reports.silent_errors.tables import synthetic_tables, table_1
+from rebat.papers.silent_errors.claims import judge_days, judge_synthetic
+from rebat.papers.silent_errors.day_pictures import day_pictures
+from rebat.papers.silent_errors.evidence import Evidence
+from rebat.papers.silent_errors.judging import above, below, between, judged
+from rebat.papers.silent_errors.pictures import synthetic_pictures
+from rebat.papers.silent_errors.tables import synthetic_tables, table_1
 
 RULES = ("LPT", "LA", "HPA", "SPT")
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.campaign import batch, silent, simulations
+from rebat.campaign import simulations
 from rebat.campaign.unit import Kind
 from rebat.core.errors import InputError, unknown_name
+from rebat.papers.silent_errors import units as silent_errors
+from rebat.papers.torus import units as torus
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (simulations.KIND, silent.KIND, batch.KIND)}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (simulations.KIND, silent_errors.KIND, torus.KIND)
+}
 
 FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
 """What units of any kind can leave in a folder."""

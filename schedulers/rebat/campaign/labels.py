@@ -13,7 +13,7 @@ from rebat.campaign.spec import PerfectCheckpoints, RunSpec
 from rebat.campaign.spec import Scenario as Asked
 from rebat.metrics.summary import RunSummary
 from rebat.models.failures.laws import name_of
-from rebat.reports.scenario import FOR_MTBF, Scenario, exact
+from rebat.results.scenario import FOR_MTBF, Scenario, exact
 
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("workload", "policy", *Scenario._fields), str),

@@ -19,9 +19,9 @@ from rebat.campaign.simulating import simulate_run, units
 from rebat.campaign.spec import RunSpec, Scenario, Source
 from rebat.campaign.unit import Unit
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
-from rebat.metrics.intervals import interval, paired_ratio, relative_width
-from rebat.metrics.seeded import Metric, Seeds
 from rebat.metrics.summary import as_json
+from rebat.results.intervals import interval, paired_ratio, relative_width
+from rebat.results.seeds import Metric, Seeds
 
 MOST_SEEDS = 1_000
 """Where an interval does not get narrow enough, there are no more than these."""

@@ -21,7 +21,7 @@ from rebat.kernels.jit import is_compiled
 from rebat.metrics.summary import as_json
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
-from rebat.reports.parts import Picture, Table
+from rebat.papers.common.parts import Picture, Table
 from rebat.workloads.generate import synthetic
 
 
@@ -73,13 +73,13 @@ class Beside(msgspec.Struct, frozen=True):
 
 
 def _gather(some: Sequence[Unit]) -> Beside:
-    from rebat.campaign.simulation_report import gather
+    from rebat.papers.simulations import gather
 
     return Beside(*gather(some))
 
 
 def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
-    from rebat.campaign.simulation_report import report
+    from rebat.papers.simulations import report
 
     lines = [*provenance, *beside.provenance]
     return report(beside.which, table, beside.tables, beside.pictures, lines)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from rebat.reports.parts import Report
+    from rebat.papers.common.parts import Report
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):

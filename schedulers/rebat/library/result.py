@@ -20,8 +20,8 @@ from rebat.library import frames, sheets
 from rebat.library.checks import in_python
 from rebat.library.page import page
 from rebat.library.plots import Plot
-from rebat.metrics.seeded import Row, Seeds, intervals_csv, rows, seeds_csv
 from rebat.metrics.summary import as_json, parse_window
+from rebat.results.seeds import Row, Seeds, intervals_csv, rows, seeds_csv
 from rebat.session.ledger import Ledger
 
 if TYPE_CHECKING:

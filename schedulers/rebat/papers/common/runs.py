@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies side by side, in the order of the campaign's file; ratios are to the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.core.units import format_duration
+from rebat.figures.ratios import ratios_svg
+from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
+from rebat.papers.common.parts import Picture, Report, Table, marked, seeds_text, spread
+from rebat.papers.common.runs_evidence import Evidence
+from rebat.papers.common.runs_index import Setting
+
+
+class Metric(NamedTuple):
+    """A column: heading, metric, of which jobs, and how a value is written."""
+
+    heading: str
+    name: str
+    of: str
+    shown: Callable[[float], str]
+
+
+def _factor(value: float) -> str:
+    return f"{value:.2f}"
+
+
+UTILISATION = Metric("useful utilisation", "useful_utilisation", "", "{:.2%}".format)
+METRICS = (
+    UTILISATION,
+    Metric("mean flow", "flow_mean_s", "all", format_duration),
+    Metric("weighted mean flow", "flow_weighted_mean_s", "all", format_duration),
+    Metric("max flow", "flow_max_s", "all", format_duration),
+    Metric("mean wait", "service_wait_mean_s", "", format_duration),
+    Metric("95 % wait", "service_wait_p95_s", "", format_duration),
+    Metric("mean bounded slowdown", "service_bounded_slowdown_mean", "", _factor),
+    Metric("95 % bounded slowdown", "service_bounded_slowdown_p95", "", _factor),
+    Metric("users alike (Jain)", "fairness_jain", "", _factor),
+    Metric("time with an idle node", "platform_idle_share", "", "{:.2%}".format),
+    Metric("failures under a job", "failures_hit", "", "{:.1f}".format),
+    Metric("steals", "steals", "", "{:.1f}".format),
+)
+DRAWN = METRICS[:4]
+"""Metrics whose ratios are drawn, and set side by side over all settings."""
+
+
+def report(
+    path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
+) -> Report:
+    """What a campaign's ``results.parquet`` shows; the tables of its workloads first.
+
+    Raises
+    ------
+    InputError
+        When there are no results to report.
+    """
+    evidence = Evidence(path)
+    return Report(
+        title="Policies side by side",
+        lead=(
+            "Means over seeds with 95 % bootstrap intervals; ratios are to the first policy of the "
+            "file, paired by seed, and marked = where 1 is within the interval. Of a workload that "
+            "was drawn several times a value is the mean of a draw over the seeds of the failures."
+        ),
+        judgements=[],
+        tables=[*_overview(evidence), *_settings(evidence), *tables],
+        pictures=[*_pictures(evidence), *pictures],
+        provenance=provenance,
+        figures_note="A point is a mean over seeds, a line its 95 % interval.",
+        claims=False,
+    )
+
+
+def n_of(evidence: Evidence, setting: Setting) -> str:
+    """How many seeds there are, or draws of the workload, for a note."""
+    policies = evidence.cases(setting)
+    text = seeds_text(len(evidence.values(setting, name, UTILISATION.name)) for name in policies)
+    return text.replace("seeds", "draws") if setting in evidence.drawn else text
+
+
+def _overview(evidence: Evidence) -> Iterator[Table]:
+    """Ratios over all settings, a table a metric: where there are several."""
+    settings = [one for one in evidence.settings if len(evidence.cases(one)) > 1]
+    if len(settings) < 2:
+        return
+    names = list(dict.fromkeys(p for one in settings for p in evidence.cases(one)[1:]))
+    shared, labels = told_apart(settings)
+    for metric in DRAWN:
+        rows = []
+        for one, label in zip(settings, labels, strict=True):
+            base = evidence.cases(one)[0]
+            cells = [
+                marked(evidence.ratio(one, name, base, metric.name, metric.of))
+                + not_comparable(metric.name, evidence.comparable((one, name), (one, base)))
+                for name in names
+            ]
+            rows.append([label, n_of(evidence, one), *cells])
+        title = f"{metric.heading}: ratios to the first policy"
+        yield Table("", title, ["runs", "over", *names], rows, shared)
+
+
+def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
+    """What all settings share, and what each has of its own, for people.
+
+    The grid is named where nothing else tells two of them apart.
+    """
+    parts = [[one.workload, *one.scenario.parts] for one in settings]
+    shared = [part for part in parts[0] if all(part in others for others in parts)]
+    own = [", ".join(p for p in some if p not in shared) for some in parts]
+    if len(set(own)) < len(own) or not all(own):
+        own = [
+            ", ".join(filter(None, (text, one.grid)))
+            for text, one in zip(own, settings, strict=True)
+        ]
+    return ", ".join(shared), own
+
+
+def _settings(evidence: Evidence) -> Iterator[Table]:
+    for setting in evidence.settings:
+        base = evidence.cases(setting)[0]
+        shown = [metric for metric in METRICS if _any(evidence, setting, metric)]
+        rows = []
+        for policy in evidence.cases(setting):
+            row = [policy]
+            for metric in shown:
+                value = evidence.spread(setting, policy, metric.name, metric.of)
+                row.append(spread(value, metric.shown))
+            rows.append(row)
+            if policy != base:
+                same = evidence.comparable((setting, policy), (setting, base))
+                ratios = [
+                    marked(evidence.ratio(setting, policy, base, metric.name, metric.of))
+                    + not_comparable(metric.name, same)
+                    for metric in shown
+                ]
+                rows.append([f"  / {base}", *ratios])
+        columns = ["policy", *(metric.heading for metric in shown)]
+        note = f"means over {n_of(evidence, setting)}, 95 % intervals in brackets"
+        note += _apart(evidence, setting)
+        yield Table("", f"{setting.label} ({setting.grid})", columns, rows, note)
+
+
+def not_comparable(metric: str, same: bool | None) -> str:
+    """The mark of a ratio of node times that are not comparable."""
+    return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
+
+
+def _apart(evidence: Evidence, setting: Setting) -> str:
+    """What of a table is not comparable, within it or with the runs in which nothing fails."""
+    base, *others = evidence.cases(setting)
+    texts = []
+    if any(evidence.comparable((setting, one), (setting, base)) is False for one in others):
+        texts.append(WHY_NOT)
+    if setting.scenario.failure_model is None:
+        return "".join(f"; {text}" for text in texts)
+    for scenario in setting.scenario.failure_free:
+        calm = setting._replace(scenario=scenario)
+        if calm not in evidence.settings:
+            continue
+        known = [one for one in evidence.cases(calm) if one in evidence.cases(setting)]
+        if any(evidence.comparable((setting, one), (calm, one)) is False for one in known):
+            texts.append(
+                "useful utilisation is not comparable with that of "
+                f"{scenario.label}: the work at hand in the window differs by more than "
+                f"{MOST_APART:.0%} of its node time and did not always suffice"
+            )
+    return "".join(f"; {text}" for text in texts)
+
+
+def _any(evidence: Evidence, setting: Setting, metric: Metric) -> bool:
+    """Whether some policy has a value that is not 0."""
+    return any(
+        any(evidence.values(setting, policy, metric.name, metric.of).values())
+        for policy in evidence.cases(setting)
+    )
+
+
+def _pictures(evidence: Evidence) -> Iterator[Picture]:
+    for setting in evidence.settings:
+        base, *others = evidence.cases(setting)
+        found = {
+            metric.heading: {
+                policy: ratio
+                for policy in others
+                if (ratio := evidence.ratio(setting, policy, base, metric.name, metric.of))
+            }
+            for metric in DRAWN
+        }
+        if any(found.values()):
+            title = f"{setting.label}: ratios to {base}"
+            over = n_of(evidence, setting)
+            yield Picture("", title, ratios_svg(found, base, over), over)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 3 and 4 and Tables 1 and 2 as tables: ours with intervals, the paper's beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rebat.papers.common.parts import Table, number
+from rebat.papers.common.runs_index import mean, minus
+from rebat.papers.migration.comparing import Shown, beside, cell
+from rebat.papers.migration.evidence import Evidence, Run, named
+from rebat.papers.migration.groups import Compared, compactions, figure_4, table_2
+from rebat.papers.migration.published import (
+    FIGURE_3,
+    FIGURE_3_LOAD,
+    MEMORY_MB,
+    MIXED,
+    STATES,
+    TABLE_2,
+    USUAL_MB,
+)
+from rebat.papers.replacement.tables import share
+from rebat.papers.torus.load_tables import points
+from rebat.results.intervals import BySeed
+
+
+def tables(evidence: Evidence) -> Iterator[Table]:
+    """As far as there are runs for them."""
+    loads = figure_4(evidence)
+    if loads:
+        yield _figure_4(evidence, loads)
+    if FIGURE_3_LOAD in loads:
+        yield _figure_3(evidence, loads[FIGURE_3_LOAD])
+    if compactions(evidence):
+        yield _overheads(evidence)
+    for load, pair in table_2(evidence).items():
+        yield _table_2(evidence, load, pair)
+
+
+def _figure_4(evidence: Evidence, loads: Mapping[int, Compared]) -> Table:
+    rows = []
+    for load, (base, forms) in loads.items():
+        without, with_ = MIXED[load]
+        before = evidence.of(base, "node_states_mixed")
+        cells = [cell(mean(before), share), beside(before, without, share), "", ""]
+        rows.append([f"{load} %, without", *cells])
+        for name, run in named(forms).items():
+            after = evidence.of(run, "node_states_mixed")
+            fall = minus(after, before)
+            cells = [cell(mean(after), share), beside(after, with_, share)]
+            cells += [cell(mean(fall), points), beside(fall, with_ - without, points)]
+            rows.append([f"{load} %, {name}", *cells])
+    columns = ["load", "mixed", "paper", "change, points", "paper"]
+    seeds = evidence.seeds(next(iter(loads.values())).base)
+    return Table(f"Figure 4, means over {seeds}", "Share of node time that is mixed", columns, rows)
+
+
+class _Row(NamedTuple):
+    """Shares of the three states: what is shown, by state, and what the paper prints of it."""
+
+    label: str
+    values: Mapping[str, BySeed]
+    printed: Mapping[str, float]
+    shown: Shown = share
+
+
+def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
+    columns = [heading for state in STATES for heading in (state, "paper")]
+    lines = []
+    for row in rows:
+        line = [row.label]
+        for state in STATES:
+            values = row.values[state]
+            printed = row.printed.get(state)
+            line.append(cell(mean(values), row.shown))
+            line.append("" if printed is None else beside(values, printed, row.shown))
+        lines.append(line)
+    return Table(paper, title, ["", *columns], lines)
+
+
+def states_of(evidence: Evidence, run: Run, of: str = "node_states") -> dict[str, BySeed]:
+    """The share of time of each state, by seed."""
+    return {state: evidence.of(run, f"{of}_{state}") for state in STATES}
+
+
+def _figure_3(evidence: Evidence, pair: Compared) -> Table:
+    without, with_ = ({state: both[i] for state, both in FIGURE_3.items()} for i in (0, 1))
+    rows = [_Row("without", states_of(evidence, pair.base), without)]
+    for name, run in named(pair.others).items():
+        rows.append(_Row(name, states_of(evidence, run), with_))
+    paper = f"Figure 3, means over {evidence.seeds(pair.base)}"
+    return _states(paper, f"Node time at {FIGURE_3_LOAD} % load", rows)
+
+
+def _table_2(evidence: Evidence, load: int, pair: Compared) -> Table:
+    rows = []
+    for partition, states in TABLE_2[load].items():
+        of = f"partition_states_{partition}"
+        before, after = (states_of(evidence, run, of) for run in (pair.base, pair.others[0]))
+        without, with_ = ({state: both[i] for state, both in states.items()} for i in (0, 1))
+        rows.append(_Row(f"{partition}, without migration", before, without))
+        rows.append(_Row(f"{partition}, with migration", after, with_))
+        changes = {state: minus(after[state], before[state]) for state in STATES}
+        printed = {state: with_[state] - without[state] for state in STATES}
+        rows.append(_Row(f"{partition}, change, points", changes, printed, points))
+    paper = f"Table 2, means over {evidence.seeds(pair.base)}"
+    return _states(paper, f"Two partitions, {load} % load", rows)
+
+
+def _overheads(evidence: Evidence) -> Table:
+    shown = (
+        ("migrations a day", "migrations_a_day", number),
+        ("core-seconds each", "cost_of_one", number),
+        ("core-hours a day", "core_h_a_day", number),
+        ("share of core time", "cost_share", "{:.2%}".format),
+    )
+    groups = compactions(evidence)
+    rows = []
+    for group in groups:
+        workload = group.base.setting.workload
+        for name, run in named(group.others).items():
+            cells = [cell(evidence.mean(run, metric), how) for _, metric, how in shown]
+            memory = MEMORY_MB.get(workload, USUAL_MB)
+            rows.append([f"{workload}, {name}", str(memory), *cells])
+    columns = ["", "MB a task", *(heading for heading, *_ in shown)]
+    paper = f"Table 1 at work, means over {evidence.seeds(groups[0].base)}"
+    return Table(paper, "What checkpoints and restarts cost", columns, rows)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of simulations: sections 5 to 7 of Du, Marchal, Pallez, Robert 2024."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.node_stealing.claims import judge
+from rebat.papers.node_stealing.evidence import Evidence
+from rebat.papers.node_stealing.pictures import pictures
+from rebat.papers.node_stealing.tables import tables
+
+
+def report(
+    table: Path,
+    workload_tables: Iterable[Table],
+    more_pictures: Iterable[Picture],
+    provenance: Sequence[str],
+) -> Report:
+    """What a campaign's ``results.parquet`` shows, its workloads first.
+
+    Raises
+    ------
+    InputError
+        When there are no results to report.
+    """
+    evidence = Evidence(table)
+    return Report(
+        title="Node stealing for failed jobs: the evaluation again",
+        lead=(
+            "Y. Du, L. Marchal, G. Pallez, Y. Robert: Improving Batch Schedulers with Node "
+            "Stealing for Failed Jobs, CCPE 2024. Sections 5 to 7, simulated by rebat; printed "
+            "values beside ours where the paper prints them. Generated months have the paper's "
+            "statistics, not its jobs: compare shapes, not digits."
+        ),
+        judgements=list(judge(evidence)),
+        tables=[*workload_tables, *tables(evidence)],
+        pictures=[*pictures(evidence), *more_pictures],
+        provenance=provenance,
+    )
