@@ -14,8 +14,8 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import format_duration
 from rebat.metrics.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.metrics.summary import RunSummary
-from rebat.papers.common.parts import marked, spread
 from rebat.report.comparison import comparable_with, comparison, ratio, text_of
+from rebat.results.intervals import marked, spread
 from rebat.results.seeds import Metric, Row, Seeds
 
 MANY_POLICIES = 4

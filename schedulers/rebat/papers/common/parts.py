@@ -3,39 +3,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rebat.results.intervals import Interval
+from rebat.results.intervals import Interval, spread
 
 
 class Judgement(msgspec.Struct, frozen=True):
     """One claim of the paper held against our runs; ``workload`` says under which scenario.
 
-    ``holds`` follows from ``number`` and ``half`` by ``rule``; nothing else was looked at. ``half``
-    is half the 95 % confidence interval of ``number`` over seeds (None: not known), ``ends`` where
-    it begins and ends if that is not half on each side. ``why`` is a
-    sentence on where ours lies, if it lies elsewhere and an experiment has shown the cause.
+    ``holds`` follows from ``found`` by ``rule``; nothing else was looked at. ``why`` is a sentence
+    on where ours lies, if it lies elsewhere and an experiment has shown the cause.
     """
 
     workload: str
     claim: str
     rule: str
-    number: float
+    found: Interval
     holds: bool
     paper: str
-    half: float | None = None
     why: str = ""
-    ends: tuple[float, float] | None = None
+
+    @property
+    def number(self) -> float:
+        """What the rule was held against, without its interval."""
+        return self.found.mean
 
     @property
     def ours(self) -> str:
         """The number for people, with its interval."""
-        if self.ends is not None:
-            low, high = self.ends
-            return f"{_digits(self.number)} [{_digits(low)}, {_digits(high)}]"
-        return _digits(self.number) + ("" if self.half is None else f" ± {_digits(self.half)}")
+        found = self.found
+        if found.half is None and found.low is not None and found.high is not None:
+            return f"{_digits(found.mean)} [{_digits(found.low)}, {_digits(found.high)}]"
+        return spread(found, _digits)
 
 
 def _digits(value: float) -> str:
@@ -120,33 +121,6 @@ class Report(msgspec.Struct, frozen=True):
         return [judgement for judgement in self.judgements if not judgement.holds]
 
 
-def spread(found: Interval | None, shown: Callable[[float], str]) -> str:
-    """A mean over seeds and the ends of its interval, for people.
-
-    >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.2f}".format)
-    '0.50 [0.40, 0.70]'
-    """
-    if found is None:
-        return ""
-    if found.low is None or found.high is None or found.low == found.high:
-        return shown(found.mean)
-    return f"{shown(found.mean)} [{shown(found.low)}, {shown(found.high)}]"
-
-
-def marked(
-    found: Interval | None, neutral: float = 1.0, shown: Callable[[float], str] = "{:.3f}".format
-) -> str:
-    """A ratio or an effect with its interval; = where the seeds do not tell it from none.
-
-    >>> marked(Interval(1.02, 0.99, 1.05, 9))
-    '= 1.020 [0.990, 1.050]'
-    """
-    if found is None:
-        return ""
-    unsure = "" if found.low is None or found.tells_from(neutral) else "= "
-    return unsure + spread(found, shown)
-
-
 def seeds_text(counts: Iterable[int]) -> str:
     """On how many seeds numbers rest, those apart that rest on none.
 
@@ -159,11 +133,39 @@ def seeds_text(counts: Iterable[int]) -> str:
     return f"{some[0]} seeds" if len(some) == 1 else f"{some[0]} to {some[-1]} seeds"
 
 
+# ---- how numbers are written
+
+
 def percent(value: float | None) -> str:
     """A share for people."""
     return "" if value is None else f"{value:.2%}"
 
 
+def share(value: float) -> str:
+    """A share with one decimal."""
+    return f"{value:.1%}"
+
+
+def change(value: float) -> str:
+    """A relative difference."""
+    return f"{value:+.1%}"
+
+
+def points(value: float) -> str:
+    """A difference of shares."""
+    return f"{100 * value:+.2f}"
+
+
 def number(value: float | None) -> str:
     """A count for people."""
     return "" if value is None else f"{value:.1f}"
+
+
+def signed(value: float) -> str:
+    """A difference of counts."""
+    return f"{value:+.1f}"
+
+
+def hours(value: float) -> str:
+    """Seconds as hours."""
+    return f"{value / 3600:.1f}"

@@ -10,17 +10,16 @@ from typing import NamedTuple
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratios_svg
 from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
-from rebat.papers.common.parts import Picture, Report, Table, marked, seeds_text, spread
-from rebat.papers.common.runs_evidence import Evidence
-from rebat.papers.common.runs_index import Setting
+from rebat.papers.common.parts import Picture, Report, Table, seeds_text
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.results.intervals import marked, spread
 
 
 class Metric(NamedTuple):
-    """A column: heading, metric, of which jobs, and how a value is written."""
+    """A column: heading, metric, and how a value is written."""
 
     heading: str
     name: str
-    of: str
     shown: Callable[[float], str]
 
 
@@ -28,20 +27,20 @@ def _factor(value: float) -> str:
     return f"{value:.2f}"
 
 
-UTILISATION = Metric("useful utilisation", "useful_utilisation", "", "{:.2%}".format)
+UTILISATION = Metric("useful utilisation", "useful_utilisation", "{:.2%}".format)
 METRICS = (
     UTILISATION,
-    Metric("mean flow", "flow_mean_s", "all", format_duration),
-    Metric("weighted mean flow", "flow_weighted_mean_s", "all", format_duration),
-    Metric("max flow", "flow_max_s", "all", format_duration),
-    Metric("mean wait", "service_wait_mean_s", "", format_duration),
-    Metric("95 % wait", "service_wait_p95_s", "", format_duration),
-    Metric("mean bounded slowdown", "service_bounded_slowdown_mean", "", _factor),
-    Metric("95 % bounded slowdown", "service_bounded_slowdown_p95", "", _factor),
-    Metric("users alike (Jain)", "fairness_jain", "", _factor),
-    Metric("time with an idle node", "platform_idle_share", "", "{:.2%}".format),
-    Metric("failures under a job", "failures_hit", "", "{:.1f}".format),
-    Metric("steals", "steals", "", "{:.1f}".format),
+    Metric("mean flow", "flow_mean_s", format_duration),
+    Metric("weighted mean flow", "flow_weighted_mean_s", format_duration),
+    Metric("max flow", "flow_max_s", format_duration),
+    Metric("mean wait", "service_wait_mean_s", format_duration),
+    Metric("95 % wait", "service_wait_p95_s", format_duration),
+    Metric("mean bounded slowdown", "service_bounded_slowdown_mean", _factor),
+    Metric("95 % bounded slowdown", "service_bounded_slowdown_p95", _factor),
+    Metric("users alike (Jain)", "fairness_jain", _factor),
+    Metric("time with an idle node", "platform_idle_share", "{:.2%}".format),
+    Metric("failures under a job", "failures_hit", "{:.1f}".format),
+    Metric("steals", "steals", "{:.1f}".format),
 )
 DRAWN = METRICS[:4]
 """Metrics whose ratios are drawn, and set side by side over all settings."""
@@ -57,7 +56,7 @@ def report(
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(path)
+    runs = RunIndex(simulations(path, str))
     return Report(
         title="Policies side by side",
         lead=(
@@ -66,38 +65,38 @@ def report(
             "was drawn several times a value is the mean of a draw over the seeds of the failures."
         ),
         judgements=[],
-        tables=[*_overview(evidence), *_settings(evidence), *tables],
-        pictures=[*_pictures(evidence), *pictures],
+        tables=[*_overview(runs), *_settings(runs), *tables],
+        pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
         figures_note="A point is a mean over seeds, a line its 95 % interval.",
         claims=False,
     )
 
 
-def n_of(evidence: Evidence, setting: Setting) -> str:
+def n_of(runs: RunIndex[str], setting: Setting) -> str:
     """How many seeds there are, or draws of the workload, for a note."""
-    policies = evidence.cases(setting)
-    text = seeds_text(len(evidence.values(setting, name, UTILISATION.name)) for name in policies)
-    return text.replace("seeds", "draws") if setting in evidence.drawn else text
+    policies = runs.cases(setting)
+    text = seeds_text(len(runs.values(setting, name, UTILISATION.name)) for name in policies)
+    return text.replace("seeds", "draws") if setting in runs.drawn else text
 
 
-def _overview(evidence: Evidence) -> Iterator[Table]:
+def _overview(runs: RunIndex[str]) -> Iterator[Table]:
     """Ratios over all settings, a table a metric: where there are several."""
-    settings = [one for one in evidence.settings if len(evidence.cases(one)) > 1]
+    settings = [one for one in runs.settings if len(runs.cases(one)) > 1]
     if len(settings) < 2:
         return
-    names = list(dict.fromkeys(p for one in settings for p in evidence.cases(one)[1:]))
+    names = list(dict.fromkeys(p for one in settings for p in runs.cases(one)[1:]))
     shared, labels = told_apart(settings)
     for metric in DRAWN:
         rows = []
         for one, label in zip(settings, labels, strict=True):
-            base = evidence.cases(one)[0]
+            base = runs.cases(one)[0]
             cells = [
-                marked(evidence.ratio(one, name, base, metric.name, metric.of))
-                + not_comparable(metric.name, evidence.comparable((one, name), (one, base)))
+                marked(runs.ratio(one, name, base, metric.name))
+                + not_comparable(metric.name, runs.comparable((one, name), (one, base)))
                 for name in names
             ]
-            rows.append([label, n_of(evidence, one), *cells])
+            rows.append([label, n_of(runs, one), *cells])
         title = f"{metric.heading}: ratios to the first policy"
         yield Table("", title, ["runs", "over", *names], rows, shared)
 
@@ -118,28 +117,28 @@ def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
     return ", ".join(shared), own
 
 
-def _settings(evidence: Evidence) -> Iterator[Table]:
-    for setting in evidence.settings:
-        base = evidence.cases(setting)[0]
-        shown = [metric for metric in METRICS if _any(evidence, setting, metric)]
+def _settings(runs: RunIndex[str]) -> Iterator[Table]:
+    for setting in runs.settings:
+        base = runs.cases(setting)[0]
+        shown = [metric for metric in METRICS if _any(runs, setting, metric)]
         rows = []
-        for policy in evidence.cases(setting):
+        for policy in runs.cases(setting):
             row = [policy]
             for metric in shown:
-                value = evidence.spread(setting, policy, metric.name, metric.of)
+                value = runs.interval(setting, policy, metric.name)
                 row.append(spread(value, metric.shown))
             rows.append(row)
             if policy != base:
-                same = evidence.comparable((setting, policy), (setting, base))
+                same = runs.comparable((setting, policy), (setting, base))
                 ratios = [
-                    marked(evidence.ratio(setting, policy, base, metric.name, metric.of))
+                    marked(runs.ratio(setting, policy, base, metric.name))
                     + not_comparable(metric.name, same)
                     for metric in shown
                 ]
                 rows.append([f"  / {base}", *ratios])
         columns = ["policy", *(metric.heading for metric in shown)]
-        note = f"means over {n_of(evidence, setting)}, 95 % intervals in brackets"
-        note += _apart(evidence, setting)
+        note = f"means over {n_of(runs, setting)}, 95 % intervals in brackets"
+        note += _apart(runs, setting)
         yield Table("", f"{setting.label} ({setting.grid})", columns, rows, note)
 
 
@@ -148,20 +147,20 @@ def not_comparable(metric: str, same: bool | None) -> str:
     return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
 
 
-def _apart(evidence: Evidence, setting: Setting) -> str:
+def _apart(runs: RunIndex[str], setting: Setting) -> str:
     """What of a table is not comparable, within it or with the runs in which nothing fails."""
-    base, *others = evidence.cases(setting)
+    base, *others = runs.cases(setting)
     texts = []
-    if any(evidence.comparable((setting, one), (setting, base)) is False for one in others):
+    if any(runs.comparable((setting, one), (setting, base)) is False for one in others):
         texts.append(WHY_NOT)
     if setting.scenario.failure_model is None:
         return "".join(f"; {text}" for text in texts)
     for scenario in setting.scenario.failure_free:
         calm = setting._replace(scenario=scenario)
-        if calm not in evidence.settings:
+        if calm not in runs.settings:
             continue
-        known = [one for one in evidence.cases(calm) if one in evidence.cases(setting)]
-        if any(evidence.comparable((setting, one), (calm, one)) is False for one in known):
+        known = [one for one in runs.cases(calm) if one in runs.cases(setting)]
+        if any(runs.comparable((setting, one), (calm, one)) is False for one in known):
             texts.append(
                 "useful utilisation is not comparable with that of "
                 f"{scenario.label}: the work at hand in the window differs by more than "
@@ -170,26 +169,25 @@ def _apart(evidence: Evidence, setting: Setting) -> str:
     return "".join(f"; {text}" for text in texts)
 
 
-def _any(evidence: Evidence, setting: Setting, metric: Metric) -> bool:
+def _any(runs: RunIndex[str], setting: Setting, metric: Metric) -> bool:
     """Whether some policy has a value that is not 0."""
     return any(
-        any(evidence.values(setting, policy, metric.name, metric.of).values())
-        for policy in evidence.cases(setting)
+        any(runs.values(setting, policy, metric.name).values()) for policy in runs.cases(setting)
     )
 
 
-def _pictures(evidence: Evidence) -> Iterator[Picture]:
-    for setting in evidence.settings:
-        base, *others = evidence.cases(setting)
+def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
+    for setting in runs.settings:
+        base, *others = runs.cases(setting)
         found = {
             metric.heading: {
                 policy: ratio
                 for policy in others
-                if (ratio := evidence.ratio(setting, policy, base, metric.name, metric.of))
+                if (ratio := runs.ratio(setting, policy, base, metric.name))
             }
             for metric in DRAWN
         }
         if any(found.values()):
             title = f"{setting.label}: ratios to {base}"
-            over = n_of(evidence, setting)
+            over = n_of(runs, setting)
             yield Picture("", title, ratios_svg(found, base, over), over)

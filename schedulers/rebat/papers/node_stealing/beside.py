@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from rebat.figures.beside import Panel, beside_svg
 from rebat.papers.common.parts import Picture
+from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.node_stealing import published
-from rebat.papers.node_stealing.evidence import Evidence
-from rebat.papers.node_stealing.tables import HEADINGS, seeds_note
+from rebat.papers.node_stealing.runs import HEADINGS, policies, seeds_note, semantics
 from rebat.results.intervals import Interval, interval
-from rebat.results.scenario import Scenario
 
 
 class Printed(NamedTuple):
@@ -48,29 +47,27 @@ PRINTED = (
 )  # fmt: skip
 
 
-def beside_printed(evidence: Evidence, workload: str, scenario: Scenario) -> Iterator[Picture]:
-    """A figure where the paper has printed something of this scenario."""
+def beside_printed(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
+    """A figure where the paper has printed something of this setting."""
     panels = []
     for one in PRINTED:
-        printed = published.printed(one.values, workload, scenario)
+        printed = published.printed(one.values, setting)
         if printed:
-            panels.append(Panel(one.what, printed, ours(evidence, workload, scenario, one)))
+            panels.append(Panel(one.what, printed, ours(runs, setting, one)))
     if panels:
-        svg = beside_svg(evidence.policies(workload, scenario), panels)
-        title = f"{workload}: printed and ours ({scenario.label})"
-        note = seeds_note(evidence, workload, scenario, "as lines")
+        svg = beside_svg(policies(runs, setting), panels)
+        title = f"{setting.workload}: printed and ours ({setting.scenario.label})"
+        note = seeds_note(runs, setting, "as lines")
         yield Picture("Tables 4, 5, 7, 8, 9", title, svg, note)
 
 
-def ours(
-    evidence: Evidence, workload: str, scenario: Scenario, one: Printed
-) -> dict[str, dict[str, Interval]]:
+def ours(runs: RunIndex[str], setting: Setting, one: Printed) -> dict[str, dict[str, Interval]]:
     """By semantics and policy."""
     found: dict[str, dict[str, Interval]] = {}
-    for prefix in reversed(evidence.semantics(workload, scenario)):
-        for policy in evidence.policies(workload, scenario):
-            values = evidence.values(workload, prefix + policy, scenario, one.metric)
-            counted = interval([one.counted(value) for value in values.values()])
+    for prefix in reversed(semantics(runs, setting)):
+        for policy in policies(runs, setting):
+            values = runs.values(setting, prefix + policy, one.metric)
+            counted = interval(map(one.counted, values.values()))
             if counted is not None:
                 found.setdefault(HEADINGS[prefix], {})[policy] = counted
     return found

@@ -7,17 +7,16 @@ effect of a difference is how much it changes that ratio, again seed by seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rebat.figures.ratios import ratios_svg
-from rebat.papers.common.parts import Picture, Report, Table, marked
-from rebat.papers.common.runs import METRICS, Metric, n_of
-from rebat.papers.common.runs_evidence import Evidence
-from rebat.papers.common.runs_index import Setting
-from rebat.papers.node_stealing.evidence import PROGRAM
-from rebat.papers.node_stealing.pairs import counterpart, parsed
-from rebat.results.intervals import Interval, interval
+from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.common.runs import METRICS, n_of
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.node_stealing.runs import PROGRAM
+from rebat.results.intervals import BySeed, Interval, interval, marked, minus, ratios
 
 SHOWN = METRICS[:4]
 ENDS = {"": "from the paper", PROGRAM: "from the program"}
@@ -33,7 +32,7 @@ def report(
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(path)
+    runs = RunIndex(simulations(path, str))
     return Report(
         title="What drives the gain of node stealing",
         lead=(
@@ -43,73 +42,112 @@ def report(
             "the seeds do not tell from no gain (1) or no effect (0)."
         ),
         judgements=[],
-        tables=[*_tables(evidence), *tables],
-        pictures=[*_pictures(evidence), *pictures],
+        tables=[*_tables(runs), *tables],
+        pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
         figures_note="A point is a mean over seeds, a line its 95 % interval.",
         claims=False,
     )
 
 
-def gain(evidence: Evidence, setting: Setting, policy: str, metric: Metric) -> dict[int, float]:
+class Named(NamedTuple):
+    """A policy as a campaign writes it: its end, its name there, and its axes."""
+
+    end: str
+    name: str
+    axes: frozenset[str]
+
+    @property
+    def difference(self) -> str:
+        """What it has that its end has not, for people.
+
+        Where ``semantics`` is changed alone, the axes that would follow it are pinned.
+        """
+        if any(axis.startswith("semantics=") for axis in self.axes):
+            return next(axis for axis in self.axes if axis.startswith("semantics="))
+        return ", ".join(sorted(self.axes)) or "(none)"
+
+
+def parsed(policy: str) -> Named:
+    """
+    >>> parsed("authors-h111:tie=order").name, parsed("h111").difference
+    ('h111', '(none)')
+    """
+    name, _, text = policy.partition(":")
+    end = PROGRAM if name.startswith(PROGRAM) else ""
+    return Named(end, name.removeprefix(PROGRAM), frozenset(filter(None, text.split(","))))
+
+
+def counterpart(policy: str, others: Iterable[str]) -> str | None:
+    """The Baseline of the same end with the most of the same axes, and with no others.
+
+    >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
+    'baseline:margin=5'
+    >>> counterpart("h111:tie=id", ["baseline", "baseline:margin=5"])
+    'baseline'
+    """
+    own = parsed(policy)
+    bases = [
+        (len(base.axes), name)
+        for name in others
+        if (base := parsed(name)).name == "baseline"
+        and base.end == own.end
+        and base.axes <= own.axes
+    ]
+    return max(bases)[1] if bases else None
+
+
+def gain(runs: RunIndex[str], setting: Setting, policy: str, metric: str) -> BySeed:
     """The ratio to its Baseline, by seed."""
-    base = counterpart(policy, evidence.cases(setting))
-    if base is None:
-        return {}
-    ours, theirs = evidence.paired(setting, policy, base, metric.name, metric.of)
-    return {seed: ours[seed] / theirs[seed] for seed in sorted(ours) if theirs.get(seed)}
+    base = counterpart(policy, runs.cases(setting))
+    return {} if base is None else ratios(*runs.paired(setting, policy, base, metric))
 
 
-def _stealing(evidence: Evidence, setting: Setting, end: str) -> list[str]:
+def _stealing(runs: RunIndex[str], setting: Setting, end: str) -> list[str]:
     """The stealing policies of an end, itself first."""
-    found = [name for name in evidence.cases(setting) if parsed(name).end == end]
+    found = [name for name in runs.cases(setting) if parsed(name).end == end]
     return [name for name in found if parsed(name).name != "baseline"]
 
 
-def _tables(evidence: Evidence) -> Iterator[Table]:
-    for setting in evidence.settings:
+def _tables(runs: RunIndex[str]) -> Iterator[Table]:
+    for setting in runs.settings:
         for end, title in ENDS.items():
-            names = _stealing(evidence, setting, end)
+            names = _stealing(runs, setting, end)
             if names:
-                yield _table(evidence, setting, title, names)
+                yield _table(runs, setting, title, names)
 
 
-def _table(evidence: Evidence, setting: Setting, end: str, names: Sequence[str]) -> Table:
+def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]) -> Table:
     first, *_ = names
     rows = []
     for name in names:
         row = [parsed(name).difference if name != first else "the end itself"]
         for metric in SHOWN:
-            ours = gain(evidence, setting, name, metric)
-            row.append(marked(interval(list(ours.values()))))
+            ours = gain(runs, setting, name, metric.name)
+            row.append(marked(interval(ours)))
             if len(names) > 1:
-                base = gain(evidence, setting, first, metric)
-                both = sorted(ours.keys() & base.keys())
-                row.append("" if name == first else _effect([ours[s] - base[s] for s in both]))
+                effect = interval(minus(ours, gain(runs, setting, first, metric.name)))
+                row.append("" if name == first else marked(effect, 0.0, "{:+.3f}".format))
         rows.append(row)
     columns = [end]
     for metric in SHOWN:
         columns += [f"{metric.heading}: ratio", *(["effect"] if len(names) > 1 else [])]
-    note = f"means over {n_of(evidence, setting)}, 95 % intervals in brackets"
+    note = f"means over {n_of(runs, setting)}, 95 % intervals in brackets"
     return Table("", f"{setting.label} ({setting.grid}), {end}", columns, rows, note)
 
 
-def _effect(values: Sequence[float]) -> str:
-    return marked(interval(values), 0.0, "{:+.3f}".format)
-
-
-def _pictures(evidence: Evidence) -> Iterator[Picture]:
-    for setting in evidence.settings:
-        names = [name for end in ENDS for name in _stealing(evidence, setting, end)]
+def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
+    for setting in runs.settings:
+        names = [name for end in ENDS for name in _stealing(runs, setting, end)]
         shown: dict[str, dict[str, Interval]] = {}
         for metric in SHOWN:
             for name in names:
-                found = interval(list(gain(evidence, setting, name, metric).values()))
+                found = interval(gain(runs, setting, name, metric.name))
                 if found is not None:
                     label = f"{ENDS[parsed(name).end]}: {parsed(name).difference}"
                     shown.setdefault(metric.heading, {})[label] = found
         if shown:
             title = f"{setting.label} ({setting.grid}): the gain under each difference"
-            over = n_of(evidence, setting)
+            over = n_of(runs, setting)
             svg = ratios_svg(shown, "Baseline with the same axes", over)
             yield Picture("", title, svg, over)

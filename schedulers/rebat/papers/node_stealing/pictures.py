@@ -3,37 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from rebat.figures import boxes
 from rebat.papers.common.parts import Picture
+from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.node_stealing.beside import beside_printed
-from rebat.papers.node_stealing.evidence import Evidence
-from rebat.papers.node_stealing.tables import seeds_of
+from rebat.papers.node_stealing.runs import Family, main_settings, policies, ratios, seeds_of
 from rebat.report.comparison import USES
-from rebat.results.scenario import Scenario, exact
+from rebat.results.intervals import BySeed
+from rebat.results.scenario import exact
 
 _FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 
-def pictures(evidence: Evidence) -> Iterator[Picture]:
+def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
     """The printed tables beside ours, Figures 1, 3 to 13 and 19 to 21, as far as there are runs."""
-    for workload, scenario, family in evidence.main_scenarios():
-        yield from beside_printed(evidence, workload, scenario)
-        policies = evidence.policies(workload, scenario)
-        if "baseline" not in policies:
+    for setting, family in main_settings(runs):
+        yield from beside_printed(runs, setting)
+        names = policies(runs, setting)
+        if "baseline" not in names:
             continue
-        yield _against_failure_free(evidence, workload, scenario)
-        yield _decomposition(evidence, workload, scenario, policies)
-        if "h111" in policies:
-            yield _absolute(evidence, workload, scenario)
+        yield _against_failure_free(runs, setting)
+        yield _decomposition(runs, setting, names)
+        if "h111" in names:
+            yield _absolute(runs, setting)
         for paper, title, variants in _COMPARISONS:
-            shown = [policy for policy in variants if policy in policies]
+            shown = [policy for policy in variants if policy in names]
             if shown and (len(shown) > 1 or variants == ("h111",)):
-                yield _ratio_picture(evidence, workload, scenario, (paper, title), shown)
-        if len({one.mtbf_s for one in family}) > 1:
-            yield from _over_mtbf(evidence, workload, family)
+                yield _ratio_picture(runs, setting, (paper, title), shown)
+        if len({one.scenario.mtbf_s for one in family}) > 1:
+            yield from _over_mtbf(runs, family)
 
 
 _COMPARISONS = (
@@ -43,112 +44,104 @@ _COMPARISONS = (
     ("Figure 21", "criteria: fewer nodes, later release, smaller flow", ("h111", "h112", "h113")),
 )
 
+_Read = Callable[[Setting, str, str, str], BySeed]
+"""(setting, policy, metric, size class) -> values."""
+
+
+def _series(
+    runs: RunIndex[str], setting: Setting, names: Sequence[str], metric: str, read: _Read
+) -> dict[str, dict[str, list[float]]]:
+    """By policy and size class, a value per seed."""
+    classes = runs.size_classes(setting)
+    return {
+        policy: {of: [*read(setting, policy, metric, of).values()] for of in classes}
+        for policy in names
+    }
+
 
 def _flow_panels(
-    evidence: Evidence, workload: str, scenario: Scenario, policies: Sequence[str],
-    free: Scenario | None = None,
-) -> list[boxes.Panel]:  # fmt: skip
-    """Maximum and mean flow by size class; as dots Baseline's in the scenario ``free``."""
-    groups = list(evidence.size_classes(workload, scenario))
+    runs: RunIndex[str], setting: Setting, names: Sequence[str], free: Setting | None = None
+) -> list[boxes.Panel]:
+    """Maximum and mean flow by size class; as dots Baseline's in the setting ``free``."""
     panels = []
     for title, metric in _FLOWS:
-        series = {
-            policy: {
-                group: list(evidence.values(workload, policy, scenario, metric, group).values())
-                for group in groups
-            }
-            for policy in policies
-        }
+        series = _series(runs, setting, names, metric, runs.values)
         dots = {
-            group: value
-            for group in groups
-            if free and (value := evidence.mean(workload, "baseline", free, metric, group))
+            of: value
+            for of in runs.size_classes(setting)
+            if free and (value := runs.mean(free, "baseline", metric, of))
         }
         panels.append(boxes.in_time_units(title, series, dots))
     return panels
 
 
-def _against_failure_free(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
-    free = next(filter(partial(evidence.policies, workload), scenario.failure_free), None)
-    panels = _flow_panels(evidence, workload, scenario, ["baseline"], free)
-    title = f"{workload}: Baseline with failures ({scenario.label})"
-    note = seeds_of(evidence, workload, ["baseline"], scenario)
+def _against_failure_free(runs: RunIndex[str], setting: Setting) -> Picture:
+    calm = (setting._replace(scenario=one) for one in setting.scenario.failure_free)
+    panels = _flow_panels(runs, setting, ["baseline"], next(filter(runs.cases, calm), None))
+    title = f"{setting.workload}: Baseline with failures ({setting.scenario.label})"
+    note = seeds_of(runs, ["baseline"], setting)
     return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels), note)
 
 
-def _absolute(evidence: Evidence, workload: str, scenario: Scenario) -> Picture:
-    panels = _flow_panels(evidence, workload, scenario, ["baseline", "h111"])
-    title = f"{workload}: Baseline and SFSJ ({scenario.label})"
-    note = seeds_of(evidence, workload, ["baseline", "h111"], scenario)
-    return Picture("Figure 8", title, boxes.boxes(panels), note)
+def _absolute(runs: RunIndex[str], setting: Setting) -> Picture:
+    panels = _flow_panels(runs, setting, ["baseline", "h111"])
+    title = f"{setting.workload}: Baseline and SFSJ ({setting.scenario.label})"
+    return Picture("Figure 8", title, boxes.boxes(panels),
+                   seeds_of(runs, ["baseline", "h111"], setting))  # fmt: skip
 
 
 def _ratio_picture(
-    evidence: Evidence,
-    workload: str,
-    scenario: Scenario,
-    names: tuple[str, str],
-    policies: Sequence[str],
+    runs: RunIndex[str], setting: Setting, about: tuple[str, str], names: Sequence[str]
 ) -> Picture:
     panels = []
     for label, metric in _FLOWS:
-        series: dict[str, dict[str, list[float]]] = {
-            policy: {
-                group: evidence.ratios(workload, policy, scenario, metric, group)
-                for group in evidence.size_classes(workload, scenario)
-            }
-            for policy in policies
-        }
+        series = _series(runs, setting, names, metric, partial(ratios, runs))
         if metric == "flow_mean_s":
-            for policy in policies:
-                weighted = evidence.ratios(
-                    workload, policy, scenario, "flow_weighted_mean_s", "all"
-                )
-                series[policy]["weighted"] = weighted
+            for policy in names:
+                weighted = ratios(runs, setting, policy, "flow_weighted_mean_s")
+                series[policy]["weighted"] = [*weighted.values()]
         panels.append((f"{label} / Baseline", series, dict[str, float]()))
-    paper, title = names
-    caption = f"{workload}: {title} ({scenario.label})"
-    note = f"paired by seed, {seeds_of(evidence, workload, policies, scenario)}"
+    paper, title = about
+    caption = f"{setting.workload}: {title} ({setting.scenario.label})"
+    note = f"paired by seed, {seeds_of(runs, names, setting)}"
     return Picture(paper, caption, boxes.boxes(panels, one_line=True), note)
 
 
-def _decomposition(
-    evidence: Evidence, workload: str, scenario: Scenario, policies: Sequence[str]
-) -> Picture:
+def _decomposition(runs: RunIndex[str], setting: Setting, names: Sequence[str]) -> Picture:
     bars = {}
-    for policy in policies:
-        total = evidence.mean(workload, policy, scenario, "platform_total") or 1.0
+    for policy in names:
+        total = runs.mean(setting, policy, "platform_total") or 1.0
         bars[policy] = {
-            use: (evidence.mean(workload, policy, scenario, f"platform_{field}") or 0.0) / total
+            use: (runs.mean(setting, policy, f"platform_{field}") or 0.0) / total
             for use, field in USES.items()
             if use != "useful"
         }
     svg = boxes.stacks(bars, "share of node time not useful")
-    title = f"{workload}: where the platform's time goes ({scenario.label})"
-    note = f"means over {seeds_of(evidence, workload, policies, scenario)}"
+    title = f"{setting.workload}: where the platform's time goes ({setting.scenario.label})"
+    note = f"means over {seeds_of(runs, names, setting)}"
     return Picture("Figure 3", title, svg, note)
 
 
-def _over_mtbf(evidence: Evidence, workload: str, family: Sequence[Scenario]) -> Iterator[Picture]:
-    classes = [name for name in evidence.size_classes(workload, family[0]) if name != "all"]
-    asked = (
-        ("utilisation, SFSJ / Baseline", "useful_utilisation", ""),
+def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
+    classes = [name for name in runs.size_classes(family[0]) if name != "all"]
+    shown = (
+        ("utilisation, SFSJ / Baseline", "useful_utilisation", None),
         (f"max flow of {classes[-1]}, ratio", "flow_max_s", classes[-1]),
-        ("weighted mean flow, ratio", "flow_weighted_mean_s", "all"),
+        ("weighted mean flow, ratio", "flow_weighted_mean_s", None),
     )
     panels = []
-    for label, metric, size_class in asked:
-        named: dict[str, list[tuple[float, float]]] = {}
-        for scenario in sorted(family, key=lambda one: (one.downtime_s, one.mtbf_s)):
-            ratios = evidence.ratios(workload, "h111", scenario, metric, size_class)
-            if ratios and scenario.mtbf_s is not None:
-                downtime_s = scenario.downtime_s
+    for label, metric, size_class in shown:
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for one in sorted(family, key=lambda s: (s.scenario.downtime_s, s.scenario.mtbf_s)):
+            gains = ratios(runs, one, "h111", metric, size_class)
+            mtbf_s, downtime_s = one.scenario.mtbf_s, one.scenario.downtime_s
+            if gains and mtbf_s is not None:
                 name = "SFSJ" if downtime_s is None else f"downtime {exact(downtime_s)}"
-                points = named.setdefault(name, [])
-                points.append((scenario.mtbf_s / 3600, sum(ratios) / len(ratios)))
-        if named:
-            panels.append((label, named))
+                mean = sum(gains.values()) / len(gains)
+                lines.setdefault(name, []).append((mtbf_s / 3600, mean))
+        if lines:
+            panels.append((label, lines))
     if panels:
-        title = f"{workload}: as failures grow rarer ({family[0].family_label})"
-        note = f"means over {seeds_of(evidence, workload, ['h111'], *family)}"
+        title = f"{family[0].workload}: as failures grow rarer ({family[0].scenario.family_label})"
+        note = f"means over {seeds_of(runs, ['h111'], *family)}"
         yield Picture("Figures 9, 10, 11", title, boxes.lines(panels), note)

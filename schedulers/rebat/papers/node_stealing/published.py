@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from rebat.papers.common.runs_index import Setting
 from rebat.results.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, Scenario
 
 JUNE, MARCH, INTREPID = "june-2017", "march-2018", "intrepid-june-2013"
@@ -22,13 +23,13 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
     SYNTHETIC: (1800.0, 600.0),
 }
 
-
 ACCOUNTING = "program"
 """How the printed values count checkpoints; results of earlier versions do not say how they do."""
 
 
-def printed_for(workload: str, scenario: Scenario) -> bool:
+def printed_for(setting: Setting) -> bool:
     """Whether the paper's tables are about this scenario of a workload."""
+    workload, scenario = setting.workload, setting.scenario
     mtbf_s, downtime_s = _SCENARIOS.get(workload, (None, None))
     usual = Scenario(
         "authors", mtbf_s, downtime_s, checkpoint=USUAL_CHECKPOINTS, accounting=ACCOUNTING
@@ -41,11 +42,9 @@ def printed_for(workload: str, scenario: Scenario) -> bool:
 T = TypeVar("T")
 
 
-def printed(
-    table: Mapping[str, Mapping[str, T]], workload: str, scenario: Scenario
-) -> dict[str, T]:
+def printed(table: Mapping[str, Mapping[str, T]], setting: Setting) -> dict[str, T]:
     """What a table prints of a workload by policy, where it is about this scenario."""
-    return dict(table.get(workload, {})) if printed_for(workload, scenario) else {}
+    return dict(table.get(setting.workload, {})) if printed_for(setting) else {}
 
 
 UTILISATION: dict[str, dict[str, float]] = {

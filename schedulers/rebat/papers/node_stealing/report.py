@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rebat.papers.common.parts import Picture, Report, Table
-from rebat.papers.node_stealing.claims import judge
-from rebat.papers.node_stealing.evidence import Evidence
+from rebat.papers.node_stealing.claims import judgements
 from rebat.papers.node_stealing.pictures import pictures
+from rebat.papers.node_stealing.runs import index_of
 from rebat.papers.node_stealing.tables import tables
 
 
@@ -26,7 +26,7 @@ def report(
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(table)
+    runs = index_of(table)
     return Report(
         title="Node stealing for failed jobs: the evaluation again",
         lead=(
@@ -35,8 +35,8 @@ def report(
             "values beside ours where the paper prints them. Generated months have the paper's "
             "statistics, not its jobs: compare shapes, not digits."
         ),
-        judgements=list(judge(evidence)),
-        tables=[*workload_tables, *tables(evidence)],
-        pictures=[*pictures(evidence), *more_pictures],
+        judgements=list(judgements(runs)),
+        tables=[*workload_tables, *tables(runs)],
+        pictures=[*pictures(runs), *more_pictures],
         provenance=provenance,
     )

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims of a paper as rows: a text, a number of ours, and the rule that the number must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rebat.papers.common.parts import Judgement
+from rebat.results.intervals import BySeed, Interval
+
+ENOUGH_SEEDS = 5
+"""With fewer, intervals are so wide that nearly any printed value lies in them."""
+
+
+class Rule(NamedTuple):
+    """Between which bounds a number must lie, and how that is put.
+
+    The bounds are outside, unless the rule is ``closed``. ``whole``: the whole interval must lie
+    between them, not only its centre.
+    """
+
+    words: str
+    low: float = -inf
+    high: float = inf
+    closed: bool = False
+    whole: bool = False
+
+    def holds(self, found: Interval) -> bool:
+        """Whether a number keeps the rule."""
+        ends = (found.mean, found.mean)
+        if self.whole and found.low is not None and found.high is not None:
+            ends = (found.low, found.high)
+        if self.closed:
+            return self.low <= ends[0] and ends[1] <= self.high
+        return self.low < ends[0] and ends[1] < self.high
+
+    def undecided(self, found: Interval) -> bool:
+        """Whether the interval reaches over a bound: other seeds might say the opposite."""
+        if found.low is None or found.high is None:
+            return False
+        return any(found.low < bound < found.high for bound in (self.low, self.high))
+
+
+class Contains(NamedTuple):
+    """The interval must hold a printed value; judged with `ENOUGH_SEEDS`."""
+
+    value: float
+    words: str = "whose interval holds the printed value"
+
+    def holds(self, found: Interval) -> bool:
+        """Whether it does."""
+        return found.holds(self.value)
+
+    def undecided(self, found: Interval) -> bool:
+        """Never: a wider interval holds more."""
+        return False
+
+
+def above(bound: float) -> Rule:
+    """A rule with a lower bound."""
+    return Rule(f"above {bound:g}", low=bound)
+
+
+def below(bound: float) -> Rule:
+    """A rule with an upper bound."""
+    return Rule(f"below {bound:g}", high=bound)
+
+
+def between(low: float, high: float) -> Rule:
+    """A rule with both, which count as inside."""
+    return Rule(f"from {low:g} to {high:g}", low, high, closed=True)
+
+
+ABOVE, BELOW = above(0), below(0)
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What a paper says, or what is asked beyond it.
+
+    Attributes
+    ----------
+    text, what, paper
+        The statement, how its number is made, and where the paper says it. What stands in braces
+        is filled in from what the claim is judged on.
+    rule
+        What the number must keep.
+    number
+        (what the claim is judged on) -> a number of ours; None: it cannot be judged.
+    about
+        Whom it is about, where all claims of a group are not about the same.
+    why
+        What is known of why it does not hold, where it does not: a text, or a function of what it
+        is judged on.
+    """
+
+    text: str
+    what: str
+    rule: Rule | Contains
+    paper: str
+    number: Callable[..., Interval | float | None]
+    about: str = ""
+    why: str | Callable[..., str] = ""
+
+
+def judge(
+    claims: Iterable[Claim], on: Any, about: str = "", words: Mapping[str, Any] = {}
+) -> Iterator[Judgement]:
+    """The claims that can be judged, in their order.
+
+    Parameters
+    ----------
+    claims : iterable of Claim
+    on : object
+        What their numbers are made of.
+    about : str
+        Whom they are about, unless they say so themselves.
+    words : mapping
+        What fills the braces of their texts.
+    """
+    for claim in claims:
+        found = claim.number(on)
+        if isinstance(found, int | float):
+            found = Interval(float(found))
+        if found is None or (isinstance(claim.rule, Contains) and found.n < ENOUGH_SEEDS):
+            continue
+        yield _judged(claim, found, on, about, words)
+
+
+def _judged(
+    claim: Claim, found: Interval, on: Any, about: str, words: Mapping[str, Any]
+) -> Judgement:
+    holds, unsure = claim.rule.holds(found), claim.rule.undecided(found)
+    rule, why = ", ".join(filter(None, (claim.what, claim.rule.words))), ""
+    if isinstance(claim.rule, Rule) and claim.rule.whole:
+        if not holds and claim.rule.low < found.mean < claim.rule.high:
+            why = f"{found.n} seeds do not decide: the interval reaches beyond the rule"
+    elif unsure:
+        rule += " (the seeds do not decide)"
+    if not holds:
+        known = claim.why(on) if callable(claim.why) else claim.why
+        why = "; ".join(filter(None, (why, known)))
+    subject, text, rule, paper = (
+        one.format_map(words) if words else one
+        for one in (claim.about or about, claim.text, rule, claim.paper)
+    )
+    return Judgement(subject, text, rule, found, holds, paper, why)
+
+
+def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
+    """A metric as a share of the sum of others, of seeds where that is not 0."""
+
+    def read(metric: Callable[[str], BySeed]) -> BySeed:
+        sums = [metric(name) for name in wholes]
+        return {
+            seed: value / whole
+            for seed, value in metric(part).items()
+            if all(seed in one for one in sums) and (whole := sum(one[seed] for one in sums))
+        }
+
+    return read
