@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rebat.papers.common.parts import Report
-from rebat.papers.torus.claims import judge
-from rebat.papers.torus.evidence import Evidence
+from rebat.papers.torus.batches import Batches, batches
+from rebat.papers.torus.claims import judgements
 from rebat.papers.torus.pictures import Lines, pictures
 from rebat.papers.torus.published import Trace
 from rebat.papers.torus.tables import tables
@@ -58,20 +58,20 @@ def report(
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(table, laws)
+    runs = Batches(batches(table), laws)
     return Report(
         title="Partitions that foresee failures: the evaluation again",
         lead=(
             "I. Vardas, M. Ploumidis, M. Marazakis: Exploring the impact of node failures on the "
             "resource allocation for parallel jobs, 2022. Section 3, simulated by rebat: equal "
-            f"jobs one after another on a torus ({', '.join(evidence.tori)}) whose nodes fail. "
+            f"jobs one after another on a torus ({', '.join(runs.tori)}) whose nodes fail. "
             "Means over seeds, with "
             "95 % confidence intervals; gains are paired by seed."
         ),
         remarks=REMARKS,
-        judgements=list(judge(evidence)),
-        tables=list(tables(evidence)),
-        pictures=list(pictures(evidence, densities)),
+        judgements=list(judgements(runs)),
+        tables=list(tables(runs)),
+        pictures=list(pictures(runs, densities)),
         provenance=[*provenance, "means are over the seeds that are done"],
         subject="trace",
         figures_note="Bars are means over seeds, whiskers 95 % confidence intervals.",

@@ -6,88 +6,98 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebat.papers.common.parts import Table
-from rebat.papers.torus.evidence import HOUR_S, Case, Evidence, Mean, Setting, mean_of
+from rebat.papers.torus.batches import ALONE, HOUR_S, Batches, Case, Setting
 from rebat.papers.torus.published import FIGURES, GAINS, LINEAR, RPS, SIZE, TABLE_1
+from rebat.results.intervals import STUDENT, Interval, Shown, interval
 
 
-def tables(evidence: Evidence) -> Iterator[Table]:
-    if evidence.mttf_s:
-        yield _table_1(evidence)
-    for setting in evidence.batches:
-        yield _completion(evidence, setting)
-        yield _gains(evidence, setting)
+def tables(batches: Batches) -> Iterator[Table]:
+    if batches.traces:
+        yield _table_1(batches)
+    for setting in batches.settings:
+        yield _completion(batches, setting)
+        yield _gains(batches, setting)
 
 
-def _table_1(evidence: Evidence) -> Table:
+def _table_1(batches: Batches) -> Table:
     rows = []
-    for (trace, torus), by_metric in evidence.mttf_s.items():
-        law, paper_trace = evidence.laws[trace], evidence.paper_trace(trace, torus)
+    for setting in batches.traces:
+        law, paper_trace = batches.laws[setting.trace], batches.trace(setting)
         printed = TABLE_1.get(paper_trace) if paper_trace else None
-        scale_h, shape = law or ("", "")
-        cells = [trace, torus, f"{scale_h:g}" if law else "", f"{shape:g}" if law else ""]
+        scale_h, shape = law or (0.0, 0.0)
+        cells = [
+            setting.trace,
+            setting.torus,
+            f"{scale_h:g}" if law else "",
+            f"{shape:g}" if law else "",
+        ]
         for metric, digits, paper in (
             ("node_mttf_s", 1, printed and printed.node_mttf_h),
             ("system_mttf_s", 3, printed and printed.system_mttf_h),
         ):
-            mean = mean_of(list(by_metric[metric].values()))
+            mean = batches.of(setting, ALONE, metric)
             cells += [_number(mean, digits, HOUR_S), f"{paper:g}" if paper else ""]
         rows.append([*cells, printed.remark if printed else ""])
     columns = ["trace", "torus", "scale (h)", "shape"]
     columns += ["node MTTF (h)", "paper", "system MTTF (h)", "paper", "remark"]
-    of_paper = any(evidence.paper_trace(*one) for one in evidence.mttf_s)
+    of_paper = any(batches.trace(one) for one in batches.traces)
     name = "Table 1" if of_paper else "not in the paper"
     return Table(name, "mean times to failure", columns, rows)
 
 
-def _completion(evidence: Evidence, setting: Setting) -> Table:
-    rows, cases = [], evidence.cases(setting)
-    for duration_s in evidence.durations_s(setting):
-        means = [evidence.of(setting, Case(duration_s, *case)) for case in cases]
+def _completion(batches: Batches, setting: Setting) -> Table:
+    rows, cases = [], batches.played(setting)
+    for duration_s in batches.durations_s(setting):
+        means = [batches.of(setting, Case(duration_s, *case)) for case in cases]
         rows.append([f"{duration_s / HOUR_S:g} h", *(_number(m, 0, HOUR_S) for m in means)])
     columns = ["jobs of", *(f"{policy} {which or ''}".strip() for policy, which in cases)]
-    return Table(figure_of(evidence, setting), f"{setting.label}: completion (h)", columns, rows)
+    return Table(figure_of(batches, setting), f"{setting.label}: completion (h)", columns, rows)
 
 
-def _gains(evidence: Evidence, setting: Setting) -> Table:
+def _gains(batches: Batches, setting: Setting) -> Table:
     rows = []
-    law = evidence.trace(setting)
-    for duration_s in evidence.durations_s(setting):
-        cases = [Case(duration_s, "faps", which) for which in evidence.lists(setting)]
+    law = batches.trace(setting)
+    for duration_s in batches.durations_s(setting):
+        cases = [Case(duration_s, "faps", which) for which in batches.lists(setting)]
         for case in [*cases, Case(duration_s, "ceiling", None)]:
-            if case not in evidence.batches[setting]:
+            if case not in batches.cases(setting):
                 continue
             cells = []
             for over in (LINEAR, RPS):
-                gain = evidence.gain(setting, case, over) if case.which or over == LINEAR else None
+                gain = None
+                if case.which or over == LINEAR:
+                    gain = interval(batches.gains(setting, case, over), STUDENT)
                 printed: tuple[float, ...] = ()
                 if law and setting.size == SIZE and case.policy == "faps":
                     printed = GAINS.get((law, duration_s / HOUR_S, over), ())
                 cells += [_share(gain), ", ".join(f"{share:.1%}" for share in printed)]
             hours = f"{duration_s / HOUR_S:g} h"
-            aborts = _number(evidence.of(setting, case, "aborts"), 0)
+            aborts = _number(batches.of(setting, case, "aborts"), 0)
             rows.append([hours, case.policy, case.which or "", aborts, *cells])
     columns = ["jobs of", "policy", "list", "aborts"]
     columns += ["over Slurm-linear", "paper", "over RPS, same list", "paper"]
     title = f"{setting.label}: how much sooner the batch ends"
-    return Table(figure_of(evidence, setting), title, columns, rows)
+    return Table(figure_of(batches, setting), title, columns, rows)
 
 
-def figure_of(evidence: Evidence, setting: Setting) -> str:
+def figure_of(batches: Batches, setting: Setting) -> str:
     """Which of the paper's figures shows these."""
-    law = evidence.trace(setting)
+    law = batches.trace(setting)
     name, size = FIGURES.get(law[0], ("", 0)) if law else ("", 0)
     return name if size == setting.size else "not in the paper"
 
 
-def _number(mean: Mean | None, digits: int, unit: float = 1.0) -> str:
-    if mean is None:
-        return ""
-    text = f"{mean.value / unit:.{digits}f}"
-    return text if not mean.half else f"{text} ± {mean.half / unit:.{digits}f}"
+def _number(found: Interval | None, digits: int, unit: float = 1.0) -> str:
+    return _written(found, lambda value: f"{value / unit:.{digits}f}")
 
 
-def _share(mean: Mean | None) -> str:
-    if mean is None:
+def _share(found: Interval | None) -> str:
+    return _written(found, "{:.1%}".format, lambda value: f"{value * 100:.1f}")
+
+
+def _written(found: Interval | None, shown: Shown, of_half: Shown | None = None) -> str:
+    """Without the interval where all seeds agree."""
+    if found is None:
         return ""
-    text = f"{mean.value:.1%}"
-    return text if not mean.half else f"{text} ± {mean.half * 100:.1f}"
+    half = f" ± {(of_half or shown)(found.half)}" if found.half else ""
+    return shown(found.mean) + half
