@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
-from rebat.papers.common.parts import Table
+from rebat.papers.common.parts import Table, change, share
 from rebat.papers.common.runs_index import Setting
-from rebat.papers.replacement.evidence import Case, Evidence
-from rebat.papers.replacement.medians import Middle, middle, written
 from rebat.papers.replacement.published import (
     FIGURES,
     MIXED,
@@ -20,7 +18,8 @@ from rebat.papers.replacement.published import (
     UTILISATION,
     WORDS,
 )
-from rebat.papers.replacement.tables import change, share
+from rebat.papers.replacement.runs import Case, Runs, rise
+from rebat.results.intervals import RANKS, Interval, interval, spread
 
 Column = tuple[str, bool, str]
 """A policy, whether it replaces, and what is shown of it: its rise, utilisation or idle share."""
@@ -40,30 +39,28 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 RIGID = {"easy": "EASY", "greedy": "greedy"}
 """Other ways to schedule rigid jobs than the baseline's."""
 
-Row = Mapping[Column, Middle]
+Row = Mapping[Column, Interval]
 
 
-def choices(evidence: Evidence) -> Iterator[tuple[Table, str]]:
+def choices(runs: Runs) -> Iterator[tuple[Table, str]]:
     """For either workload a table with the reference first, and a sentence on what it shows."""
     for workload, columns in COLUMNS.items():
-        rows = dict(_rows(evidence, columns, workload))
+        rows = dict(_rows(runs, columns, workload))
         if len(rows) > 1:
             yield _table(workload, columns, rows), _sentence(workload, rows)
 
 
-def _rows(
-    evidence: Evidence, columns: Sequence[Column], workload: str
-) -> Iterator[tuple[str, Row]]:
-    settings = [one for one in evidence.settings if _varies(one, workload)]
+def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tuple[str, Row]]:
+    settings = [one for one in runs.settings if _varies(one, workload)]
     for setting in settings:
-        found: dict[str, dict[Column, Middle]] = {}
-        for case in evidence.cases(setting):
+        found: dict[str, dict[Column, Interval]] = {}
+        for case in runs.cases(setting):
             label = _label(setting, case, settings[0])
             row = found.setdefault(label, {})
             name = "baseline" if case.name in RIGID else case.name
             for column in columns:
                 if column[:2] == (name, case.replaces):
-                    shown = _shown(evidence, setting, case, column[2])
+                    shown = _shown(runs, setting, case, column[2])
                     if shown:
                         row[column] = shown
         yield from ((label, row) for label, row in found.items() if row)
@@ -81,12 +78,11 @@ def _label(setting: Setting, case: Case, reference: Setting) -> str:
     return ", ".join(filter(None, (setting.grid, *law, RIGID.get(case.name), case.how, case.rest)))
 
 
-def _shown(evidence: Evidence, setting: Setting, case: Case, what: str) -> Middle | None:
+def _shown(runs: Runs, setting: Setting, case: Case, what: str) -> Interval | None:
     if what == "rise":
-        return middle(evidence.rise(setting, case))
-    if what == "utilisation":
-        return middle(evidence.values(setting, case, "useful_utilisation"))
-    return middle(evidence.shares(setting, case, what))
+        return interval(rise(runs, setting, case), RANKS)
+    metric = "useful_utilisation" if what == "utilisation" else f"share_{what}"
+    return runs.interval(setting, case, metric, method=RANKS)
 
 
 def _printed(workload: str, column: Column) -> float | None:
@@ -105,8 +101,8 @@ def _heading(column: Column) -> str:
 
 
 def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) -> Table:
-    def cell(column: Column, found: Middle | None) -> str:
-        return written(found, change if column[2] == "rise" else share)
+    def cell(column: Column, found: Interval | None) -> str:
+        return spread(found, change if column[2] == "rise" else share)
 
     def paper(column: Column) -> str:
         value = _printed(workload, column)
@@ -138,7 +134,7 @@ def _distance(workload: str, row: Row) -> float | None:
     wanted = _rises(workload)
     if any(column not in row for column in wanted):
         return None
-    squares = [(row[c].median - (_printed(workload, c) or 0.0)) ** 2 for c in wanted]
+    squares = [(row[c].mean - (_printed(workload, c) or 0.0)) ** 2 for c in wanted]
     return sqrt(sum(squares) / len(squares))
 
 
@@ -160,7 +156,7 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
         )
     for column in reference:
         moved = {
-            label: row[column].median - reference[column].median
+            label: row[column].mean - reference[column].mean
             for label, row in rows.items()
             if column in row and label != first
         }

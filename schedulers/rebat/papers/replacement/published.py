@@ -39,6 +39,3 @@ WORDS = {
     "easy": "rigid, EASY", "greedy": "rigid, greedy", "sfsj": "stealing", "h111": "stealing",
 }  # fmt: skip
 """What the paper calls the policies."""
-
-ENOUGH_SEEDS = 5
-"""With fewer, intervals are so wide that nearly any printed value lies in them."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rebat.papers.common.parts import Picture, Report
 from rebat.papers.replacement import choices, claims, pictures, stealing, tables
-from rebat.papers.replacement.evidence import Evidence
+from rebat.papers.replacement.runs import index_of
 
 LEAD = (
     "S. Prabhakaran, M. Neumann, F. Wolf: Efficient Fault Tolerance through Dynamic Node "
@@ -46,20 +46,20 @@ def report(table: Path, more_pictures: Iterable[Picture], provenance: Sequence[s
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(table)
-    varied = list(choices.choices(evidence))
-    sentences = [*(text for _, text in varied), *stealing.answers(evidence)]
+    runs = index_of(table)
+    varied = list(choices.choices(runs))
+    sentences = [*(text for _, text in varied), *stealing.answers(runs)]
     return Report(
         title="Dynamic node replacement: the evaluation again",
         lead=LEAD,
         remarks=(*REMARKS, *sentences),
-        judgements=[*claims.judge(evidence), *stealing.judge(evidence)],
+        judgements=[*claims.judgements(runs), *stealing.judgements(runs)],
         tables=[
-            *tables.tables(evidence),
+            *tables.tables(runs),
             *(one for one, _ in varied),
-            *stealing.tables(evidence),
+            *stealing.tables(runs),
         ],
-        pictures=[*pictures.pictures(evidence), *more_pictures],
+        pictures=[*pictures.pictures(runs), *more_pictures],
         provenance=provenance,
         figures_note="Bars are medians over seeds, whiskers their intervals.",
     )

@@ -3,129 +3,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rebat.core.units import format_duration
-from rebat.papers.common.parts import Judgement, Table, number, percent
-from rebat.papers.common.runs_index import Setting, mean, relative
-from rebat.papers.replacement.evidence import Case, Evidence
-from rebat.papers.replacement.tables import change
-from rebat.papers.torus.load_tables import points, written
-from rebat.results.estimates import Estimate, paired
-from rebat.results.intervals import BySeed
+from rebat.papers.common.claims import ABOVE, Claim, judge
+from rebat.papers.common.parts import Judgement, Table, change, number, percent, points
+from rebat.papers.common.runs_index import Run, Setting, difference
+from rebat.papers.common.tables import Column, differences, headings, means
+from rebat.papers.replacement.runs import Case, Runs
+from rebat.results.intervals import STUDENT, Interval, interval, spread
 
-METRICS = (
-    ("useful utilisation", "useful_utilisation", "", percent),
-    ("weighted mean flow", "flow_weighted_mean_s", "all", format_duration),
-    ("mean flow", "flow_mean_s", "all", format_duration),
-    ("largest flow", "flow_max_s", "all", format_duration),
-    ("failures under a job", "failures_hit", "", number),
-    ("replaced by idle nodes", "resizes_by_idle", "", number),
-    ("waited", "resizes_requeued", "", number),
-    ("steals", "steals", "", number),
-    ("jobs rejected", "rejected", "", number),
+COLUMNS = (
+    Column("useful utilisation", "useful_utilisation", percent),
+    Column("weighted mean flow", "flow_weighted_mean_s", format_duration),
+    Column("mean flow", "flow_mean_s", format_duration),
+    Column("largest flow", "flow_max_s", format_duration),
+    Column("failures under a job", "failures_hit", number),
+    Column("replaced by idle nodes", "resizes_by_idle", number),
+    Column("waited", "resizes_requeued", number),
+    Column("steals", "steals", number),
+    Column("jobs rejected", "rejected", number),
 )
-_NOT_TRIED = "not in the paper"
-_TRIED = "node stealing for failed jobs (Du et al. 2024, section 6.1)"
+DIFFERENCES = (
+    Column("utilisation, points", "useful_utilisation", percent, points),
+    *(one._replace(change=change, relative=True) for one in COLUMNS[1:4]),
+)
 
 
-def compared(evidence: Evidence) -> Iterator[Setting]:
+def compared(runs: Runs) -> Iterator[Setting]:
     """Where both replacement and stealing were run."""
-    for setting in evidence.settings:
-        cases = evidence.cases(setting)
+    for setting in runs.settings:
+        cases = runs.cases(setting)
         if any(c.steals for c in cases) and any(c.replaces and not c.steals for c in cases):
             yield setting
 
 
-def tables(evidence: Evidence) -> Iterator[Table]:
+def tables(runs: Runs) -> Iterator[Table]:
     """What each way to react made of a month, and against the baseline on the same failures."""
-    for setting in compared(evidence):
-        yield _means(evidence, setting)
-        base = evidence.find(setting, "baseline")
-        if base:
-            yield _differences(evidence, setting, base)
+    for setting in compared(runs):
+        those = [Run(setting, case) for case in runs.cases(setting)]
+        workload = setting.workload
+        title = f"{workload}: replacement and stealing ({setting.scenario.label})"
+        rows = [means(runs, {run.case.label: run}, COLUMNS)[0] for run in those]
+        yield Table("means over seeds", title, ["policy", *headings(COLUMNS)], rows)
+        base = Run(setting, Case("baseline"))
+        if base in those:
+            pairs = [(run.case.label, run, base) for run in those if run != base]
+            title = f"{workload}: against the baseline on the same failures"
+            rows = differences(runs, pairs, DIFFERENCES)
+            yield Table("paired by seed", title, ["policy", *headings(DIFFERENCES)], rows)
 
 
-def _means(evidence: Evidence, setting: Setting) -> Table:
-    rows = [
-        [case.label, *(
-            written(mean(evidence.values(setting, case, metric, size_class)), shown)
-            for _, metric, size_class, shown in METRICS
-        )]
-        for case in evidence.cases(setting)
-    ]  # fmt: skip
-    title = f"{setting.workload}: replacement and stealing ({setting.scenario.label})"
-    return Table("means over seeds", title, ["policy", *(m[0] for m in METRICS)], rows)
-
-
-def _differences(evidence: Evidence, setting: Setting, base: Case) -> Table:
-    rows = []
-    for case in evidence.cases(setting):
-        if case != base:
-            cells = [written(_points(evidence, setting, case, base), points)]
-            for metric in ("flow_weighted_mean_s", "flow_mean_s", "flow_max_s"):
-                ours, theirs = (evidence.values(setting, c, metric, "all") for c in (case, base))
-                cells.append(written(mean(relative(ours, theirs)), change))
-            rows.append([case.label, *cells])
-    columns = ["policy", "utilisation, points", "weighted mean flow", "mean flow", "largest flow"]
-    title = f"{setting.workload}: against the baseline on the same failures"
-    return Table("paired by seed", title, columns, rows)
-
-
-def _utilisations(evidence: Evidence, setting: Setting, *cases: Case) -> Iterator[BySeed]:
-    return (evidence.values(setting, case, "useful_utilisation") for case in cases)
-
-
-def _points(evidence: Evidence, setting: Setting, ours: Case, base: Case) -> Estimate | None:
-    return paired(*_utilisations(evidence, setting, ours, base))
-
-
-def _pure(evidence: Evidence, setting: Setting) -> dict[str, Case]:
+def _pure(runs: Runs, setting: Setting) -> dict[str, Run[Case]]:
     """The baseline, replacement, stealing and both, without other axes, as far as they were run."""
     kinds = {
         (False, False): "baseline", (True, False): "replacement",
         (False, True): "stealing", (True, True): "both",
     }  # fmt: skip
-    found: dict[str, Case] = {}
-    for case in evidence.cases(setting):
+    found: dict[str, Run[Case]] = {}
+    for case in runs.cases(setting):
         if not (case.rest or case.how):
-            found.setdefault(kinds[case.replaces, case.steals], case)
+            found.setdefault(kinds[case.replaces, case.steals], Run(setting, case))
     return found
 
 
-def judge(evidence: Evidence) -> Iterator[Judgement]:
+def _gained(runs: Runs, who: Mapping[str, Run[Case]], ours: str, base: str) -> Interval | None:
+    """How much more of the machine one of them makes use of than another."""
+    if ours not in who or base not in who:
+        return None
+    return interval(difference(runs, who[ours], who[base], "useful_utilisation"), STUDENT)
+
+
+def _better(ours: str, base: str, paper: str = "not in the paper") -> Claim:
+    return Claim(f"{ours} makes better use of the machine than {base}",
+                 "mean difference of the useful utilisation", ABOVE, paper,
+                 lambda on: _gained(on[0], on[1], ours, base))  # fmt: skip
+
+
+CLAIMS = (
+    _better("replacement", "baseline"),
+    _better("stealing", "baseline",
+            "node stealing for failed jobs (Du et al. 2024, section 6.1)"),
+    _better("replacement", "stealing"),
+    _better("both", "stealing"),
+)  # fmt: skip
+
+
+def judgements(runs: Runs) -> Iterator[Judgement]:
     """Which of them makes better use of the machine."""
-    for setting in compared(evidence):
-        who = _pure(evidence, setting)
-        for ours, base, paper in (
-            ("replacement", "baseline", _NOT_TRIED), ("stealing", "baseline", _TRIED),
-            ("replacement", "stealing", _NOT_TRIED), ("both", "stealing", _NOT_TRIED),
-        ):  # fmt: skip
-            if ours in who and base in who:
-                found = _points(evidence, setting, who[ours], who[base])
-                if found:
-                    sure = "" if found.differs else " (the seeds do not decide)"
-                    yield Judgement(
-                        setting.workload, f"{ours} makes better use of the machine than {base}",
-                        f"mean difference of the useful utilisation, above 0{sure}", found.mean,
-                        found.mean > 0, paper, found.half,
-                    )  # fmt: skip
+    for setting in compared(runs):
+        yield from judge(CLAIMS, (runs, _pure(runs, setting)), setting.workload)
 
 
-def answers(evidence: Evidence) -> Iterator[str]:
+def answers(runs: Runs) -> Iterator[str]:
     """What replacement would give on each machine against stealing, in a sentence."""
-    for setting in compared(evidence):
-        who = _pure(evidence, setting)
-        gains = {
-            kind: _points(evidence, setting, case, who["baseline"])
-            for kind, case in who.items()
-            if kind != "baseline" and "baseline" in who
-        }
-        told = ", ".join(f"{kind} {written(gain, points)}" for kind, gain in gains.items() if gain)
-        if told:
+    for setting in compared(runs):
+        who = _pure(runs, setting)
+        gains = {kind: _gained(runs, who, kind, "baseline") for kind in who if kind != "baseline"}
+        texts = ", ".join(f"{kind} {spread(gain, points)}" for kind, gain in gains.items() if gain)
+        if texts:
             yield (
                 f"What would replacement give on {setting.workload} against node stealing? Points "
-                f"of useful utilisation over the baseline on the same failures: {told}. Rigid jobs "
-                "can be helped by idle nodes alone; replacement keeps those of the job that are "
-                "alive, and waits where stealing takes a node from another."
+                f"of useful utilisation over the baseline on the same failures: {texts}. Rigid "
+                "jobs can be helped by idle nodes alone; replacement keeps those of the job that "
+                "are alive, and waits where stealing takes a node from another."
             )

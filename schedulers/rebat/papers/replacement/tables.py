@@ -5,118 +5,68 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rebat.papers.common.parts import Table, number
-from rebat.papers.common.runs_index import Setting, mean
-from rebat.papers.replacement.evidence import SOURCES, Case, Evidence
-from rebat.papers.replacement.medians import middle, written
+from rebat.papers.common.parts import Table, change, hours, number, share
+from rebat.papers.common.runs_index import Setting
+from rebat.papers.common.tables import Column, headings
 from rebat.papers.replacement.published import FIGURES, RISES, RISES_REPLACED
 from rebat.papers.replacement.published import SOURCES as PRINTED
-from rebat.results.intervals import BySeed
+from rebat.papers.replacement.runs import SOURCES, Case, Runs, free, rise
+from rebat.results.intervals import RANKS, STUDENT, BySeed, Shown, interval, spread
 
-Shown = Callable[[float], str]
-
-
-def hours(value: float) -> str:
-    """Seconds as hours."""
-    return f"{value / 3600:.1f}"
-
-
-def share(value: float) -> str:
-    """A share."""
-    return f"{value:.1%}"
-
-
-def change(value: float) -> str:
-    """A relative difference."""
-    return f"{value:+.1%}"
-
-
-METRICS: tuple[tuple[str, str, str | None, Shown], ...] = (
-    ("utilisation", "useful_utilisation", None, share),
-    ("idle", "platform_idle", "platform_total", share),
-    ("down", "platform_downtime", "platform_total", share),
-    ("lost to moves and failures", "lost", "platform_total", share),
-    ("mean wait (h)", "resizes_mean_wait_s", None, hours),
-    ("hits", "hits", None, number),
-    ("requeued", "resizes_requeued", None, number),
+COLUMNS = (
+    Column("utilisation", "useful_utilisation", share),
+    Column("idle", "idle_share", share),
+    Column("down", "down_share", share),
+    Column("lost to moves and failures", "lost_share", share),
+    Column("mean wait (h)", "resizes_mean_wait_s", hours),
+    Column("hits", "hits", number),
+    Column("requeued", "resizes_requeued", number),
 )
-"""Columns: heading, metric, what it is a share of, and how it is written."""
 
 NO_FAILURES = "no failures"
 
 
-def tables(evidence: Evidence) -> Iterator[Table]:
+def middle(values: BySeed, shown: Shown) -> str:
+    """The median of values with its interval."""
+    return spread(interval(values, RANKS), shown)
+
+
+def tables(runs: Runs) -> Iterator[Table]:
     """Two tables for each workload of Table III, where it was run first."""
     for workload in FIGURES:
-        setting = evidence.main(workload)
+        setting = runs.main(workload)
         if setting:
-            yield _makespans(evidence, setting)
-            yield _sources(evidence, setting)
+            yield _makespans(runs, setting)
+            yield _sources(runs, setting)
 
 
-def of(read: Callable[[str], BySeed], metric: str) -> BySeed:
-    """A metric, or a sum of some."""
-    sums = {
-        "lost": ("platform_waste_failure", "platform_waste_moving"),
-        "hits": tuple(f"resizes_{name}" for name in SOURCES),
-    }
-    parts = [read(name) for name in sums.get(metric, (metric,))]
-    return {seed: sum(part[seed] for part in parts) for seed in parts[0]}
+def _cells(read: Callable[[str], BySeed]) -> list[str]:
+    return [middle(read(column.metric), column.shown) for column in COLUMNS]
 
 
-def cells(read: Callable[[str], BySeed]) -> list[str]:
-    """The columns of ``METRICS``."""
-    found = []
-    for _, metric, total, shown in METRICS:
-        values = of(read, metric)
-        if total:
-            whole = read(total)
-            values = {seed: value / whole[seed] for seed, value in values.items()}
-        found.append(written(middle(values), shown))
-    return found
-
-
-def _makespans(evidence: Evidence, setting: Setting) -> Table:
-    rows, told = [], set()
-    for case in evidence.cases(setting):
+def _makespans(runs: Runs, setting: Setting) -> Table:
+    rows, shown = [], set()
+    for case in runs.cases(setting):
         alone = case._replace(replaces=False, how="")
-        if alone not in told and evidence.free(setting, alone, "makespan_s"):
-            told.add(alone)
-            rows.append([alone.label, NO_FAILURES, *_free(evidence, setting, alone)])
-        rows.append([case.label, "failures", *_failing(evidence, setting, case)])
-    columns = [
-        "policy",
-        "case",
-        "makespan (h)",
-        "rise",
-        "mean rise",
-        "paper",
-        *(m[0] for m in METRICS),
-    ]
+        if alone not in shown and free(runs, setting, alone):
+            shown.add(alone)
+            makespan = middle(free(runs, setting, alone), hours)
+            cells = _cells(lambda metric, case=alone: free(runs, setting, case, metric))  # type: ignore[misc]
+            rows.append([alone.label, NO_FAILURES, makespan, "", "", "", *cells])
+        rows.append([case.label, "failures", *_failing(runs, setting, case)])
+    columns = ["policy", "case", "makespan (h)", "rise", "mean rise", "paper", *headings(COLUMNS)]
     title = f"{setting.workload}: makespan and use of the machine"
     return Table(f"{FIGURES[setting.workload][0]}, medians over seeds", title, columns, rows)
 
 
-def _free(evidence: Evidence, setting: Setting, case: Case) -> list[str]:
-    def read(metric: str) -> BySeed:
-        return evidence.free(setting, case, metric)
-
-    return [written(middle(read("makespan_s")), hours), "", "", "", *cells(read)]
-
-
-def _failing(evidence: Evidence, setting: Setting, case: Case) -> list[str]:
-    def read(metric: str) -> BySeed:
-        return evidence.values(setting, case, metric)
-
-    rise = evidence.rise(setting, case)
-    average = mean(rise)
-    found = [written(middle(read("makespan_s")), hours), written(middle(rise), change)]
+def _failing(runs: Runs, setting: Setting, case: Case) -> list[str]:
+    rises = rise(runs, setting, case)
+    average = interval(rises, STUDENT)
     return [
-        *found,
-        change(average.mean) if average else "",
-        printed_rise(setting.workload, case),
-        *cells(read),
-    ]
+        middle(runs.values(setting, case, "makespan_s"), hours), middle(rises, change),
+        change(average.mean) if average else "", printed_rise(setting.workload, case),
+        *_cells(lambda metric: runs.values(setting, case, metric)),
+    ]  # fmt: skip
 
 
 def printed_rise(workload: str, case: Case) -> str:
@@ -126,12 +76,13 @@ def printed_rise(workload: str, case: Case) -> str:
     return f"{table[case.name]:+.0%}" if plain and case.name in table else ""
 
 
-def _sources(evidence: Evidence, setting: Setting) -> Table:
-    rows = []
-    for case in evidence.cases(setting):
-        if case.replaces:
-            shares = [evidence.shares(setting, case, name) for name in SOURCES]
-            rows.append([case.label, *(written(middle(one), share) for one in shares)])
+def _sources(runs: Runs, setting: Setting) -> Table:
+    rows = [
+        [case.label, *(middle(runs.values(setting, case, f"share_{name}"), share)
+                       for name in SOURCES)]
+        for case in runs.cases(setting)
+        if case.replaces
+    ]  # fmt: skip
     if setting.workload in PRINTED:
         paper = PRINTED[setting.workload]
         rows.append(["paper", *(share(paper[name]) if name in paper else "" for name in SOURCES)])
