@@ -79,16 +79,16 @@ def _gather(some: Sequence[Unit]) -> Beside:
 
 
 def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
-    from rebat.papers.simulations import report
+    from rebat.papers.simulations import REPORTS
 
     lines = [*provenance, *beside.provenance]
-    return report(beside.which, table, beside.tables, beside.pictures, lines)
+    return REPORTS[beside.which].report(table, beside.tables, beside.pictures, lines)
 
 
 KIND = Kind(
     name=NAME,
     mark="workloads",
-    tables=("workloads", "report"),
+    tables=("workloads",),
     columns=COLUMNS,
     details=DETAILS,
     files=RUN_FILES,

@@ -87,7 +87,7 @@ class Claim(msgspec.Struct, frozen=True):
         The statement, how its number is made, and where the paper says it. What stands in braces
         is filled in from what the claim is judged on.
     rule
-        What the number must keep.
+        What the number must keep; a function of what it is judged on, where that gives the bounds.
     number
         (what the claim is judged on) -> a number of ours; None: it cannot be judged.
     about
@@ -99,7 +99,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     text: str
     what: str
-    rule: Rule | Contains
+    rule: Rule | Contains | Callable[..., Rule]
     paper: str
     number: Callable[..., Interval | float | None]
     about: str = ""
@@ -127,27 +127,29 @@ def judge(
             found = Interval(float(found))
         if found is None or (isinstance(claim.rule, Contains) and found.n < ENOUGH_SEEDS):
             continue
-        yield _judged(claim, found, on, about, words)
+        rule = claim.rule(on) if callable(claim.rule) else claim.rule
+        yield _judged(claim, rule, found, on, about, words)
 
 
 def _judged(
-    claim: Claim, found: Interval, on: Any, about: str, words: Mapping[str, Any]
-) -> Judgement:
-    holds, unsure = claim.rule.holds(found), claim.rule.undecided(found)
-    rule, why = ", ".join(filter(None, (claim.what, claim.rule.words))), ""
-    if isinstance(claim.rule, Rule) and claim.rule.whole:
-        if not holds and claim.rule.low < found.mean < claim.rule.high:
+    claim: Claim, rule: Rule | Contains, found: Interval, on: Any, about: str,
+    words: Mapping[str, Any],
+) -> Judgement:  # fmt: skip
+    holds, why = rule.holds(found), ""
+    text = ", ".join(filter(None, (claim.what, rule.words)))
+    if isinstance(rule, Rule) and rule.whole:
+        if not holds and rule.low < found.mean < rule.high:
             why = f"{found.n} seeds do not decide: the interval reaches beyond the rule"
-    elif unsure:
-        rule += " (the seeds do not decide)"
+    elif rule.undecided(found):
+        text += " (the seeds do not decide)"
     if not holds:
         known = claim.why(on) if callable(claim.why) else claim.why
         why = "; ".join(filter(None, (why, known)))
-    subject, text, rule, paper = (
+    subject, said, kept, paper = (
         one.format_map(words) if words else one
-        for one in (claim.about or about, claim.text, rule, claim.paper)
+        for one in (claim.about or about, claim.text, text, claim.paper)
     )
-    return Judgement(subject, text, rule, found, holds, paper, why)
+    return Judgement(subject, said, kept, found, holds, paper, why)
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:

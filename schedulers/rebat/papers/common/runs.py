@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rebat.campaign.simulating import workload_of
+from rebat.campaign.unit import Unit
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratios_svg
 from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
-from rebat.papers.common.parts import Picture, Report, Table, seeds_text
+from rebat.papers.common.parts import Picture, Report, Table, percent, seeds_text
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.results.intervals import marked, spread
+from rebat.workloads.describe import describe
 
 
 class Metric(NamedTuple):
@@ -191,3 +194,30 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             title = f"{setting.label}: ratios to {base}"
             over = n_of(runs, setting)
             yield Picture("", title, ratios_svg(found, base, over), over)
+
+
+def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
+    """Tables 2 and 3, of the workloads as they were run but without checkpoints."""
+    one_each = {unit.spec.workload: unit for unit in reversed(units)}
+    facts = {name: describe(workload_of(unit)) for name, unit in sorted(one_each.items())}
+    classes = list(dict.fromkeys(c for fact in facts.values() for c in fact["size_classes"]))
+    yield Table(
+        "Table 2",
+        "Number of jobs by size",
+        ["workload", *classes, "total"],
+        [
+            [name, *(str(fact["size_classes"].get(c, 0)) for c in classes), str(fact["jobs"])]
+            for name, fact in facts.items()
+        ],
+    )
+    columns = ["min", "max", "mean", "median"]
+    yield Table(
+        "Table 3",
+        "Stress and run times",
+        ["workload", "stress", *columns],
+        [
+            [name, percent(fact["stress"])]
+            + [format_duration(fact["run_time_s"][column]) for column in columns]
+            for name, fact in facts.items()
+        ],
+    )

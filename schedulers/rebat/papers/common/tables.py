@@ -30,8 +30,7 @@ def means(
 ) -> list[list[str]]:  # fmt: skip
     """A row for each run by its name: means over the seeds."""
     return [
-        [name, *(written(index.interval(*run, column.metric, method=STUDENT), column.shown)
-                 for column in columns)]
+        [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
         for name, run in runs.items()
     ]  # fmt: skip
 
@@ -42,18 +41,29 @@ def differences(
 ) -> list[list[str]]:  # fmt: skip
     """A row for each pair by its name: the first run less the second, paired by seed."""
     return [
-        [name, *(written(change(index, ours, base, column), column.change) for column in columns)]
+        [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]
         for name, ours, base in pairs
     ]
 
 
-def change(
+def _changed(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], column: Column
 ) -> Interval | None:
-    """The mean difference of two runs, relative or not as is usual for the column."""
-    return interval(difference(index, ours, base, column.metric, share=column.relative), STUDENT)
+    return change_of(index, ours, base, column.metric, share=column.relative)
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
     """Of a table whose rows begin with a name."""
     return [column.heading for column in columns]
+
+
+def mean_of(index: RunIndex[Case], run: Run[Case], metric: str) -> Interval | None:
+    """The mean of a metric over the seeds."""
+    return index.interval(*run, metric, method=STUDENT)
+
+
+def change_of(
+    index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
+) -> Interval | None:
+    """The mean difference of two runs, or as a share of the second, paired by seed."""
+    return interval(difference(index, ours, base, metric, share=share), STUDENT)

@@ -4,28 +4,24 @@ compaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rebat.campaign.single import RunResult, simulate
-from rebat.campaign.unit import Unit
 from rebat.core.units import format_duration, to_s
 from rebat.figures.cores import cores_at_instants
 from rebat.models.topology import Torus
 from rebat.models.units import Units
+from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture
-from rebat.papers.replacement.small_run import reactions
-from rebat.papers.torus.load_pictures import owners
 from rebat.policies.presets import preset
 from rebat.workloads.generate import generator
 
 DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16
 """What is drawn: seed 0 of the load of Figure 3."""
-
-MIGRATES = frozenset({"compaction", "priorities"})
 
 
 class Instant(NamedTuple):
@@ -35,11 +31,6 @@ class Instant(NamedTuple):
     jobs: list[int]
     before: npt.NDArray[np.int64]
     after: npt.NDArray[np.int64]
-
-
-def about_migration(units: Sequence[Unit]) -> bool:
-    """Whether the first grid has a policy of the paper that moves jobs."""
-    return any(MIGRATES & reactions(unit) for unit in units if unit.grid == units[0].grid)
 
 
 def migration_pictures() -> Iterator[Picture]:

@@ -6,60 +6,59 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rebat.papers.common.parts import Picture
+from rebat.papers.common.runs_index import Run
+from rebat.papers.common.tables import mean_of
+from rebat.papers.migration.runs import Case, Runs
 from rebat.figures.boxes import stacks, svg_of
 from rebat.figures.canvas import colours, new_figure
-from rebat.papers.common.parts import Picture
-from rebat.papers.common.runs_index import mean
-from rebat.papers.migration.evidence import Case, Evidence, Run
-from rebat.papers.migration.groups import WITHOUT, Compared, figure_4, table_2
-from rebat.papers.migration.printed import FORMS
+from rebat.papers.migration.groups import FORMS, WITHOUT, Compared, figure_4, table_2
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
-from rebat.papers.migration.tables import states_of
 
 _SHARE = "share of node time"
 _PRINTED = ("paper, without", "paper, with")
 
 
-def pictures(evidence: Evidence) -> Iterator[Picture]:
+def pictures(index: Runs) -> Iterator[Picture]:
     """As far as there are runs for them."""
-    loads = figure_4(evidence)
+    loads = figure_4(index)
     if FIGURE_3_LOAD in loads:
         title = f"node time at {FIGURE_3_LOAD} % load"
-        yield Picture("Figure 3", title, _figure_3(evidence, loads[FIGURE_3_LOAD]))
+        yield Picture("Figure 3", title, _figure_3(index, loads[FIGURE_3_LOAD]))
     if loads:
-        yield Picture("Figure 4", "share of node time that is mixed", _figure_4(evidence, loads))
-    for load, pair in table_2(evidence).items():
+        yield Picture("Figure 4", "share of node time that is mixed", _figure_4(index, loads))
+    for load, pair in table_2(index).items():
         for partition, states in TABLE_2[load].items():
-            svg = _table_2(evidence, partition, states, pair)
+            svg = _table_2(index, partition, states, pair)
             yield Picture("Table 2", f"{partition} partition at {load} % load", svg)
 
 
-def _means(evidence: Evidence, run: Run, of: str = "node_states") -> dict[str, float]:
-    found = {state: mean(values) for state, values in states_of(evidence, run, of).items()}
-    return {state: one.mean for state, one in found.items() if one}
+def _means(index: Runs, run: Run[Case], of: str = "node_states") -> dict[str, float]:
+    found = {state: index.mean(*run, f"{of}_{state}") for state in STATES}
+    return {state: mean for state, mean in found.items() if mean is not None}
 
 
 def _printed(states: Mapping[str, tuple[float, float]], which: int) -> dict[str, float]:
     return {state: states[state][which] for state in STATES}
 
 
-def _figure_3(evidence: Evidence, pair: Compared) -> str:
-    bars = {_word(run.case): _means(evidence, run) for run in _shown(pair)}
+def _figure_3(index: Runs, pair: Compared) -> str:
+    bars = {_word(run.case): _means(index, run) for run in _shown(pair)}
     bars |= {name: _printed(FIGURE_3, which) for which, name in enumerate(_PRINTED)}
     return stacks(bars, _SHARE)
 
 
 def _table_2(
-    evidence: Evidence, partition: str, states: Mapping[str, tuple[float, float]], pair: Compared
+    index: Runs, partition: str, states: Mapping[str, tuple[float, float]], pair: Compared
 ) -> str:
     bars = {}
     for which, (word, run) in enumerate((("without", pair.base), ("with", pair.others[0]))):
-        bars[word] = _means(evidence, run, f"partition_states_{partition}")
+        bars[word] = _means(index, run, f"partition_states_{partition}")
         bars[_PRINTED[which]] = _printed(states, which)
     return stacks(bars, _SHARE)
 
 
-def _shown(pair: Compared) -> list[Run]:
+def _shown(pair: Compared) -> list[Run[Case]]:
     return [pair.base, *(run for case in FORMS for run in pair.others if run.case == case)]
 
 
@@ -67,12 +66,12 @@ def _word(case: Case) -> str:
     return "without" if case == WITHOUT else case.label
 
 
-def _figure_4(evidence: Evidence, loads: Mapping[int, Compared]) -> str:
+def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> str:
     """A group of bars per load; whiskers are 95 % intervals; grey: printed."""
     series: dict[str, dict[int, tuple[float, float]]] = {}
     for load, pair in loads.items():
         for run in _shown(pair):
-            found = evidence.mean(run, "node_states_mixed")
+            found = mean_of(index, run, "node_states_mixed")
             if found:
                 bars = series.setdefault(_word(run.case), {})
                 bars[load] = found.mean, found.half or 0.0

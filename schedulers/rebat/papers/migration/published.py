@@ -42,6 +42,9 @@ one node (Table 1)."""
 CORES = 16
 """Of a node (section 4)."""
 
+LONGEST_S = TABLE_1_S[USUAL_MB][CORES]
+"""What a checkpoint and restart of a job takes that fills a node, all included (Table 1)."""
+
 TABLE_2: dict[int, dict[str, dict[str, tuple[float, float]]]] = {
     75: {
         "low": {"empty": (0.2033, 0.1924), "mixed": (0.4349, 0.4833), "full": (0.3618, 0.3243)},

@@ -10,12 +10,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from rebat.papers.common.parts import Picture, Report
+from rebat.papers.common.parts import Picture, Report, Table
 from rebat.papers.migration import answers, beyond, claims, pictures, printed, tables
-from rebat.papers.migration.evidence import Evidence
+from rebat.papers.migration.runs import index_of
 from rebat.papers.migration.published import CORES, TABLE_1_S
 
 LEAD = (
@@ -53,22 +53,25 @@ REMARKS = (
 )
 
 
-def report(table: Path, more_pictures: Iterable[Picture], provenance: Sequence[str]) -> Report:
-    """What a campaign's ``results.parquet`` shows.
+def report(
+    path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
+    provenance: Sequence[str],
+) -> Report:  # fmt: skip
+    """What a campaign's ``results.parquet`` shows, its workloads first.
 
     Raises
     ------
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(table)
+    index = index_of(path)
     return Report(
         title="Job migration by checkpoint and restart: the evaluation again",
         lead=LEAD,
-        remarks=(*REMARKS, *answers.answers(evidence)),
-        judgements=[*claims.judge(evidence), *printed.judge(evidence)],
-        tables=[*tables.tables(evidence), *beyond.tables(evidence)],
-        pictures=[*pictures.pictures(evidence), *more_pictures],
+        remarks=(*REMARKS, *answers.answers(index)),
+        judgements=[*claims.judgements(index), *printed.judgements(index)],
+        tables=[*workloads, *tables.tables(index), *beyond.tables(index)],
+        pictures=[*pictures.pictures(index), *more_pictures],
         provenance=provenance,
         subject="about",
         figures_note="Bars are means over seeds, whiskers their 95 % intervals. Of the cores of a "

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rebat.papers.common.parts import Picture, Report, Table
@@ -14,11 +14,9 @@ from rebat.papers.node_stealing.tables import tables
 
 
 def report(
-    table: Path,
-    workload_tables: Iterable[Table],
-    more_pictures: Iterable[Picture],
+    path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
-) -> Report:
+) -> Report:  # fmt: skip
     """What a campaign's ``results.parquet`` shows, its workloads first.
 
     Raises
@@ -26,7 +24,7 @@ def report(
     InputError
         When there are no results to report.
     """
-    runs = index_of(table)
+    runs = index_of(path)
     return Report(
         title="Node stealing for failed jobs: the evaluation again",
         lead=(
@@ -36,7 +34,7 @@ def report(
             "statistics, not its jobs: compare shapes, not digits."
         ),
         judgements=list(judgements(runs)),
-        tables=[*workload_tables, *tables(runs)],
+        tables=[*workloads, *tables(runs)],
         pictures=[*pictures(runs), *more_pictures],
         provenance=provenance,
     )

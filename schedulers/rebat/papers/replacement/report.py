@@ -10,10 +10,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from rebat.papers.common.parts import Picture, Report
+from rebat.papers.common.parts import Picture, Report, Table
 from rebat.papers.replacement import choices, claims, pictures, stealing, tables
 from rebat.papers.replacement.runs import index_of
 
@@ -38,15 +38,18 @@ REMARKS = (
 )
 
 
-def report(table: Path, more_pictures: Iterable[Picture], provenance: Sequence[str]) -> Report:
-    """What a campaign's ``results.parquet`` shows.
+def report(
+    path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
+    provenance: Sequence[str],
+) -> Report:  # fmt: skip
+    """What a campaign's ``results.parquet`` shows, its workloads first.
 
     Raises
     ------
     InputError
         When there are no results to report.
     """
-    runs = index_of(table)
+    runs = index_of(path)
     varied = list(choices.choices(runs))
     sentences = [*(text for _, text in varied), *stealing.answers(runs)]
     return Report(
@@ -55,6 +58,7 @@ def report(table: Path, more_pictures: Iterable[Picture], provenance: Sequence[s
         remarks=(*REMARKS, *sentences),
         judgements=[*claims.judgements(runs), *stealing.judgements(runs)],
         tables=[
+            *workloads,
             *tables.tables(runs),
             *(one for one, _ in varied),
             *stealing.tables(runs),

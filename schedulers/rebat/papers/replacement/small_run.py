@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from rebat.campaign.keys import scheduler_of
 from rebat.campaign.single import RunResult, simulate
-from rebat.campaign.unit import Unit
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Malleable, fields_of
@@ -17,8 +15,7 @@ from rebat.figures.gantt import gantt_svg
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
 from rebat.papers.common.parts import Picture
-from rebat.policies.point import parts
-from rebat.policies.presets import Preset, preset
+from rebat.policies.presets import preset
 
 POLICY = "dbes:react=replacement"
 HOUR_S = 3600
@@ -29,17 +26,6 @@ WORDS = {
     "idle": "hit: idle node", "remote": "hit: nodes of the other", "restart": "hit: starts over",
 }  # fmt: skip
 """What the picture writes for the words of the policy."""
-
-
-def about_replacement(units: Sequence[Unit]) -> bool:
-    """Whether the first grid has a policy that replaces nodes."""
-    return any("replacement" in reactions(unit) for unit in units if unit.grid == units[0].grid)
-
-
-def reactions(unit: Unit) -> frozenset[str]:
-    """The reactions of a run's policy."""
-    chosen = scheduler_of(unit.spec)
-    return frozenset(parts(chosen.axes.react) if isinstance(chosen, Preset) else ())
 
 
 def replacement_pictures() -> Iterator[Picture]:

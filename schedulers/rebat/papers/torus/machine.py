@@ -14,27 +14,20 @@ from rebat.campaign.scenario import history
 from rebat.campaign.simulating import simulate_run, workload_of
 from rebat.campaign.single import RunResult
 from rebat.campaign.unit import Unit
-from rebat.core.units import FOREVER_US, format_duration, to_s
-from rebat.figures.torus import DOWN, FREE, torus_instant
-from rebat.metrics.platform import down_intervals, free_steps
+from rebat.core.units import format_duration, to_s
+from rebat.figures.torus import torus_instant
+from rebat.metrics.platform import free_steps
 from rebat.models.units import Units
+from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture
 from rebat.policies.choosing import effective
 from rebat.policies.placement.table import site
 from rebat.policies.presets import Preset
-from rebat.session.ledger import Ledger
 
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 AHEAD_S = 24 * 3600.0
 """The picture shows how likely units fail within so long."""
-
-
-def on_a_torus(units: Sequence[Unit]) -> bool:
-    """Whether every grid has a policy that places jobs on a torus."""
-    grids = {unit.grid for unit in units}
-    return bool(grids) and grids == {unit.grid for unit in units if _division(unit)}
 
 
 def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
@@ -75,20 +68,6 @@ def busiest(result: RunResult) -> int:
     first, last = (round(1e6 * date) for date in result.summary.window_s)
     within = (first <= at) & (at < last)
     return int(at[within][np.argmin(free[within])]) if within.any() else first
-
-
-def owners(ledger: Ledger, units: Units, at_us: int) -> Ints:
-    """Who holds each unit at a date: the serial of a job, `FREE` or `DOWN`; shape (units,)."""
-    nodes = np.full(units.of_nodes.n_nodes, FREE, dtype=np.int64)
-    for record in ledger.attempts:
-        if record.nodes is not None and record.start_us <= at_us < record.end_us:
-            nodes[list(record.nodes)] = record.attempt.job_serial
-    for node, down_us, up_us in down_intervals(ledger.node_events, FOREVER_US):
-        if down_us <= at_us < up_us:
-            nodes[node] = DOWN
-    table = nodes[units.members]
-    whole: Ints = np.where((table == DOWN).any(axis=1), DOWN, table.max(axis=1))
-    return whole
 
 
 def _hazard(unit: Unit, result: RunResult, units: Units, at_us: int) -> Floats | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,21 +60,24 @@ DIFFERENCES = (
 )  # fmt: skip
 
 
-def report(table: Path, pictures: Iterable[Picture], provenance: Sequence[str]) -> Report:
-    """What a campaign's ``results.parquet`` shows.
+def report(
+    path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
+    provenance: Sequence[str],
+) -> Report:  # fmt: skip
+    """What a campaign's ``results.parquet`` shows, its workloads first.
 
     Raises
     ------
     InputError
         When there are no results to report.
     """
-    runs = RunIndex(simulations(table, str, by_grid=False))
+    runs = RunIndex(simulations(path, str, by_grid=False))
     return Report(
         title="Boxes on a torus for many jobs at once: what they cost, and what foresight gains",
         lead=LEAD,
         judgements=list(judgements(runs)),
-        tables=list(tables(runs)),
-        pictures=list(pictures),
+        tables=[*workloads, *tables(runs)],
+        pictures=list(more_pictures),
         provenance=provenance,
         remarks=REMARKS,
         subject="workload and failures",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulations of a campaign, by policy and seed, and what is made of their metrics."""
+"""The simulations of a campaign by policy, and what is made of their metrics."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.units import format_duration
-from rebat.papers.common.runs_index import Seeded, Setting, combined, mean, parsed, relative
-from rebat.results.estimates import Estimate, paired
-from rebat.results.intervals import BySeed
+from rebat.papers.common.claims import share_of
+from rebat.papers.common.runs_index import Read, Run, RunIndex, parsed, simulations
+from rebat.papers.common.tables import change_of
+from rebat.results.intervals import BySeed, Interval, combined
 
 DAY_S = 86400.0
 
@@ -69,24 +70,6 @@ def case_of(policy: str) -> Case:
     return Case(name, tuple(react.split("+")) if react else (), tuple(axes.items()))
 
 
-class Run(NamedTuple):
-    """A policy where it was run."""
-
-    setting: Setting
-    case: Case
-
-
-Read = Callable[[str], BySeed]
-
-
-def _share(part: str, whole: str) -> Callable[[Read], BySeed]:
-    def read(metric: Read) -> BySeed:
-        of = metric(whole)
-        return {seed: value / of[seed] for seed, value in metric(part).items() if of.get(seed)}
-
-    return read
-
-
 def _a_day(count: str, scale: float = 1.0) -> Callable[[Read], BySeed]:
     def read(metric: Read) -> BySeed:
         return combined(
@@ -108,9 +91,9 @@ def _where(metric: str, some: str) -> Callable[[Read], BySeed]:
 DERIVED: dict[str, Callable[[Read], BySeed]] = {
     "migrations_a_day": _a_day("migrations_count"),
     "core_h_a_day": _a_day("migrations_cost", 1 / 3600),
-    "cost_of_one": _share("migrations_cost", "migrations_count"),
-    "cost_share": _share("migrations_cost", "platform_total"),
-    "emptied_share": _share("drains_emptied", "drains_nodes"),
+    "cost_of_one": share_of("migrations_cost", "migrations_count"),
+    "cost_share": share_of("migrations_cost", "platform_total"),
+    "emptied_share": share_of("drains_emptied", "drains_nodes"),
     "empty_after_s": _where("drains_mean_s", "drains_emptied"),
     "empty_after_max_s": _where("drains_max_s", "drains_emptied"),
 }
@@ -118,52 +101,31 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
 drained nodes that got empty, and how long these took (of seeds where some did)."""
 
 
-class Evidence(Seeded[Case]):
-    """Metrics by run and seed.
-
-    Parameters
-    ----------
-    path : Path
-        A campaign's ``results.parquet``.
-
-    Raises
-    ------
-    InputError
-        When it holds no simulations.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, case_of)
-
-    def of(self, run: Run, metric: str) -> BySeed:
-        """A value per seed, of a metric or of what is made of some; flows are those of all jobs."""
-        if metric in DERIVED:
-            return DERIVED[metric](lambda name: self.of(run, name))
-        return self.values(*run, metric, "all" if metric.startswith("flow_") else "")
-
-    def mean(self, run: Run, metric: str) -> Estimate | None:
-        """The mean over seeds."""
-        return mean(self.of(run, metric))
-
-    def change(self, ours: Run, base: Run, metric: str) -> Estimate | None:
-        """The mean difference, paired by seed."""
-        return paired(self.of(ours, metric), self.of(base, metric))
-
-    def ratio(self, ours: Run, base: Run, metric: str) -> Estimate | None:
-        """The mean relative difference, paired by seed."""
-        return mean(relative(self.of(ours, metric), self.of(base, metric)))
-
-    def seeds(self, run: Run) -> str:
-        """How many there are, for people."""
-        count = len(self.of(run, "useful_utilisation"))
-        return f"{count} seed{'s' * (count != 1)}"
-
-    def runs(self, setting: Setting, wanted: Callable[[Case], bool]) -> list[Run]:
-        """The policies like that which ran there."""
-        return [Run(setting, case) for case in self.cases(setting) if wanted(case)]
+Runs = RunIndex[Case]
 
 
-def named(runs: Sequence[Run]) -> dict[str, Run]:
+def index_of(path: Path) -> Runs:
+    """The simulations of a campaign's ``results.parquet``."""
+    return RunIndex(simulations(path, case_of), DERIVED)
+
+
+def ratio_of(index: Runs, ours: Run[Case], base: Run[Case], metric: str) -> Interval | None:
+    """The mean relative difference, paired by seed."""
+    return change_of(index, ours, base, metric, share=True)
+
+
+def minutes(value: float) -> str:
+    """Seconds as minutes."""
+    return f"{value / 60:.1f}"
+
+
+def seeds(index: Runs, run: Run[Case]) -> str:
+    """How many there are, for people."""
+    count = len(index.values(*run, "useful_utilisation"))
+    return f"{count} seed{'s' * (count != 1)}"
+
+
+def named(runs: Sequence[Run[Case]]) -> dict[str, Run[Case]]:
     """Runs by what people call them: in full where the short name is that of several."""
     times = Counter(run.case.short for run in runs)
     return {
