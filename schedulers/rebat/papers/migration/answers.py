@@ -9,16 +9,6 @@ from math import sqrt
 from rebat.papers.common.parts import change, number, points, share
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import change_of, mean_of
-from rebat.papers.migration.runs import Case, Runs, minutes, named, ratio_of
-from rebat.results.intervals import (
-    STUDENT,
-    Interval,
-    Shown,
-    combined,
-    interval,
-    minus,
-    narrow,
-)
 from rebat.papers.migration.beyond import AWAKE, energy_runs, subject
 from rebat.papers.migration.groups import (
     Compared,
@@ -30,6 +20,16 @@ from rebat.papers.migration.groups import (
     sleeping,
 )
 from rebat.papers.migration.published import CORES, LONGEST_S, MIXED, WAITING_FACTOR
+from rebat.papers.migration.runs import Case, Runs, minutes, named, ratio_of
+from rebat.results.intervals import (
+    STUDENT,
+    Interval,
+    Shown,
+    combined,
+    interval,
+    minus,
+    narrow,
+)
 
 _T_S = 1800.0
 """A mean length of jobs, for an example."""
@@ -99,7 +99,8 @@ def _drains(index: Runs) -> Iterator[str]:
             f"restart takes, up to {LONGEST_S:g} s for a job of {CORES} tasks, is paid when the "
             f"job goes on. By waiting it takes {narrow(mean_s, minutes)} min in the mean and "
             f"{narrow(max_s, minutes)} min at the longest, of the {narrow(empty, share)} of nodes "
-            "that got empty before they were taken back; but a node works on while it is waited for, "
+            "that got empty before they were taken back; but a node works on while it is waited "
+            "for, "
             f"and the mean flow by migration is {flow} from that by waiting. If each of the "
             f"{CORES} cores ran a job of its own, memoryless and of mean length T, waiting would "
             f"take T * H_{CORES} = {WAITING_FACTOR:.4f} T, {minutes(WAITING_FACTOR * _T_S)} min "

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from rebat.papers.common.parts import Table, change, hours, number, points, share, signed
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import Column, differences, headings, mean_of, means
-from rebat.papers.migration.runs import Case, Runs, minutes, named, ratio_of, seeds
-from rebat.results.intervals import narrow
 from rebat.papers.migration.groups import (
     Compared,
     defragmented,
@@ -18,6 +16,8 @@ from rebat.papers.migration.groups import (
     foreseen,
     sleeping,
 )
+from rebat.papers.migration.runs import Case, Runs, minutes, named, ratio_of, seeds
+from rebat.results.intervals import narrow
 
 SHARE = (share, points, False)
 SMALL_SHARE = ("{:.2%}".format, points, False)

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rebat.figures.boxes import stacks, svg_of
+from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import mean_of
-from rebat.papers.migration.runs import Case, Runs
-from rebat.figures.boxes import stacks, svg_of
-from rebat.figures.canvas import colours, new_figure
 from rebat.papers.migration.groups import FORMS, WITHOUT, Compared, figure_4, table_2
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
+from rebat.papers.migration.runs import Case, Runs
 
 _SHARE = "share of node time"
 _PRINTED = ("paper, without", "paper, with")

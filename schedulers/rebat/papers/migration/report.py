@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rebat.papers.common.parts import Picture, Report, Table
 from rebat.papers.migration import answers, beyond, claims, pictures, printed, tables
-from rebat.papers.migration.runs import index_of
 from rebat.papers.migration.published import CORES, TABLE_1_S
+from rebat.papers.migration.runs import index_of
 
 LEAD = (
     "M. Rodríguez-Pascual, J. Cao, J. A. Moríñigo, G. Cooperman, R. Mayo-García: Job migration in "

@@ -11,8 +11,6 @@ from rebat.papers.common.claims import ENOUGH_SEEDS
 from rebat.papers.common.parts import Table, number, points, share
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import mean_of
-from rebat.papers.migration.runs import Case, Runs, named, seeds
-from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
 from rebat.papers.migration.groups import Compared, compactions, figure_4, table_2
 from rebat.papers.migration.published import (
     FIGURE_3,
@@ -23,7 +21,8 @@ from rebat.papers.migration.published import (
     TABLE_2,
     USUAL_MB,
 )
-
+from rebat.papers.migration.runs import Case, Runs, named, seeds
+from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
 
 INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
 """Where a printed value lies: in the interval of our mean, where 95 % of single seeds lie if they

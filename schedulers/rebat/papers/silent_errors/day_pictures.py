@@ -10,8 +10,8 @@ from typing import Any
 from rebat.kernels.resilient import HEURISTICS
 from rebat.papers.common.parts import Key, Picture
 from rebat.papers.silent_errors.drawing import PRINTED_COLOUR, RATIO, RULE_COLOURS, drawn, keys
-from rebat.papers.silent_errors.evidence import LISTS, TRUE, Cell, Evidence, Played
 from rebat.papers.silent_errors.published import PRINTED
+from rebat.papers.silent_errors.sets import LISTS, TRUE, Cell, JobSets, Sets, over_q
 
 SHOWN = ("LPT", "LA", "HPA")
 """The rules of which section 5.3 speaks; the rest is a band."""
@@ -22,22 +22,23 @@ _AVERAGE = Key("paper: average of LPT (Table 1)", PRINTED_COLOUR, "dashed")
 _LARGEST = Key("paper: maximum of LPT (Table 1)", PRINTED_COLOUR, "dotted")
 _DIAMOND = Key("paper: average of LPT (Table 1)", PRINTED_COLOUR, "diamond")
 
-_ByRule = Mapping[str, Mapping[str, Played]]
+_ByRule = Mapping[str, Sets]
 
 
-def day_pictures(evidence: Evidence, source: str) -> Iterator[Picture]:
-    n_procs, qs = evidence.over_q(source)
-    yield from _at_a_glance(evidence, source)
-    note = f"Unit: {RATIO}, mean over failure scenarios, day by day. {evidence.basis(source)}."
+def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
+    sweep = over_q(sets, source)
+    n_procs, qs = int(sweep.fixed), sweep.xs
+    yield from _at_a_glance(sets, source)
+    note = f"Unit: {RATIO}, mean over failure scenarios, day by day. {sets.basis(source)}."
     for heuristic in HEURISTICS:
         painters = [
-            _days(f"q-bar = {q:g}, {_failures(found):.1f} failed attempts a day", found,
+            _days(f"q-bar = {q:g}, {_failures(sets, cell):.1f} failed attempts a day", found,
                   PRINTED.get((q, heuristic)))
             for q in qs
-            if (found := _by_rule(evidence, Cell(source, n_procs, q, TRUE, heuristic, "")))
+            if (found := _by_rule(sets, cell := Cell(source, n_procs, q, TRUE, heuristic, "")))
         ]  # fmt: skip
         if painters:
-            rules = evidence.rules(source)
+            rules = sets.rules(source)
             others = [_BAND] if set(rules) - set(SHOWN) else []
             printed = [_AVERAGE, _LARGEST] if any((q, heuristic) in PRINTED for q in qs) else []
             yield Picture(
@@ -49,14 +50,15 @@ def day_pictures(evidence: Evidence, source: str) -> Iterator[Picture]:
             )
 
 
-def _by_rule(evidence: Evidence, cell: Cell) -> dict[str, dict[str, Played]]:
-    """The days of each rule that was played."""
-    rows = {rule: evidence.rows(cell._replace(rule=rule)) for rule in evidence.rules(cell.source)}
+def _by_rule(sets: JobSets, cell: Cell, metric: str = "mean") -> dict[str, Sets]:
+    """The days of each rule that was played, in order."""
+    rows = {rule: sets.of(cell._replace(rule=rule), metric) for rule in sets.rules(cell.source)}
     return {rule: dict(sorted(days.items())) for rule, days in rows.items() if days}
 
 
-def _failures(found: _ByRule) -> float:
-    return fmean(day.failures for days in found.values() for day in days.values())
+def _failures(sets: JobSets, cell: Cell) -> float:
+    found = _by_rule(sets, cell, "failures")
+    return fmean(number for days in found.values() for number in days.values())
 
 
 def _days(title: str, found: _ByRule, printed: Any) -> Callable[[Any], None]:
@@ -67,16 +69,14 @@ def _days(title: str, found: _ByRule, printed: Any) -> Callable[[Any], None]:
         place = {day: float(number) for number, day in enumerate(names, 1)}
         others = [days for rule, days in found.items() if rule not in SHOWN]
         if others:
-            spans = {
-                place[day]: [days[day].mean for days in others if day in days] for day in names
-            }
+            spans = {place[day]: [days[day] for days in others if day in days] for day in names}
             known = {at: means for at, means in spans.items() if means}
             lows, highs = map(min, known.values()), map(max, known.values())
             axis.fill_between([*known], [*lows], [*highs], color=BAND_COLOUR, linewidth=0)
         for rule in reversed(SHOWN):  # LPT on top
             if days := found.get(rule):
                 axis.plot(
-                    [place[day] for day in days], [row.mean for row in days.values()],
+                    [place[day] for day in days], [*days.values()],
                     color=RULE_COLOURS[rule], linewidth=1.6 if rule == "LPT" else 1.1,
                 )  # fmt: skip
         if printed:
@@ -89,21 +89,22 @@ def _days(title: str, found: _ByRule, printed: Any) -> Callable[[Any], None]:
     return paint
 
 
-def _at_a_glance(evidence: Evidence, source: str) -> Iterator[Picture]:
+def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
     """The means over days of every rule, and the printed ones of LPT."""
-    n_procs, qs = evidence.over_q(source)
+    sweep = over_q(sets, source)
+    n_procs, qs = int(sweep.fixed), sweep.xs
     painters = []
     for q in qs:
         cells = [Cell(source, n_procs, q, TRUE, heuristic, "") for heuristic in HEURISTICS]
-        if found := {cell.heuristic: rows for cell in cells if (rows := _by_rule(evidence, cell))}:
+        if found := {cell.heuristic: rows for cell in cells if (rows := _by_rule(sets, cell))}:
             painters.append(_dots(q, found))
     if painters:
-        rules = evidence.rules(source)
+        rules = sets.rules(source)
         dots = [Key(rule, RULE_COLOURS[rule], "dot") for rule in RULE_COLOURS if rule in rules]
         yield Picture(
             "cf. Table 1", f"{source}: averages over days, all rules, P = {n_procs:,}",
             drawn(painters, RATIO), key=[*dots, _DIAMOND],
-            note=f"Unit: {RATIO}, means over scenarios and days. {evidence.basis(source)}; the "
+            note=f"Unit: {RATIO}, means over scenarios and days. {sets.basis(source)}; the "
             "paper's: 30 days of June 2019 x 1,000.",
         )  # fmt: skip
 
@@ -113,7 +114,7 @@ def _dots(q: float, found: Mapping[str, _ByRule]) -> Callable[[Any], None]:
         for at, (heuristic, by_rule) in enumerate(found.items()):
             for number, (rule, colour) in enumerate(RULE_COLOURS.items()):
                 if days := by_rule.get(rule):
-                    mean = fmean(row.mean for row in days.values())
+                    mean = fmean(days.values())
                     axis.plot(at - 0.3 + 0.1 * number, mean, "o", color=colour, markersize=4.5)
             if printed := PRINTED.get((q, heuristic)):
                 axis.plot(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, new_figure
 from rebat.papers.common.parts import Key
-from rebat.papers.silent_errors.evidence import STALE, Points
+from rebat.papers.silent_errors.sets import STALE, Points
 
 RATIO = "makespan / lower bound"
 

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rebat.papers.common.parts import Report
-from rebat.papers.silent_errors.claims import judge_days, judge_synthetic
+from rebat.papers.silent_errors.claims import judge_synthetic
+from rebat.papers.silent_errors.day_claims import judge_days
 from rebat.papers.silent_errors.day_pictures import day_pictures
-from rebat.papers.silent_errors.evidence import Evidence
 from rebat.papers.silent_errors.pictures import synthetic_pictures
+from rebat.papers.silent_errors.sets import JobSets
 from rebat.papers.silent_errors.tables import synthetic_tables, table_1
 
 STALE_REMARK = (
@@ -39,9 +40,9 @@ def report(
     InputError
         When there are no results to report.
     """
-    evidence = Evidence(table)
-    synthetic = [name for name in synthetic if name in evidence.sources]
-    days = [name for name in days if name in evidence.sources]
+    sets = JobSets(table)
+    synthetic = [name for name in synthetic if name in sets.settings]
+    days = [name for name in days if name in sets.settings]
     return Report(
         title="Resilient list and shelf scheduling: the evaluation again",
         lead=(
@@ -53,16 +54,16 @@ def report(
         ),
         remarks=[STALE_REMARK],
         judgements=[
-            *(j for name in synthetic for j in judge_synthetic(evidence, name)),
-            *(j for name in days for j in judge_days(evidence, name)),
+            *(j for name in synthetic for j in judge_synthetic(sets, name)),
+            *(j for name in days for j in judge_days(sets, name)),
         ],
         tables=[
-            *(t for name in synthetic for t in synthetic_tables(evidence, name)),
-            *(table_1(evidence, name) for name in days),
+            *(t for name in synthetic for t in synthetic_tables(sets, name)),
+            *(table_1(sets, name) for name in days),
         ],
         pictures=[
-            *(p for name in synthetic for p in synthetic_pictures(evidence, name)),
-            *(p for name in days for p in day_pictures(evidence, name)),
+            *(p for name in synthetic for p in synthetic_pictures(sets, name)),
+            *(p for name in days for p in day_pictures(sets, name)),
         ],
         provenance=[*provenance, "means are over the job sets that are done"],
         subject="job sets",

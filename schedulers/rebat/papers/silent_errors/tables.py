@@ -8,17 +8,19 @@ from collections.abc import Iterator, Sequence
 
 from rebat.kernels.resilient import HEURISTICS
 from rebat.papers.common.parts import Table
-from rebat.papers.silent_errors.evidence import (
+from rebat.papers.silent_errors.published import PRINTED, PRINTED_FAILURES
+from rebat.papers.silent_errors.sets import (
     BEST,
     LISTS,
     STALE,
     TRUE,
     Cell,
-    Evidence,
-    Points,
-    best_over_q,
+    JobSets,
+    Line,
+    Sweep,
+    over_procs,
+    over_q,
 )
-from rebat.papers.silent_errors.published import PRINTED, PRINTED_FAILURES
 
 _UNIT = "Unit: makespan / lower bound"
 
@@ -31,50 +33,37 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:+.1%}"
 
 
-def synthetic_tables(evidence: Evidence, source: str) -> Iterator[Table]:
-    n_procs, qs = evidence.over_q(source)
-    _, procs = evidence.over_procs(source)
-    over_q = evidence.basis(source, n_procs=n_procs)
+def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
+    """Figure 4 as numbers."""
+    qs, procs = over_q(sets, source), over_procs(sets, source)
     yield Table(
         "cf. Figure 4(a)",
-        f"{source}: Algorithm 1 and stale reservations, {BEST}, P = {n_procs:,}",
+        f"{source}: Algorithm 1 and stale reservations, {BEST}, P = {qs.fixed:,}",
         ["q-bar", "R-LIST-0", "R-LIST-1", "stale", "R-LIST-Q", "stale", "Q over 0", "stale",
          "paper"],
-        _against(evidence, source),
-        f"{_UNIT}; Q over 0 is R-LIST-Q over R-LIST-0, minus 1. {over_q}.",
+        _against(qs),
+        f"{_UNIT}; Q over 0 is R-LIST-Q over R-LIST-0, minus 1. {qs.basis}.",
     )  # fmt: skip
     for rule in ("LPT", "LA"):
-        yield Table(
-            "Figure 4(a)",
-            f"{source}: mean normalised makespan, {rule}, P = {n_procs:,}",
-            ["q-bar", *HEURISTICS],
-            _by_x(qs, [evidence.line_over_q(source, h, rule) for h in HEURISTICS]),
-            f"{_UNIT}. {over_q}.",
-        )
-    if len(procs) > 1:
+        title = f"{source}: mean normalised makespan, {rule}, P = {qs.fixed:,}"
+        lines = [qs.line(h, rule) for h in HEURISTICS]
+        rows = _by_x(qs, lines)
+        yield Table("Figure 4(a)", title, ["q-bar", *HEURISTICS], rows, f"{_UNIT}. {qs.basis}.")
+    if len(procs.xs) > 1:
         for rule in ("LPT", "LA"):
-            yield Table(
-                "Figure 4(b)",
-                f"{source}: mean normalised makespan, {rule}, "
-                f"q-bar = {evidence.over_procs(source)[0]:g}",
-                ["P", *HEURISTICS, "R-LIST-1 stale", "R-LIST-Q stale"],
-                _by_x(
-                    procs,
-                    [evidence.line_over_procs(source, h, rule) for h in HEURISTICS]
-                    + [evidence.line_over_procs(source, h, rule, STALE) for h in LISTS[1:]],
-                ),
-                f"{_UNIT}. {evidence.basis(source, q=evidence.over_procs(source)[0])}.",
-            )
+            title = f"{source}: mean normalised makespan, {rule}, q-bar = {procs.fixed:g}"
+            lines = [procs.line(h, rule) for h in HEURISTICS]
+            lines += [procs.line(h, rule, STALE) for h in LISTS[1:]]
+            columns = ["P", *HEURISTICS, "R-LIST-1 stale", "R-LIST-Q stale"]
+            rows = _by_x(procs, lines)
+            yield Table("Figure 4(b)", title, columns, rows, f"{_UNIT}. {procs.basis}.")
 
 
-def _against(evidence: Evidence, source: str) -> list[list[str]]:
+def _against(sweep: Sweep) -> list[list[str]]:
     """A row per q-bar: each list with the better of LPT and LA, and Q over 0 with either kind."""
-    zero = best_over_q(evidence, source, "R-LIST-0", TRUE)
-    lines = [
-        best_over_q(evidence, source, name, kept) for name in LISTS[1:] for kept in (TRUE, STALE)
-    ]
+    lines = [sweep.best(name, kept) for name in LISTS[1:] for kept in (TRUE, STALE)]
     table = []
-    for q, base in zero.items():
+    for q, base in sweep.best("R-LIST-0").items():
         above = [line[q] / base - 1 if q in line else None for line in lines[2:]]
         means = [_text(line.get(q)) for line in lines]
         printed = "+26 %" if q == 0.5 else ""  # section 5.2
@@ -82,45 +71,37 @@ def _against(evidence: Evidence, source: str) -> list[list[str]]:
     return table
 
 
-def _by_x(xs: Sequence[float], lines: Sequence[Points]) -> list[list[str]]:
-    return [[f"{x:g}", *(_text(dict(line).get(x)) for line in lines)] for x in xs]
+def _by_x(sweep: Sweep, lines: Sequence[Line]) -> list[list[str]]:
+    return [[f"{x:g}", *(_text(line.get(x)) for line in lines)] for x in sweep.xs]
 
 
-def table_1(evidence: Evidence, source: str) -> Table:
+def table_1(sets: JobSets, source: str) -> Table:
     """Statistics over the days of each day's mean over the scenarios."""
-    n_procs, qs = evidence.over_q(source)
+    sweep = over_q(sets, source)
+    n_procs = int(sweep.fixed)
     table = []
-    for q in qs:
+    for q in sweep.xs:
         for heuristic in HEURISTICS:
-            days = evidence.rows(Cell(source, n_procs, q, TRUE, heuristic, "LPT")).values()
-            if not days:
+            cell = Cell(source, n_procs, q, TRUE, heuristic, "LPT")
+            means = [*sets.of(cell).values()]
+            if not means:
                 continue
-            means = [day.mean for day in days]
             ours = (statistics.fmean(means), statistics.pstdev(means), max(means))
             printed = PRINTED.get((q, heuristic), (None, None, None))
             stale = None
             if heuristic in LISTS[1:]:
-                stale = evidence.mean(Cell(source, n_procs, q, STALE, heuristic, "LPT"))
-            failures = statistics.fmean(day.failures for day in days)
+                stale = sets.mean(source, cell._replace(reservations=STALE), "mean")
+            failures = statistics.fmean(sets.of(cell, "failures").values())
             paper = PRINTED_FAILURES.get(q)
             row = [f"{q:g}", heuristic, f"{failures:.1f}", "" if paper is None else f"{paper:.1f}"]
             for mine, theirs in zip(ours, printed, strict=True):
                 row += [_text(mine), _text(theirs)]
             table.append([*row, _text(stale)])
-    columns = [
-        "q-bar",
-        "heuristic",
-        "failed attempts",
-        "paper",
-        "average",
-        "paper",
-        "deviation",
-        "paper",
-    ]
-    columns += ["maximum", "paper", "average, stale"]
+    columns = ["q-bar", "heuristic", "failed attempts", "paper", "average", "paper", "deviation"]
+    columns += ["paper", "maximum", "paper", "average, stale"]
     title = f"{source}: LPT, P = {n_procs:,}; the paper's: June 2019"
     note = (
         f"{_UNIT}, but for failed attempts, which are of a whole job set. Average, deviation and "
-        f"maximum are over the days. {evidence.basis(source)}; the paper's: n = 30 x 1,000."
+        f"maximum are over the days. {sets.basis(source)}; the paper's: n = 30 x 1,000."
     )
     return Table("Table 1", title, columns, table, note)
