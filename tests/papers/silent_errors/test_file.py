@@ -22,7 +22,7 @@ from rebat.papers.silent_errors.units import GridIn
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.day_sets import day_sets, read_day_sets
 from rebat.workloads.generate import synthetic
-from tests.campaign.silent_builders import CAMPAIGNS, MIRA, SMALL, rows, small, untraced
+from tests.papers.silent_errors.builders import CAMPAIGNS, MIRA, SMALL, rows, small, untraced
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from rebat.results.estimates import estimate, paired
 from tests.campaign.builders import campaign_of
 from tests.scenarios import fails, machine
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 FILE = """
 [workloads.load]

@@ -12,14 +12,11 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.spec import REPORT_NAMES
 from rebat.core.errors import InputError
-from rebat.papers.common.parts import marked
 from rebat.papers.common.runs import METRICS, n_of, told_apart
-from rebat.papers.common.runs_evidence import Evidence
-from rebat.papers.common.runs_index import Setting
-from rebat.papers.node_stealing.differences import gain
-from rebat.papers.node_stealing.pairs import counterpart, parsed
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.node_stealing.differences import counterpart, gain, parsed
 from rebat.papers.simulations import REPORTS
-from rebat.results.intervals import paired_ratio
+from rebat.results.intervals import marked, paired_ratio
 from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
 from tests.campaign.builders import campaign_file, run_here
 
@@ -52,26 +49,30 @@ cost = "1min"
 """
 
 
-def made(folder: Path, report: str) -> tuple[Evidence, str]:
+def index(path: Path) -> RunIndex[str]:
+    return RunIndex(simulations(path, str))
+
+
+def made(folder: Path, report: str) -> tuple[RunIndex[str], str]:
     file = campaign_file(folder, GRID, jobs=40)
     file.write_text(f'report = "{report}"\n' + file.read_text())
     run_here(file, folder / "results")
     write_report(open_campaign(file), folder / "results", folder / "report")
     text = (folder / "report/report.md").read_text()
-    return Evidence(folder / "results/results.parquet"), text
+    return index(folder / "results/results.parquet"), text
 
 
 def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) -> None:
-    evidence, text = made(tmp_path, "runs")
-    (setting,) = evidence.settings
+    runs, text = made(tmp_path, "runs")
+    (setting,) = runs.settings
     names = ["easy", "baseline", "h111", "h111:margin=5", "baseline:margin=5"]
-    assert evidence.cases(setting) == names
+    assert runs.cases(setting) == names
     rows = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if " | " in line]
     assert [row for row in rows if row in names] == names
     flow = METRICS[1]
-    ratio = evidence.ratio(setting, "h111", "easy", flow.name, flow.of)
-    ours = evidence.values(setting, "h111", flow.name, flow.of)
-    assert ratio == paired_ratio(ours, evidence.values(setting, "easy", flow.name, flow.of))
+    ratio = runs.ratio(setting, "h111", "easy", flow.name)
+    ours = runs.values(setting, "h111", flow.name)
+    assert ratio == paired_ratio(ours, runs.values(setting, "easy", flow.name))
     assert marked(ratio) in text and "3 seeds" in text
     for words in ("mean wait", "mean bounded slowdown", "useful utilisation"):
         assert words in text
@@ -102,14 +103,14 @@ def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, DRAWN)
     file.write_text('report = "runs"\n' + file.read_text())
     run_here(file, tmp_path / "results")
-    evidence = Evidence(tmp_path / "results/results.parquet")
-    (setting,) = evidence.settings
-    assert n_of(evidence, setting) == "2 draws"
+    runs = index(tmp_path / "results/results.parquet")
+    (setting,) = runs.settings
+    assert n_of(runs, setting) == "2 draws"
     table = pd.read_parquet(tmp_path / "results/results.parquet")
     table = table[(table.metric == "flow_mean_s") & (table.size_class == "all")]
     table = table[table.policy == "h111"]
     means = table.groupby("workload").value.mean()
-    found = evidence.values(setting, "h111", "flow_mean_s", "all")
+    found = runs.values(setting, "h111", "flow_mean_s", "all")
     assert found == {3: means["drawn#3"], 4: means["drawn#4"]}
 
 
@@ -118,36 +119,36 @@ def test_ratios_of_draws_are_of_the_runs_that_both_have(tmp_path: Path) -> None:
         *(("baseline", "w#1", seed, 10.0 + seed) for seed in (0, 1)), ("h111", "w#1", 1, 22.0),
         *((policy, "w#2", 0, 5.0) for policy in ("baseline", "h111")),
     ]  # fmt: skip
-    evidence = drawn(tmp_path, rows)
-    (setting,) = evidence.settings
-    assert evidence.ratio(setting, "h111", "baseline", "useful_utilisation").mean == 1.5
-    assert evidence.values(setting, "baseline", "useful_utilisation") == {1: 10.5, 2: 5.0}
+    runs = drawn(tmp_path, rows)
+    (setting,) = runs.settings
+    assert runs.ratio(setting, "h111", "baseline", "useful_utilisation").mean == 1.5
+    assert runs.values(setting, "baseline", "useful_utilisation") == {1: 10.5, 2: 5.0}
 
 
 def test_one_draw_is_no_sample_of_draws(tmp_path: Path) -> None:
-    evidence = drawn(tmp_path, [("baseline", "w#7", seed, float(seed)) for seed in range(5)])
-    (setting,) = evidence.settings
-    assert evidence.values(setting, "baseline", "useful_utilisation") == dict(enumerate(range(5)))
-    assert n_of(evidence, setting) == "5 seeds"
+    runs = drawn(tmp_path, [("baseline", "w#7", seed, float(seed)) for seed in range(5)])
+    (setting,) = runs.settings
+    assert runs.values(setting, "baseline", "useful_utilisation") == dict(enumerate(range(5)))
+    assert n_of(runs, setting) == "5 seeds"
 
 
-def drawn(folder: Path, rows: list[tuple[str, str, int, float]]) -> Evidence:
-    """Evidence of (policy, workload, seed, value)."""
+def drawn(folder: Path, rows: list[tuple[str, str, int, float]]) -> RunIndex[str]:
+    """RunIndex[str] of (policy, workload, seed, value)."""
     table = pd.DataFrame(rows, columns=["policy", "workload", "seed", "value"])
     table = table.assign(kind="simulation", grid="g", metric="useful_utilisation", size_class=None)
     for name in Scenario._fields:
         table[name] = None
     table.to_parquet(folder / "results.parquet")
-    return Evidence(folder / "results.parquet")
+    return index(folder / "results.parquet")
 
 
 def test_the_gain_is_over_baseline_with_the_same_axes(tmp_path: Path) -> None:
-    evidence, text = made(tmp_path, "differences")
-    (setting,) = evidence.settings
+    runs, text = made(tmp_path, "differences")
+    (setting,) = runs.settings
     flow = METRICS[1]
-    own = evidence.values(setting, "h111:margin=5", flow.name, flow.of)
-    base = evidence.values(setting, "baseline:margin=5", flow.name, flow.of)
-    found = gain(evidence, setting, "h111:margin=5", flow)
+    own = runs.values(setting, "h111:margin=5", flow.name)
+    base = runs.values(setting, "baseline:margin=5", flow.name)
+    found = gain(runs, setting, "h111:margin=5", flow.name)
     assert found == {seed: own[seed] / base[seed] for seed in (0, 1, 2)}
     assert "from the paper" in text and "| margin=5 |" in text
 

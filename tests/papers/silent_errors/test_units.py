@@ -33,7 +33,7 @@ from rebat.papers.silent_errors.units import play
 from rebat.policies.priority_rules import ranks
 from rebat.workloads.batsim_json import write_workload
 from tests.campaign.builders import contents, n_run, run_here
-from tests.campaign.silent_builders import SMALL, means, rows, small
+from tests.papers.silent_errors.builders import SMALL, means, rows, small
 
 # ---- the units
 

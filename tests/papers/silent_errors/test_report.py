@@ -16,7 +16,7 @@ from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
 from rebat.kernels import resilient
 from rebat.papers.silent_errors.published import PRINTED, PRINTED_FAILURES
-from tests.campaign.silent_builders import means, small
+from tests.papers.silent_errors.builders import means, small
 
 
 def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path, done) -> None:

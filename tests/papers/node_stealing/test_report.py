@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,27 +15,26 @@ from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
-from rebat.papers.common.parts import spread
-from rebat.papers.common.runs import Metric
-from rebat.papers.common.runs_evidence import Evidence as Runs
+from rebat.papers.common.claims import Claim, Rule, judge
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing import beside
-from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, explained, judge, judged
+from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, On, judgements, rows_of
 from rebat.papers.node_stealing.differences import gain
-from rebat.papers.node_stealing.evidence import Evidence
 from rebat.papers.node_stealing.pictures import pictures
 from rebat.papers.node_stealing.published import idle_as_program, printed_for
-from rebat.results.intervals import Interval, interval
+from rebat.papers.node_stealing.runs import index_of, main_settings
+from rebat.results.intervals import Interval, interval, spread
 from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
 from rebat.session.ledger import AttemptRecord, Ledger
 from tests.campaign.builders import campaign_file, run_here
 
-FINDINGS = Path(__file__).parents[2] / "docs/findings"
+FINDINGS = Path(__file__).parents[3] / "docs/findings"
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    file = campaign_file(folder, jobs=60)
+    file = campaign_file(folder, jobs=60, report="node-stealing")
     run_here(file, folder / "results")
     write_report(open_campaign(file), folder / "results", folder / "report")
     return folder
@@ -92,10 +90,21 @@ def test_tables_and_figures_name_the_papers(report: Path) -> None:
 
 
 def test_every_figure_says_on_how_many_seeds_it_rests(report: Path) -> None:
-    evidence = Evidence(report / "results" / "results.parquet")
-    notes = [picture.note for picture in pictures(evidence)]
+    runs = index_of(report / "results" / "results.parquet")
+    notes = [picture.note for picture in pictures(runs)]
     assert notes
     assert all(re.search(r"\b2 seeds", note) for note in notes)
+
+
+def table(numbers: dict[Setting, dict[str, dict[str, tuple[float, ...]]]]) -> RunIndex[str]:
+    """Numbers by hand: by setting, policy and metric a value per seed."""
+    return RunIndex(
+        (setting, policy, metric, "all" if metric.startswith("flow_") else "", (-1, seed), value)
+        for setting, policies in numbers.items()
+        for policy, metrics in policies.items()
+        for metric, values in metrics.items()
+        for seed, value in enumerate(values or (0.0,))
+    )
 
 
 def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
@@ -103,26 +112,23 @@ def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
     scenario = Scenario(
         "authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS, accounting="program"
     )
-    cells = {
-        ("baseline", "platform_idle_share"): {0: 0.9, 1: 0.9},
-        ("authors-h111", "useful_utilisation"): {0: 0.7, 1: 0.8},
-    }
-    evidence = SimpleNamespace(
-        policies=lambda workload, about: ["baseline", "h111"],
-        semantics=lambda workload, about: ["", "authors-"],
-        values=lambda workload, policy, about, metric: cells.get((policy, metric), {}),
-    )
-    ours = {one.metric: beside.ours(evidence, "june-2017", scenario, one) for one in beside.PRINTED}
+    setting = Setting("", "june-2017", scenario)
+    numbers = {
+        "baseline": {"platform_idle_share": (0.9, 0.9)}, "h111": {"steals": ()},
+        "authors-h111": {"useful_utilisation": (0.7, 0.8)},
+    }  # fmt: skip
+    runs = table({setting: numbers})
+    ours = {one.metric: beside.ours(runs, setting, one) for one in beside.PRINTED}
     idle = ours["platform_idle_share"]["as the paper says"]["baseline"]
     assert idle.mean == pytest.approx(100 * (1 - 0.1 * 20 / 30))
     useful = ours["useful_utilisation"]["as the program"]["h111"]
     assert (useful.mean, useful.n) == (pytest.approx(75.0), 2)
     assert [one.values["june-2017"]["h111"] for one in beside.PRINTED] == [80.69, 90.67, 63.4]
-    (picture,) = beside.beside_printed(evidence, "june-2017", scenario)
+    (picture,) = beside.beside_printed(runs, setting)
     assert picture.note.endswith("95 % intervals as lines")
     for said in ("printed", "as the program", "as the paper says", "steals in the window"):
         assert f">{said}<" in picture.svg
-    assert not [*beside.beside_printed(evidence, "one's own", scenario)]
+    assert not [*beside.beside_printed(runs, setting._replace(workload="one's own"))]
 
 
 def test_the_same_results_give_the_same_report(report: Path) -> None:
@@ -133,11 +139,12 @@ def test_the_same_results_give_the_same_report(report: Path) -> None:
 
 
 def test_verdicts_follow_their_rules(report: Path) -> None:
-    evidence = Evidence(report / "results" / "results.parquet")
-    verdicts = list(judge(evidence))
+    runs = index_of(report / "results" / "results.parquet")
+    verdicts = list(judgements(runs))
     assert verdicts
     for verdict in verdicts:
-        low, high = verdict.ends or (verdict.number, verdict.number)
+        low = verdict.number if verdict.found.low is None else verdict.found.low
+        high = verdict.number if verdict.found.high is None else verdict.found.high
         assert low <= verdict.number <= high
         if verdict.rule == "SFSJ / Baseline above 1":
             assert verdict.holds == (low > 1)
@@ -145,50 +152,99 @@ def test_verdicts_follow_their_rules(report: Path) -> None:
             assert verdict.holds == (high < 1)
 
 
+def one(rule: Rule, found: Interval, why: str = ""):
+    claim = Claim("falls", "", rule, "as printed", lambda on: found, why=why)
+    (verdict,) = judge([claim], None, "a month")
+    return verdict
+
+
 def test_a_claim_holds_when_its_whole_interval_keeps_the_rule() -> None:
     found = Interval(0.9, 0.8, 1.05, 5)
-    undecided = judged("a month", "falls", "below 1", found, (0.0, 1.0), "as printed")
+    undecided = one(Rule("below 1", 0.0, 1.0, whole=True), found)
     assert not undecided.holds and "5 seeds do not decide" in undecided.why
-    assert judged("a month", "falls", "below 1.1", found, (0.0, 1.1), "as printed").holds
-    wrong = judged("a month", "rises", "above 1.1", found, (1.1, 2.0), "as printed")
+    assert one(Rule("below 1.1", 0.0, 1.1, whole=True), found).holds
+    wrong = one(Rule("above 1.1", 1.1, 2.0, whole=True), found)
     assert not wrong.holds and wrong.why == ""
     assert wrong.ours == "0.9000 [0.8000, 1.0500]"
 
 
+MONTH = Setting("", "june-2017", Scenario("authors", 3600.0, 3600.0))
+
+
+def verdicts(used: tuple[float, ...], workload: str = "june-2017"):
+    """By claim, where SFSJ's utilisation and mean flow are so many times Baseline's."""
+    setting = MONTH._replace(workload=workload)
+    base = tuple(range(1, len(used) + 1))
+    ours = tuple(share * value for share, value in zip(used, base, strict=True))
+    metrics = ("useful_utilisation", "flow_mean_s")
+    runs = table({setting: {"baseline": dict.fromkeys(metrics, base),
+                            "h111": dict.fromkeys(metrics, ours)}})  # fmt: skip
+    return {verdict.claim: verdict for verdict in judgements(runs)}
+
+
+def test_a_ratio_is_paired_holds_fails_or_is_undecided() -> None:
+    rises = "useful utilisation rises"
+    assert verdicts((1.02, 1.03, 1.02, 1.04))[rises].holds
+    fails = verdicts((0.98, 0.97, 0.99, 0.98))[rises]
+    assert (fails.holds, fails.why) == (False, "")
+    undecided = verdicts((1.05, 0.99, 1.06, 0.98))[rises]
+    assert not undecided.holds and "4 seeds do not decide" in undecided.why
+
+
 def test_where_a_generated_month_lies_elsewhere_the_report_says_why() -> None:
-    (claim,) = (claim for claim in MONTHS if claim.metric == "flow_mean_s")
-    found = Interval(1.5, 1.4, 1.6, 5)
-    one = judged("june", claim.text, claim.rule, found, (claim.low, claim.high), claim.paper)
-    assert not one.holds
-    assert "Mira's November 2018" in explained(one, claim, "june-2017").why
-    assert explained(one, claim, "my-own-month").why == ""
+    claim = "mean flow rises slightly if at all: by less than 10 %"
+    verdict = verdicts((1.5, 1.4, 1.6))[claim]
+    assert not verdict.holds
+    assert "Mira's November 2018" in verdict.why
+    assert verdicts((1.5, 1.4, 1.6), "my-own-month")[claim].why == ""
+    assert not any(claim.why for claim in rows_of("my-own-month"))
+
+
+def test_h311_is_held_against_the_lowest_of_the_others() -> None:
+    used = {"baseline": 0.8, "h111": 0.81, "h112": 0.79}
+    numbers = {name: {"useful_utilisation": (share, share)} for name, share in used.items()}
+    lowest = "H311 (wait for the next checkpoint) has the lowest utilisation"
+    for own, holds in ((0.78, True), (0.795, False)):
+        runs = table({MONTH: numbers | {"h311": {"useful_utilisation": (own, own)}}})
+        assert {v.claim: v for v in judgements(runs)}[lowest].holds == holds
+
+
+def test_failures_that_are_frequent_gain_more() -> None:
+    rare = MONTH._replace(scenario=MONTH.scenario._replace(mtbf_s=7200.0))
+    for gains, holds in (((1.03, 1.01), True), ((1.01, 1.03), False)):
+        runs = table({
+            setting: {"baseline": {"useful_utilisation": (0.5, 0.6)},
+                      "h111": {"useful_utilisation": (0.5 * gain, 0.6 * gain)}}
+            for setting, gain in zip((MONTH, rare), gains, strict=True)
+        })  # fmt: skip
+        claim = "downtime 1 h: SFSJ gains more when failures are frequent"
+        verdict = {v.claim: v for v in judgements(runs)}[claim]
+        assert verdict.holds == holds
+        assert "MTBF of 1 h minus that at 2 h" in verdict.rule
 
 
 def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> None:
     """The numbers in the sentences on claims that do not hold, worked out again."""
-    drawn = Runs(FINDINGS / "synthetic/results.parquet")
+    drawn = RunIndex(simulations(FINDINGS / "synthetic/results.parquet", str))
     program, paper = sorted(drawn.settings, key=lambda setting: setting.grid, reverse=True)
-    largest = {"": "", "largest": "[64, 128)", "smallest": "[1, 2)"}
     for claim in SYNTHETIC:
-        for setting in (paper, program):
-            base, ours = drawn.cases(setting)
-            ratio = drawn.ratio(setting, ours, base, claim.metric, largest[claim.of])
-            assert spread(ratio, "{:.3f}".format) in claim.elsewhere
-    months = Runs(FINDINGS / "differences/results.parquet")
+        for setting, semantics in ((paper, ""), (program, "authors-")):
+            ratio = claim.number(On(drawn, setting, semantics))
+            assert spread(ratio, "{:.3f}".format) in claim.why
+    months = RunIndex(simulations(FINDINGS / "differences/results.parquet", str))
     ends = {setting.grid: setting for setting in months.settings}
-    quoted = [claim for claim in MONTHS if claim.elsewhere]
-    assert [claim.metric for claim in quoted] == ["flow_weighted_mean_s", "flow_mean_s"]
-    for claim in quoted:
+    quoted = [claim for claim in MONTHS if claim.why]
+    metrics = ["flow_weighted_mean_s", "flow_mean_s"]
+    for claim, metric in zip(quoted, metrics, strict=True):
         for grid, ours in (("from the paper", "h111"), ("from the program", "authors-h111")):
-            metric = Metric("", claim.metric, claim.of, str)
-            values = gain(months, ends[grid], ours, metric)
-            assert spread(interval(list(values.values())), "{:.3f}".format) in claim.elsewhere
+            found = interval(gain(months, ends[grid], ours, metric))
+            assert spread(found, "{:.3f}".format) in claim.why
 
 
 def test_no_results_are_told(tmp_path: Path) -> None:
     (tmp_path / "results.parquet").write_text("no table")
     with pytest.raises(InputError, match="not a table of results"):
-        Evidence(tmp_path / "results.parquet")
+        index_of(tmp_path / "results.parquet")
 
 
 def test_idle_share_as_the_program_counts_it() -> None:
@@ -229,13 +285,13 @@ def grid(name: str, keys="", mtbf='"30min"', failures="", checkpoint="[grid.chec
     return TWICE.format(name=name, keys=keys, mtbf=mtbf, failures=failures, checkpoint=checkpoint)
 
 
-def reported(folder: Path, *grids: str) -> tuple[Evidence, str]:
-    """The evidence and the report's text of a campaign with these grids."""
-    file = campaign_file(folder, "".join(grids), jobs=40)
+def reported(folder: Path, *grids: str) -> tuple[RunIndex[str], str]:
+    """The runs and the report's text of a campaign with these grids."""
+    file = campaign_file(folder, "".join(grids), jobs=40, report="node-stealing")
     run_here(file, folder / "results")
     write_report(open_campaign(file), folder / "results", folder / "report")
     text = (folder / "report/report.md").read_text()
-    return Evidence(folder / "results/results.parquet"), text
+    return index_of(folder / "results/results.parquet"), text
 
 
 SILENT = "[grid.checkpoint]\n[grid.silent_errors]\nrate = 1e-9"
@@ -257,37 +313,43 @@ OTHERWISE = {
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_path: Path) -> None:
     changes, told = OTHERWISE[what]
-    evidence, text = reported(tmp_path, grid("usual"), grid("other", **changes))
-    main = [scenario for _, scenario, _ in evidence.main_scenarios()]
+    runs, text = reported(tmp_path, grid("usual"), grid("other", **changes))
+    main = [setting.scenario for setting, _ in main_settings(runs)]
     assert len(main) == 2
-    for scenario in main:
-        assert len(evidence.values("one", "baseline", scenario, "useful_utilisation")) == 1
+    for setting, _ in main_settings(runs):
+        scenario = setting.scenario
+        assert len(runs.values(setting, "baseline", "useful_utilisation")) == 1
         assert f"## one: useful utilisation ({scenario.label})" in text
         assert f"| one, {scenario.label}, as the paper says | useful utilisation rises |" in text
     assert [told in scenario.label for scenario in main] == [False, True]
 
 
 def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Path) -> None:
-    evidence, text = reported(tmp_path, grid("sweep", mtbf='["30min", "31min"]'))
-    ((workload, main, family),) = evidence.main_scenarios()
-    assert (workload, len(family)) == ("one", 2)
+    runs, text = reported(tmp_path, grid("sweep", mtbf='["30min", "31min"]'))
+    ((main, family),) = main_settings(runs)
+    assert (main.workload, len(family)) == ("one", 2)
     assert "(MTBF 30 min, downtime 10 min" in text
-    assert main.mtbf_s == 1800
-    for scenario in family:
-        mean = evidence.mean("one", "h111", scenario, "useful_utilisation")
+    assert main.scenario.mtbf_s == 1800
+    for setting in family:
+        mean = runs.mean(setting, "h111", "useful_utilisation")
         assert mean is not None
-        assert f"| {scenario.mtbf_s / 60:g} min, 10 min | h111 | {mean:.2%} |" in text
+        assert f"| {setting.scenario.mtbf_s / 60:g} min, 10 min | h111 | {mean:.2%} |" in text
+
+
+def june(scenario: Scenario) -> Setting:
+    return Setting("", "june-2017", scenario)
 
 
 def test_printed_values_stand_beside_the_papers_scenario_only() -> None:
     paper = Scenario("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS, accounting="program")
-    assert printed_for("june-2017", paper._replace(accounting=None))  # results of earlier versions
-    assert printed_for("june-2017", paper)
-    assert printed_for("synthetic", paper._replace(mtbf_s=1800.0, downtime_s=600.0))
+    assert printed_for(june(paper._replace(accounting=None)))  # results of earlier versions
+    assert printed_for(june(paper))
+    other = paper._replace(mtbf_s=1800.0, downtime_s=600.0)
+    assert printed_for(Setting("", "synthetic", other))
     others = [
         {"mtbf_s": 1800.0}, {"downtime_s": 600.0}, {"checkpoint": None}, {"nodes": 100},
         {"window": "0:1d"}, {"select": "all"}, {"failure_model": "poisson"}, {"horizon_s": 1e5},
         {"accounting": "exact"},
     ]  # fmt: skip
-    assert not any(printed_for("june-2017", paper._replace(**other)) for other in others)
-    assert not printed_for("mine", paper)
+    assert not any(printed_for(june(paper._replace(**other))) for other in others)
+    assert not printed_for(Setting("", "mine", paper))

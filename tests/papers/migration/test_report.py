@@ -25,7 +25,7 @@ from rebat.results.scenario import Scenario
 from rebat.workloads.generate import generator
 from tests.campaign.builders import campaign_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 DAY = "nodes=4,hours=3,length_s=900"
 FILE = f"""

@@ -23,7 +23,7 @@ from rebat.papers.replacement.small_run import (
 )
 from tests.campaign.builders import campaign_of, specs_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 FAILURES = """
 cores_per_node = 4

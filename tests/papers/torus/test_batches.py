@@ -24,7 +24,7 @@ from rebat.papers.torus.published import GAINS, TABLE_1, Trace
 from rebat.papers.torus.units import COLUMNS, KIND, densities
 from tests.campaign.builders import contents, n_run, run_here
 
-CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "torus"
+CAMPAIGNS = Path(__file__).parents[3] / "campaigns" / "torus"
 
 SMALL = """
 name = "small"
