@@ -12,15 +12,30 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
-from rebat.papers.common.runs_index import ANY_SEED, Setting, combined, minus, relative
+from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.replacement import choices, claims, stealing
-from rebat.papers.replacement.evidence import Case, Evidence, case_of
-from rebat.papers.replacement.medians import middle, written
-from rebat.papers.replacement.small_run import (
-    about_replacement,
-    replacement_pictures,
-    small_run,
+from rebat.papers.replacement.runs import (
+    DERIVED,
+    SOURCES,
+    Case,
+    Runs,
+    case_of,
+    index_of,
+    rise,
+    with_failures,
 )
+from rebat.papers.replacement.small_run import replacement_pictures, small_run
+from rebat.results.intervals import (
+    ANY_SEED,
+    RANKS,
+    Interval,
+    combined,
+    interval,
+    minus,
+    relative,
+    spread,
+)
+from rebat.results.scenario import Scenario
 from tests.campaign.builders import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[3]
@@ -35,6 +50,7 @@ seeds = "workload"
 model = "perfect"
 """
 FILE = f"""
+report = "replacement"
 [workloads.mixed]
 generator = "cirne-berman:mix=mixed,jobs=60"
 seeds = [3, 1]
@@ -83,8 +99,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module")
-def evidence(ran) -> Evidence:
-    return Evidence(ran[1] / "results.parquet")
+def evidence(ran) -> Runs:
+    return index_of(ran[1] / "results.parquet")
 
 
 def test_a_workload_with_seeds_meets_the_failures_of_its_own(ran) -> None:
@@ -130,8 +146,8 @@ def test_values_are_paired_by_workload(ran, evidence) -> None:
         return json.loads(text)["metrics"]["makespan_s"]
 
     setting = evidence.main("mixed")
-    rise = evidence.rise(setting, case_of("dbes:react=replacement"))
-    assert rise == {
+    found = rise(evidence, setting, case_of("dbes:react=replacement"))
+    assert found == {
         seed: makespan(f"mixed#{seed}", "dbes:react=replacement", True)
         / makespan(f"mixed#{seed}", "dbes", False)
         - 1
@@ -144,21 +160,22 @@ def test_medians_and_their_intervals_by_hand() -> None:
     2 P(Bin(n, 1/2) < j): 2 / 2**6 = 3.1 % for (6, 1), 2 (1 + 10) / 2**10 = 2.1 % for (10, 2), but
     2 (1 + 10 + 45) / 2**10 = 10.9 % for (10, 3) and 2 / 2**5 = 6.3 % for (5, 1)."""
     values = {seed: float(seed**2) for seed in range(10)}
-    assert middle(values) == (20.5, 1.0, 64.0, 10)
-    assert middle({seed: values[seed] for seed in range(6)})[:3] == (6.5, 0.0, 25.0)
-    assert middle({seed: values[seed] for seed in range(5)})[:3] == (4.0, 0.0, 16.0)
-    assert middle({}) is None
-    assert written(middle(values), "{:g}".format) == "20.5 [1, 64]"
-    assert written(middle({7: 3.0}), "{:g}".format) == "3"
+    assert interval(values, RANKS) == Interval(20.5, 1.0, 64.0, 10)
+    six, five = (interval({seed: values[seed] for seed in range(n)}, RANKS) for n in (6, 5))
+    assert (six.mean, six.low, six.high) == (6.5, 0.0, 25.0)
+    assert (five.mean, five.low, five.high) == (4.0, 0.0, 16.0)
+    assert interval({}, RANKS) is None
+    assert spread(interval(values, RANKS), "{:g}".format) == "20.5 [1, 64]"
+    assert spread(interval({7: 3.0}, RANKS), "{:g}".format) == "3"
 
 
 def test_the_sources_of_a_run_are_all_of_its_hits(evidence) -> None:
     setting = evidence.main("mixed")
     case = case_of("pwa:react=replacement")
-    names = ("by_local", "by_idle", "by_remote", "by_restart", "requeued")
-    for seed, share in evidence.shares(setting, case, *names).items():
-        assert share == pytest.approx(1.0)
-        hits = sum(evidence.values(setting, case, f"resizes_{name}")[seed] for name in names)
+    shares = [evidence.values(setting, case, f"share_{name}") for name in SOURCES]
+    assert shares[0]
+    for seed, hits in evidence.values(setting, case, "hits").items():
+        assert sum(share[seed] for share in shares) == pytest.approx(1.0)
         assert hits >= evidence.values(setting, case, "failures_hit")[seed] > 0
 
 
@@ -166,7 +183,7 @@ def test_the_same_runs_in_two_grids_are_the_same(evidence) -> None:
     first, second = evidence.main("mixed"), evidence.main("mixed-again")
     for name in ("baseline", "dbes"):
         case = case_of(name)
-        assert evidence.rise(first, case) == evidence.rise(second, case)
+        assert rise(evidence, first, case) == rise(evidence, second, case)
 
 
 @pytest.mark.parametrize(
@@ -200,31 +217,24 @@ def test_differences_go_seed_by_seed() -> None:
     assert combined(max, ours, {0: 9.0, 2: 1.0}) == {0: 9.0, 2: 5.0}
 
 
-class _Told(Evidence):
+def told(rises: dict[str, list[float]], requeued: float = 0.0) -> Runs:
     """Numbers by hand: rises of the makespan over 100 s, and what hits became."""
-
-    def __init__(self, rises: dict[str, list[float]], requeued: float = 0.0) -> None:
-        from rebat.papers.replacement.evidence import SOURCES
-        from rebat.results.scenario import Scenario
-
-        setting = Setting("g", "mixed", Scenario("renewal"))
-        calm = setting._replace(scenario=setting.scenario.failure_free[0])
-        self.settings, self._cases = [setting], {setting: [case_of(name) for name in rises]}
-        self._cells, self.drawn = {}, set()
-        for name, values in rises.items():
-            case = case_of(name)
-            seeds = [(ANY_SEED, seed) for seed in range(len(values))]
-            self._cells[calm, case, "makespan_s", ""] = dict.fromkeys(seeds, 100.0)
-            made = {seed: 100 * (1 + values[seed[1]]) for seed in seeds}
-            self._cells[setting, case, "makespan_s", ""] = made
+    setting = Setting("g", "mixed", Scenario("renewal"))
+    calm = setting._replace(scenario=setting.scenario.failure_free[0])
+    rows = []
+    for name, values in rises.items():
+        for seed, value in enumerate(values):
+            at = (ANY_SEED, seed)
+            rows.append((setting, case_of(name), "makespan_s", "", at, 100 * (1 + value)))
+            rows.append((calm, case_of(name), "makespan_s", "", at, 100.0))
             for source in SOURCES:
                 number = requeued if source == "requeued" else 1.0
-                cell = dict.fromkeys(seeds, number)
-                self._cells[setting, case, f"resizes_{source}", ""] = cell
+                rows.append((setting, case_of(name), f"resizes_{source}", "", at, number))
+    return with_failures(RunIndex(rows, DERIVED))
 
 
-def _verdicts(evidence: Evidence) -> dict[str, bool]:
-    return {one.claim: one.holds for one in claims.judge(evidence)}
+def _verdicts(evidence: Runs) -> dict[str, bool]:
+    return {one.claim: one.holds for one in claims.judgements(evidence)}
 
 
 def test_claims_follow_from_their_numbers() -> None:
@@ -233,7 +243,7 @@ def test_claims_follow_from_their_numbers() -> None:
         "dbes": [0.05, 0.06, 0.07, 0.05, 0.06],
         "dbes:react=replacement": [0.01, 0.0, 0.01, 0.02, 0.01],
     }
-    found = _verdicts(_Told(rises))
+    found = _verdicts(told(rises))
     assert found["rigid: failures lengthen the makespan by 18% without replacement"]
     assert found["DBES: with replacement it stays close to that without failures"]
     assert found["failures lengthen the makespan of DBES less than rigid"]
@@ -242,7 +252,7 @@ def test_claims_follow_from_their_numbers() -> None:
     assert not found["DBES: these are more than idle ones"]
     rises["baseline"] = [0.01, 0.02, 0.01, 0.03, 0.02]
     rises["dbes:react=replacement"] = [0.08, 0.1, 0.1, 0.1, 0.1]
-    found = _verdicts(_Told(rises, requeued=1.0))
+    found = _verdicts(told(rises, requeued=1.0))
     assert not found["rigid: failures lengthen the makespan by 18% without replacement"]
     assert not found["DBES: with replacement it stays close to that without failures"]
     assert not found["failures lengthen the makespan of DBES less than rigid"]
@@ -251,7 +261,7 @@ def test_claims_follow_from_their_numbers() -> None:
 
 
 def test_printed_values_are_not_judged_with_few_seeds() -> None:
-    found = _verdicts(_Told({"baseline": [0.18, 0.19]}))
+    found = _verdicts(told({"baseline": [0.18, 0.19]}))
     assert found
     assert not [claim for claim in found if "18%" in claim]
 
@@ -259,10 +269,41 @@ def test_printed_values_are_not_judged_with_few_seeds() -> None:
 def test_one_workload_does_not_decide() -> None:
     """A makespan that doubled under one long repair moves the mean, not the verdict."""
     rises = {"dbes": [0.05, 0.06, 0.04, 0.05, 0.06], "baseline": [0.18, 0.17, 0.19, 0.18, 2.0]}
-    for one in claims.judge(_Told(rises)):
+    for one in claims.judgements(told(rises)):
         if one.claim == "failures lengthen the makespan of rigid":
             assert (one.number, one.holds) == (pytest.approx(0.18), True)
-            assert "[0.1700, 2.0000]" in one.rule
+            assert one.ours == "0.1800 [0.1700, 2.0000]"
+
+
+def test_seeds_that_do_not_decide_are_said_so() -> None:
+    """Of six rises five are above 0: the interval of the median reaches below."""
+    (one,) = (
+        verdict
+        for verdict in claims.judgements(told({"sa": [], "dbes": [0.1, 0.2, 0.1, 0.3, 0.2, -0.1]}))
+        if verdict.claim == "failures lengthen the makespan of DBES"
+    )
+    assert one.holds
+    assert one.rule.endswith("above 0 (the seeds do not decide)")
+
+
+@pytest.mark.parametrize(
+    ("used", "holds", "unsure"),
+    [([0.74, 0.74, 0.75], True, False), ([0.66, 0.67, 0.66], False, False),
+     ([0.9, 0.71, 0.6], True, True)],
+)  # fmt: skip
+def test_stealing_is_held_against_the_baseline(
+    used: list[float], holds: bool, unsure: bool
+) -> None:
+    setting = Setting("g", "june", Scenario("renewal"))
+    numbers = {"baseline": [0.7, 0.7, 0.7], "sfsj": used, "baseline:react=replacement": used}
+    rows = [
+        (setting, case_of(policy), "useful_utilisation", "", (ANY_SEED, seed), value)
+        for policy, values in numbers.items()
+        for seed, value in enumerate(values)
+    ]
+    found = {one.claim: one for one in stealing.judgements(RunIndex(rows, DERIVED))}
+    one = found["stealing makes better use of the machine than baseline"]
+    assert (one.holds, "do not decide" in one.rule) == (holds, unsure)
 
 
 def test_the_first_choice_is_the_reference(evidence) -> None:
@@ -300,7 +341,7 @@ def test_the_picture_of_it_says_what_happens() -> None:
 @pytest.mark.parametrize(("name", "runs"), [("quick", 96), ("full", 902)])
 def test_shipped_campaigns_are_of_replacement(name: str, runs: int) -> None:
     campaign = open_campaign(ROOT / f"campaigns/replacement/{name}.toml")
-    assert about_replacement(campaign.units)
+    assert {spec.report for spec in specs_of(campaign)} == {"replacement"}
     assert len(campaign.distinct) == runs
     of = Counter(unit.grid for unit in campaign.units)
     seeds = len(
@@ -308,10 +349,6 @@ def test_shipped_campaigns_are_of_replacement(name: str, runs: int) -> None:
     )
     assert of["malleable jobs"] == seeds * 2 * 12
     assert of["moldable jobs"] == seeds * 5
-
-
-def test_other_campaigns_are_not() -> None:
-    assert not about_replacement(open_campaign(ROOT / "campaigns/node-stealing/quick.toml").units)
 
 
 BAD = {

@@ -6,14 +6,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from rebat.kernels.resilient import HEURISTICS
-from rebat.papers.silent_errors.claims import judge_days, judge_synthetic
+from rebat.papers.common.claims import Claim, above, below, between, judge
+from rebat.papers.silent_errors.claims import judge_synthetic
+from rebat.papers.silent_errors.day_claims import judge_days
 from rebat.papers.silent_errors.day_pictures import day_pictures
-from rebat.papers.silent_errors.evidence import Evidence
-from rebat.papers.silent_errors.judging import above, below, between, judged
 from rebat.papers.silent_errors.pictures import synthetic_pictures
+from rebat.papers.silent_errors.sets import JobSets
 from rebat.papers.silent_errors.tables import synthetic_tables, table_1
+from rebat.results.intervals import Interval
 
 RULES = ("LPT", "LA", "HPA", "SPT")
 
@@ -23,7 +26,7 @@ JOBS = {"one": 100.0, "two": 100.0}
 
 def evidence(
     folder: Path, ratio, qs=(0.0, 0.3, 0.5, 0.9), procs=(10_000,), jobs=JOBS, more=None
-) -> Evidence:
+) -> JobSets:
     """Job sets of so many jobs, whose mean is ``ratio(heuristic, rule, kept, q, n_procs)``.
 
     ``more`` is added to it by name.
@@ -47,7 +50,7 @@ def evidence(
                         for r in RULES
                     ]  # fmt: skip
     pd.DataFrame(rows).to_parquet(folder / "t.parquet")
-    return Evidence(folder / "t.parquet")
+    return JobSets(folder / "t.parquet")
 
 
 def q_is_stale(heuristic, rule, kept, q, n_procs) -> float:
@@ -56,12 +59,32 @@ def q_is_stale(heuristic, rule, kept, q, n_procs) -> float:
 
 
 def test_rules_have_bounds_and_say_them() -> None:
-    assert [between(0.2, 0.3).holds(x) for x in (0.19, 0.2, 0.3, 0.31)] == [0, 1, 1, 0]
-    assert not above(0).holds(0)
-    assert not below(0).holds(0)
-    one = judged("s", "claim", "what", 0.5, between(0.2, 0.3), "paper", "because")
+    rule = between(0.2, 0.3)
+    assert [rule.holds(Interval(x)) for x in (0.19, 0.2, 0.3, 0.31)] == [0, 1, 1, 0]
+    assert not above(0).holds(Interval(0))
+    assert not below(0).holds(Interval(0))
+    claim = Claim("claim", "what", rule, "paper", lambda on: on, why="because")
+    (one,) = judge([claim], 0.5, "s")
     assert (one.rule, one.holds, one.why) == ("what, from 0.2 to 0.3", False, "because")
-    assert judged("s", "claim", "what", 0.25, between(0.2, 0.3), "paper", "because").why == ""
+    (one,) = judge([claim], 0.25, "s")
+    assert one.why == ""
+    assert [*judge([claim], None, "s")] == []
+
+
+def test_a_claim_on_what_was_not_played_is_not_judged(tmp_path: Path) -> None:
+    sets = evidence(tmp_path, lambda *_: 1.0, (0.0, 0.3))
+    found = {j.claim for j in judge_synthetic(sets, "drawn")}
+    assert "R-LIST-0: LPT and LA are the two best rules" in found
+    assert not [claim for claim in found if "q-bar = 0.5" in claim or "increase with P" in claim]
+
+
+def test_the_two_best_rules_must_both_be_better(tmp_path: Path) -> None:
+    claim = "R-SHELF-B: LPT and SPT are the two best rules"
+    for rules, holds in ((("LPT", "SPT"), True), (("LPT", "LA"), False)):
+        sets = evidence(tmp_path, lambda h, r, *_, best=rules: 1.0 if r in best else 1.2)
+        found = {j.claim: j for j in judge_synthetic(sets, "drawn")}
+        assert found[claim].holds == holds
+        assert found[claim].number == pytest.approx(0.2 if holds else -0.2)
 
 
 def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from rebat.core.errors import InputError
 from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.failures.series import system_mttf_s
-from rebat.papers.torus.claims import judge
-from rebat.papers.torus.evidence import Evidence, Mean, extreme, mean_of
+from rebat.papers.torus.batches import Batches, batches, extreme
+from rebat.papers.torus.claims import judgements
 from rebat.papers.torus.grid import Record
 from rebat.papers.torus.published import GAINS, TABLE_1, Trace
 from rebat.papers.torus.units import COLUMNS, KIND, densities
+from rebat.results.intervals import STUDENT, Interval, interval
 from tests.campaign.builders import contents, n_run, run_here
 
 CAMPAIGNS = Path(__file__).parents[3] / "campaigns" / "torus"
@@ -268,13 +269,16 @@ def test_the_papers_claims_are_about_its_torus_jobs_and_repair(other, tmp_path: 
 
 
 def evidence_of(
-    hours: dict[tuple[str, str | None], list[float]], folder: Path, laws: dict[str, Trace]
-) -> Evidence:
+    hours: dict[tuple[str, str | None], list[float]],
+    folder: Path,
+    laws: dict[str, Trace],
+    hours_of_a_job: int = 72,
+) -> Batches:
     """The paper's jobs of 72 h: completion times by policy and list, of every seed."""
     rows = [
         {
             "kind": "batch", "trace": trace, "torus": "8x8x8x8", "size": 256, "jobs": 1000,
-            "duration_s": 72 * 3600.0, "policy": policy, "list": which, "seed": seed,
+            "duration_s": hours_of_a_job * 3600.0, "policy": policy, "list": which, "seed": seed,
             "metric": "completion_s", "value": value * 3600,
         }
         for trace in laws
@@ -282,7 +286,7 @@ def evidence_of(
         for seed, value in enumerate(values)
     ]  # fmt: skip
     pd.DataFrame(rows).to_parquet(folder / "t.parquet")
-    return Evidence(folder / "t.parquet", laws)
+    return Batches(batches(folder / "t.parquet"), laws)
 
 
 TIMES = {
@@ -295,22 +299,22 @@ TIMES = {
 
 def test_every_list_is_judged_by_the_number_beside_it(tmp_path: Path) -> None:
     evidence = evidence_of(TIMES, tmp_path, {"trace8": (22000, 32)})
-    judged = [j for j in judge(evidence) if "72 h jobs 6.3%" in j.claim]
+    judged = [j for j in judgements(evidence) if "72 h jobs 6.3%" in j.claim]
     assert [j.workload for j in judged] == ["trace8, list 16", "trace8, list all"]
     assert [j.holds for j in judged] == [True, False]
     for judgement in judged:
         which = judgement.workload.split()[-1]
         pairs = zip(TIMES["faps", which], TIMES["slurm-linear", None], strict=True)
-        mean = mean_of([1 - mine / theirs for mine, theirs in pairs])
-        assert (judgement.number, judgement.half) == pytest.approx((mean.value, mean.half))
-        assert judgement.ours == f"{mean.value:.4f} ± {mean.half:.4f}"
-        assert judgement.holds == (abs(0.063 - judgement.number) <= judgement.half)
+        mean = interval([1 - mine / theirs for mine, theirs in pairs], STUDENT)
+        assert (judgement.number, judgement.found.half) == pytest.approx((mean.mean, mean.half))
+        assert judgement.ours == f"{mean.mean:.4f} ± {mean.half:.4f}"
+        assert judgement.holds == (abs(0.063 - judgement.number) <= judgement.found.half)
 
 
 def test_two_names_of_one_law_are_refused(tmp_path: Path) -> None:
     evidence = evidence_of(TIMES, tmp_path, {"a": (22000, 32), "b": (22000, 32)})
     with pytest.raises(InputError, match="law: a and b are one law"):
-        list(judge(evidence))
+        list(judgements(evidence))
 
 
 def test_the_extreme_of_several_has_an_interval_that_holds_for_all() -> None:
@@ -319,8 +323,9 @@ def test_the_extreme_of_several_has_an_interval_that_holds_for_all() -> None:
     quantile = (2 * p - 1) / math.sqrt(2 * p * (1 - p))
     samples = [{1: 2.0, 2: 4.0, 3: 6.0}, {}, {1: 1.0, 2: 1.0, 3: 1.0}, {4: 0.0, 5: 3.0}]
     largest, smallest = extreme(max, samples), extreme(min, samples)
-    assert largest == pytest.approx((4.0, quantile * 2 / math.sqrt(3), 3), rel=1e-5)
-    assert smallest == (1.0, 0.0, 3)
+    assert (largest.mean, largest.n) == (4.0, 3)
+    assert largest.half == pytest.approx(quantile * 2 / math.sqrt(3), rel=1e-5)
+    assert smallest == Interval(1.0, 1.0, 1.0, 3, 0.0)
     assert extreme(max, [{}]) is None
 
 
@@ -329,12 +334,8 @@ def test_worse_by_chance_is_not_worse(tmp_path: Path) -> None:
     linear = [100.0, 100.0, 100.0]
     for faps, worse in (([100.4, 100.5, 100.6], True), ([100.1, 99.1, 101.1], False)):
         hours = {("slurm-linear", None): linear, ("faps", "all"): faps}
-        evidence = evidence_of(hours, tmp_path, {"trace7": (22000, 8)})
-        evidence.batches = {
-            setting: {case._replace(duration_s=4 * 3600): found for case, found in cases.items()}
-            for setting, cases in evidence.batches.items()
-        }
-        (judged,) = [j for j in judge(evidence) if "marginally worse" in j.claim]
+        evidence = evidence_of(hours, tmp_path, {"trace7": (22000, 8)}, hours_of_a_job=4)
+        (judged,) = [j for j in judgements(evidence) if "marginally worse" in j.claim]
         assert judged.holds == worse
 
 
@@ -347,20 +348,34 @@ def test_gains_are_paired_by_seed(ran: tuple[Path, Path], tmp_path: Path) -> Non
         if row["metric"] == "completion_s" and row["duration_s"] == 7200
     }
     gains = [1 - hours["faps", "all", s] / hours["slurm-linear", None, s] for s in range(3)]
-    mean = mean_of(gains)
+    mean = interval(gains, STUDENT)
     assert mean.half is not None
     text = write_report(open_campaign(file), results, tmp_path)[1].read_text()
     (line,) = (li for li in text.splitlines() if li.startswith("| 2 h | faps | all |"))
-    assert f"| {mean.value:.1%} ± {mean.half * 100:.1f} |" in line
+    assert f"| {mean.mean:.1%} ± {mean.half * 100:.1f} |" in line
 
 
 def test_confidence_intervals_are_students() -> None:
     """2, 4, 6 have the standard deviation 2; Student's quantile with 2 degrees is 4.30265."""
-    assert mean_of([2.0, 4.0, 6.0]) == pytest.approx((4.0, 4.30265 * 2 / math.sqrt(3), 3), rel=1e-5)
-    assert mean_of([3.0]) == Mean(3.0, None, 1)
-    assert Mean(3.0, 0.5, 4).holds(3.5)
-    assert not Mean(3.0, 0.5, 4).holds(3.6)
-    assert not mean_of([3.0]).holds(3.0)
+    found = interval([2.0, 4.0, 6.0], STUDENT)
+    assert (found.mean, found.n) == (4.0, 3)
+    assert found.half == pytest.approx(4.30265 * 2 / math.sqrt(3), rel=1e-5)
+    assert interval([3.0], STUDENT) == Interval(3.0)
+    some = Interval(3.0, 2.5, 3.5, 4, 0.5)
+    assert some.holds(3.5) and not some.holds(3.6)
+    assert not interval([3.0], STUDENT).holds(3.0)
+
+
+def test_seeds_that_do_not_decide_are_said_so(tmp_path: Path) -> None:
+    """The gains of list all are 6.5 % in the mean; those of list 16 reach over a bound."""
+    hours = {("slurm-linear", None): [100.0] * 3, ("faps", "all"): [99.0, 95.0, 94.0]}
+    batches_ = evidence_of(hours, tmp_path, {"trace7": (22000, 8)})
+    (verdict,) = [j for j in judgements(batches_) if "all traces" in j.workload]
+    assert not verdict.holds and "do not decide" not in verdict.rule
+    hours["faps", "all"] = [10.0, 40.0, 5.0]
+    batches_ = evidence_of(hours, tmp_path, {"trace7": (22000, 8)})
+    (verdict,) = [j for j in judgements(batches_) if "all traces" in j.workload]
+    assert verdict.holds and verdict.rule.endswith("at least 0.79 (the seeds do not decide)")
 
 
 def test_the_densities_of_figure_2_integrate_to_one() -> None:

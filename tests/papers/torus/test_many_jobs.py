@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,17 +15,20 @@ from rebat.figures.torus import DOWN, FREE
 from rebat.metrics.platform import free_steps
 from rebat.models.topology import Torus
 from rebat.models.units import Units
-from rebat.papers.node_stealing.evidence import Evidence
-from rebat.papers.torus.load_claims import judge
-from rebat.papers.torus.load_pictures import busiest, on_a_torus, owners
+from rebat.papers.common.machine import owners
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.torus.machine import busiest
+from rebat.papers.torus.many_jobs import judgements
 from rebat.policies.presets import preset
-from rebat.results.estimates import estimate, paired
+from rebat.results.intervals import STUDENT, interval, minus
+from rebat.results.scenario import Scenario
 from tests.campaign.builders import campaign_of
 from tests.scenarios import fails, machine
 
 ROOT = Path(__file__).parents[3]
 
 FILE = """
+report = "partitions"
 [workloads.load]
 generator = "torus-load:load=70,nodes=64,days=3"
 [[grid]]
@@ -61,42 +63,41 @@ def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
 
 def test_what_the_table_says_is_what_the_runs_say(ran) -> None:
     """A mean and its interval, by the textbook: t(0.975; 2 degrees of freedom) = 4.303."""
-    evidence = Evidence(ran[1] / "results.parquet")
-    (scenario,) = evidence.families("load")[0]
-    values = evidence.values("load", "rps:torus=4x4x4", scenario, "useful_utilisation")
-    found = estimate(list(values.values()))
+    runs = RunIndex(simulations(ran[1] / "results.parquet", str))
+    (setting,) = (one for one in runs.settings if one.scenario.failure_model)
+    values = runs.values(setting, "rps:torus=4x4x4", "useful_utilisation")
+    found = interval(values, STUDENT)
     numbers = np.array(list(values.values()))
     assert found.mean == pytest.approx(numbers.mean())
     assert found.half == pytest.approx(4.303 * numbers.std(ddof=1) / 3**0.5, rel=1e-3)
 
 
 def test_differences_are_paired_by_seed() -> None:
-    found = paired({0: 5.0, 1: 7.0, 2: 0.0}, {0: 4.0, 1: 5.0, 3: 9.0})
+    found = interval(minus({0: 5.0, 1: 7.0, 2: 0.0}, {0: 4.0, 1: 5.0, 3: 9.0}), STUDENT)
     assert found.mean == 1.5
     assert found.half == pytest.approx(12.706 * 0.5, rel=1e-3)
-    assert not found.differs
-    assert estimate([]) is None
-    assert estimate([3.0]).half is None
+    assert not found.tells_from(0)
+    assert interval([], STUDENT) is None
+    assert interval([3.0], STUDENT).half is None
 
 
-def test_claims_follow_from_their_numbers() -> None:
-    from rebat.results.scenario import Scenario
-
-    scenario = Scenario("weibull", law="x")
-    cells = {"faps": {0: 3.0, 1: 5.0}, "rps": {0: 6.0, 1: 9.0}}
-    evidence = SimpleNamespace(
-        workloads=["w"],
-        families=lambda workload: [[scenario]],
-        policies=lambda workload, about: [*cells],
-        values=lambda workload, policy, about, metric, size_class="": (
-            cells.get(policy, {}) if metric == "failures_hit" else {}
-        ),
-    )
-    (found,) = judge(evidence)
-    assert (found.number, found.holds) == (-3.5, True)
-    cells["faps"] = {0: 7.0, 1: 10.0}
-    (found,) = judge(evidence)
-    assert (found.number, found.holds) == (1.0, False)
+@pytest.mark.parametrize(
+    ("faps", "number", "holds", "unsure"),
+    [((3.0, 5.0, 4.0), -4.0, True, False), ((7.0, 10.0, 9.0), 2 / 3, False, True),
+     ((10.0, 13.0, 12.0), 11 / 3, False, False)],
+)  # fmt: skip
+def test_claims_follow_from_their_numbers(faps, number, holds, unsure) -> None:
+    """Failures under a job: with RPS 6, 9 and 9."""
+    setting = Setting("", "w", Scenario("weibull", law="x"))
+    rows = [
+        (setting, policy, "failures_hit", "", (-1, seed), value)
+        for policy, values in (("faps:torus=8", faps), ("rps:torus=8", (6.0, 9.0, 9.0)))
+        for seed, value in enumerate(values)
+    ]
+    (found,) = judgements(RunIndex(rows))
+    assert found.claim == "FAPS: fewer failures hit a job than under RPS"
+    assert (found.number, found.holds) == (pytest.approx(number), holds)
+    assert ("the seeds do not decide" in found.rule) == unsure
 
 
 def test_owners_and_the_busiest_date_by_hand() -> None:
@@ -114,8 +115,4 @@ def test_owners_and_the_busiest_date_by_hand() -> None:
 @pytest.mark.parametrize("name", ["quick", "full"])
 def test_shipped_campaigns_are_of_boxes(name: str) -> None:
     campaign = open_campaign(ROOT / f"campaigns/partitions/{name}.toml")
-    assert on_a_torus(campaign.units)
-
-
-def test_the_node_stealing_campaign_is_not() -> None:
-    assert not on_a_torus(open_campaign(ROOT / "campaigns/node-stealing/quick.toml").units)
+    assert {unit.spec.report for unit in campaign.units} == {"partitions"}
