@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from rebat.campaign.kinds import REPORTS as REPORT_OF_KIND
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.spec import REPORT_NAMES
@@ -19,6 +21,8 @@ from rebat.papers.simulations import REPORTS
 from rebat.results.intervals import marked, paired_ratio
 from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
 from tests.campaign.builders import campaign_file, run_here
+
+CAMPAIGNS = Path(__file__).parents[3] / "campaigns"
 
 GRID = """
 [[grid]]
@@ -70,9 +74,9 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
     rows = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if " | " in line]
     assert [row for row in rows if row in names] == names
     flow = METRICS[1]
-    ratio = runs.ratio(setting, "h111", "easy", flow.name)
-    ours = runs.values(setting, "h111", flow.name)
-    assert ratio == paired_ratio(ours, runs.values(setting, "easy", flow.name))
+    ratio = runs.ratio(setting, "h111", "easy", flow.metric)
+    ours = runs.values(setting, "h111", flow.metric)
+    assert ratio == paired_ratio(ours, runs.values(setting, "easy", flow.metric))
     assert marked(ratio) in text and "3 seeds" in text
     for words in ("mean wait", "mean bounded slowdown", "useful utilisation"):
         assert words in text
@@ -146,9 +150,9 @@ def test_the_gain_is_over_baseline_with_the_same_axes(tmp_path: Path) -> None:
     runs, text = made(tmp_path, "differences")
     (setting,) = runs.settings
     flow = METRICS[1]
-    own = runs.values(setting, "h111:margin=5", flow.name)
-    base = runs.values(setting, "baseline:margin=5", flow.name)
-    found = gain(runs, setting, "h111:margin=5", flow.name)
+    own = runs.values(setting, "h111:margin=5", flow.metric)
+    base = runs.values(setting, "baseline:margin=5", flow.metric)
+    found = gain(runs, setting, "h111:margin=5", flow.metric)
     assert found == {seed: own[seed] / base[seed] for seed in (0, 1, 2)}
     assert "from the paper" in text and "| margin=5 |" in text
 
@@ -162,8 +166,33 @@ def test_counterparts() -> None:
     assert parsed("h111:passes=one,semantics=authors,tie=order").difference == "semantics=authors"
 
 
+def test_a_file_that_names_no_report_gets_that_of_runs(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID, jobs=20)
+    run_here(file, tmp_path / "results")
+    write_report(open_campaign(file), tmp_path / "results", tmp_path / "report")
+    assert "# Policies side by side" in (tmp_path / "report/report.md").read_text()
+
+
+@pytest.mark.parametrize("file", sorted(CAMPAIGNS.glob("*/*.toml")), ids=str)
+def test_every_shipped_campaign_names_its_report(file: Path) -> None:
+    tables = tomllib.loads(file.read_text())
+    assert tables["report"] in REPORT_OF_KIND
+    if file.parent.name not in ("findings", "real-failures"):
+        assert tables["report"] == file.parent.name
+
+
+def test_a_report_of_units_that_are_not_there_has_no_effect(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID, jobs=5, report="torus")
+    with pytest.raises(InputError, match="report: has no effect"):
+        open_campaign(file)
+    file.write_text(f"report = 3\n{file.read_text().partition(chr(10))[2]}")
+    with pytest.raises(InputError, match="unknown report '3'"):
+        open_campaign(file)
+
+
 def test_a_file_may_say_which_report_it_wants(tmp_path: Path) -> None:
     assert set(REPORT_NAMES) == REPORTS.keys()
+    assert {name for name, kind in REPORT_OF_KIND.items() if kind == "simulation"} == {*REPORTS}
     file = campaign_file(tmp_path, GRID, jobs=5)
     file.write_text('report = "glossy"\n' + file.read_text())
     with pytest.raises(InputError, match="unknown report 'glossy'"):

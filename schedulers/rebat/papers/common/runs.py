@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from rebat.campaign.simulating import workload_of
 from rebat.campaign.unit import Unit
@@ -14,36 +13,29 @@ from rebat.figures.ratios import ratios_svg
 from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.papers.common.parts import Picture, Report, Table, percent, seeds_text
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.common.tables import Column
 from rebat.results.intervals import marked, spread
 from rebat.workloads.describe import describe
-
-
-class Metric(NamedTuple):
-    """A column: heading, metric, and how a value is written."""
-
-    heading: str
-    name: str
-    shown: Callable[[float], str]
 
 
 def _factor(value: float) -> str:
     return f"{value:.2f}"
 
 
-UTILISATION = Metric("useful utilisation", "useful_utilisation", "{:.2%}".format)
+UTILISATION = Column("useful utilisation", "useful_utilisation", "{:.2%}".format)
 METRICS = (
     UTILISATION,
-    Metric("mean flow", "flow_mean_s", format_duration),
-    Metric("weighted mean flow", "flow_weighted_mean_s", format_duration),
-    Metric("max flow", "flow_max_s", format_duration),
-    Metric("mean wait", "service_wait_mean_s", format_duration),
-    Metric("95 % wait", "service_wait_p95_s", format_duration),
-    Metric("mean bounded slowdown", "service_bounded_slowdown_mean", _factor),
-    Metric("95 % bounded slowdown", "service_bounded_slowdown_p95", _factor),
-    Metric("users alike (Jain)", "fairness_jain", _factor),
-    Metric("time with an idle node", "platform_idle_share", "{:.2%}".format),
-    Metric("failures under a job", "failures_hit", "{:.1f}".format),
-    Metric("steals", "steals", "{:.1f}".format),
+    Column("mean flow", "flow_mean_s", format_duration),
+    Column("weighted mean flow", "flow_weighted_mean_s", format_duration),
+    Column("max flow", "flow_max_s", format_duration),
+    Column("mean wait", "service_wait_mean_s", format_duration),
+    Column("95 % wait", "service_wait_p95_s", format_duration),
+    Column("mean bounded slowdown", "service_bounded_slowdown_mean", _factor),
+    Column("95 % bounded slowdown", "service_bounded_slowdown_p95", _factor),
+    Column("users alike (Jain)", "fairness_jain", _factor),
+    Column("time with an idle node", "platform_idle_share", "{:.2%}".format),
+    Column("failures under a job", "failures_hit", "{:.1f}".format),
+    Column("steals", "steals", "{:.1f}".format),
 )
 DRAWN = METRICS[:4]
 """Metrics whose ratios are drawn, and set side by side over all settings."""
@@ -79,7 +71,7 @@ def report(
 def n_of(runs: RunIndex[str], setting: Setting) -> str:
     """How many seeds there are, or draws of the workload, for a note."""
     policies = runs.cases(setting)
-    text = seeds_text(len(runs.values(setting, name, UTILISATION.name)) for name in policies)
+    text = seeds_text(len(runs.values(setting, name, UTILISATION.metric)) for name in policies)
     return text.replace("seeds", "draws") if setting in runs.drawn else text
 
 
@@ -95,8 +87,8 @@ def _overview(runs: RunIndex[str]) -> Iterator[Table]:
         for one, label in zip(settings, labels, strict=True):
             base = runs.cases(one)[0]
             cells = [
-                marked(runs.ratio(one, name, base, metric.name))
-                + not_comparable(metric.name, runs.comparable((one, name), (one, base)))
+                marked(runs.ratio(one, name, base, metric.metric))
+                + not_comparable(metric.metric, runs.comparable((one, name), (one, base)))
                 for name in names
             ]
             rows.append([label, n_of(runs, one), *cells])
@@ -128,14 +120,14 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
         for policy in runs.cases(setting):
             row = [policy]
             for metric in shown:
-                value = runs.interval(setting, policy, metric.name)
+                value = runs.interval(setting, policy, metric.metric)
                 row.append(spread(value, metric.shown))
             rows.append(row)
             if policy != base:
                 same = runs.comparable((setting, policy), (setting, base))
                 ratios = [
-                    marked(runs.ratio(setting, policy, base, metric.name))
-                    + not_comparable(metric.name, same)
+                    marked(runs.ratio(setting, policy, base, metric.metric))
+                    + not_comparable(metric.metric, same)
                     for metric in shown
                 ]
                 rows.append([f"  / {base}", *ratios])
@@ -172,10 +164,10 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
     return "".join(f"; {text}" for text in texts)
 
 
-def _any(runs: RunIndex[str], setting: Setting, metric: Metric) -> bool:
+def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
     """Whether some policy has a value that is not 0."""
     return any(
-        any(runs.values(setting, policy, metric.name).values()) for policy in runs.cases(setting)
+        any(runs.values(setting, policy, metric.metric).values()) for policy in runs.cases(setting)
     )
 
 
@@ -186,7 +178,7 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             metric.heading: {
                 policy: ratio
                 for policy in others
-                if (ratio := runs.ratio(setting, policy, base, metric.name))
+                if (ratio := runs.ratio(setting, policy, base, metric.metric))
             }
             for metric in DRAWN
         }

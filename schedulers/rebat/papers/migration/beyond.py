@@ -76,7 +76,8 @@ def _means(
     index: Runs, about: tuple[str, str], runs: Mapping[str, Run[Case]], columns: Sequence[Column]
 ) -> Table:
     """A row per run; ``about`` is what of the paper it stands for, and a title."""
-    paper = ", ".join(filter(None, (about[0], f"means over {seeds(index, [*runs.values()][0])}")))
+    over = f"means over {seeds(index, next(iter(runs.values())))}"
+    paper = f"{about[0]}, {over}" if about[0] else over
     return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns, narrow))
 
 

@@ -123,10 +123,10 @@ def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]
     for name in names:
         row = [parsed(name).difference if name != first else "the end itself"]
         for metric in SHOWN:
-            ours = gain(runs, setting, name, metric.name)
+            ours = gain(runs, setting, name, metric.metric)
             row.append(marked(interval(ours)))
             if len(names) > 1:
-                effect = interval(minus(ours, gain(runs, setting, first, metric.name)))
+                effect = interval(minus(ours, gain(runs, setting, first, metric.metric)))
                 row.append("" if name == first else marked(effect, 0.0, "{:+.3f}".format))
         rows.append(row)
     columns = [end]
@@ -142,7 +142,7 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
         shown: dict[str, dict[str, Interval]] = {}
         for metric in SHOWN:
             for name in names:
-                found = interval(gain(runs, setting, name, metric.name))
+                found = interval(gain(runs, setting, name, metric.metric))
                 if found is not None:
                     label = f"{ENDS[parsed(name).end]}: {parsed(name).difference}"
                     shown.setdefault(metric.heading, {})[label] = found

@@ -95,7 +95,8 @@ def with_both(
     found: dict[str, Judgement] = {}
     for kept, kind in KINDS:
         named = {**words, "name": f"{words.get('name')} ({kind})", "kind": kind}
-        found |= {kept: one for one in judge([claim], on._replace(kept=kept), about, named)}
+        for verdict in judge([claim], on._replace(kept=kept), about, named):
+            found[kept] = verdict
     ours, stale = found.get(TRUE), found.get(STALE)
     if ours and stale and stale.holds and not ours.holds:
         why = f"It hangs on the reservations: with stale ones it is {stale.ours}, and holds."
