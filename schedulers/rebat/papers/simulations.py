@@ -16,7 +16,7 @@ from rebat.papers.migration import report as migration
 from rebat.papers.migration.compaction import migration_pictures
 from rebat.papers.node_stealing import differences
 from rebat.papers.node_stealing import report as node_stealing
-from rebat.papers.node_stealing.hour import an_hour
+from rebat.papers.node_stealing.pictures import an_hour
 from rebat.papers.replacement import report as replacement
 from rebat.papers.replacement.small_run import replacement_pictures
 from rebat.papers.torus import many_jobs

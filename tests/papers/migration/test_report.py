@@ -14,7 +14,15 @@ from rebat.campaign.reporting import write_report
 from rebat.campaign.single import simulate
 from rebat.figures.cores import cores_at_instants
 from rebat.papers.common.runs_index import RunIndex, Setting
-from rebat.papers.migration import answers, beyond, claims, groups, printed, tables
+from rebat.papers.migration import (
+    answers,
+    beyond,
+    claims,
+    groups,
+    printed,
+    published,
+    tables,
+)
 from rebat.papers.migration.compaction import first_compaction
 from rebat.papers.migration.published import WAITING_FACTOR
 from rebat.papers.migration.runs import DERIVED, Case, Runs, case_of, index_of, named
@@ -267,7 +275,7 @@ def test_what_migrations_cost_is_made_of_core_seconds() -> None:
 
 
 def test_priorities_are_judged_at_75_alone() -> None:
-    states = {f"partition_states_{p}_{s}": [0.3] for p in ("low", "high") for s in tables.STATES}
+    states = {f"partition_states_{p}_{s}": [0.3] for p in ("low", "high") for s in published.STATES}
     more = states | {"partition_states_high_full": [0.4], "partition_states_high_mixed": [0.2]}
     numbers = {}
     for load in (75, 90):

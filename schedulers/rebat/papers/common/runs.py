@@ -44,13 +44,7 @@ DRAWN = METRICS[:4]
 def report(
     path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
 ) -> Report:
-    """What a campaign's ``results.parquet`` shows; the tables of its workloads first.
-
-    Raises
-    ------
-    InputError
-        When there are no results to report.
-    """
+    """What a campaign's ``results.parquet`` shows; the tables of its workloads first."""
     runs = RunIndex(simulations(path, str))
     return Report(
         title="Policies side by side",

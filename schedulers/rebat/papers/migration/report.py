@@ -57,13 +57,7 @@ def report(
     path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:  # fmt: skip
-    """What a campaign's ``results.parquet`` shows, its workloads first.
-
-    Raises
-    ------
-    InputError
-        When there are no results to report.
-    """
+    """What a campaign's ``results.parquet`` shows, its workloads first."""
     index = index_of(path)
     return Report(
         title="Job migration by checkpoint and restart: the evaluation again",

@@ -11,16 +11,8 @@ from rebat.papers.common.claims import ENOUGH_SEEDS
 from rebat.papers.common.parts import Table, number, points, share
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import mean_of
+from rebat.papers.migration import published
 from rebat.papers.migration.groups import Compared, compactions, figure_4, table_2
-from rebat.papers.migration.published import (
-    FIGURE_3,
-    FIGURE_3_LOAD,
-    MEMORY_MB,
-    MIXED,
-    STATES,
-    TABLE_2,
-    USUAL_MB,
-)
 from rebat.papers.migration.runs import Case, Runs, named, seeds
 from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
 
@@ -51,8 +43,8 @@ def tables(index: Runs) -> Iterator[Table]:
     loads = figure_4(index)
     if loads:
         yield _figure_4(index, loads)
-    if FIGURE_3_LOAD in loads:
-        yield _figure_3(index, loads[FIGURE_3_LOAD])
+    if published.FIGURE_3_LOAD in loads:
+        yield _figure_3(index, loads[published.FIGURE_3_LOAD])
     if compactions(index):
         yield _overheads(index)
     for load, pair in table_2(index).items():
@@ -62,7 +54,7 @@ def tables(index: Runs) -> Iterator[Table]:
 def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> Table:
     rows = []
     for load, (base, forms) in loads.items():
-        without, with_ = MIXED[load]
+        without, with_ = published.MIXED[load]
         before = index.values(*base, "node_states_mixed")
         cells = [narrow(interval(before, STUDENT), share), beside(before, without, share), "", ""]
         rows.append([f"{load} %, without", *cells])
@@ -90,11 +82,11 @@ class _Row(NamedTuple):
 
 
 def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
-    columns = [heading for state in STATES for heading in (state, "paper")]
+    columns = [heading for state in published.STATES for heading in (state, "paper")]
     lines = []
     for row in rows:
         line = [row.label]
-        for state in STATES:
+        for state in published.STATES:
             values = row.values[state]
             printed = row.printed.get(state)
             line.append(narrow(interval(values, STUDENT), row.shown))
@@ -105,28 +97,30 @@ def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
 
 def states_of(index: Runs, run: Run[Case], of: str = "node_states") -> dict[str, BySeed]:
     """The share of time of each state, by seed."""
-    return {state: index.values(*run, f"{of}_{state}") for state in STATES}
+    return {state: index.values(*run, f"{of}_{state}") for state in published.STATES}
 
 
 def _figure_3(index: Runs, pair: Compared) -> Table:
-    without, with_ = ({state: both[i] for state, both in FIGURE_3.items()} for i in (0, 1))
+    without, with_ = (
+        {state: both[i] for state, both in published.FIGURE_3.items()} for i in (0, 1)
+    )
     rows = [_Row("without", states_of(index, pair.base), without)]
     for name, run in named(pair.others).items():
         rows.append(_Row(name, states_of(index, run), with_))
     paper = f"Figure 3, means over {seeds(index, pair.base)}"
-    return _states(paper, f"Node time at {FIGURE_3_LOAD} % load", rows)
+    return _states(paper, f"Node time at {published.FIGURE_3_LOAD} % load", rows)
 
 
 def _table_2(index: Runs, load: int, pair: Compared) -> Table:
     rows = []
-    for partition, states in TABLE_2[load].items():
+    for partition, states in published.TABLE_2[load].items():
         of = f"partition_states_{partition}"
         before, after = (states_of(index, run, of) for run in (pair.base, pair.others[0]))
         without, with_ = ({state: both[i] for state, both in states.items()} for i in (0, 1))
         rows.append(_Row(f"{partition}, without migration", before, without))
         rows.append(_Row(f"{partition}, with migration", after, with_))
-        changes = {state: minus(after[state], before[state]) for state in STATES}
-        printed = {state: with_[state] - without[state] for state in STATES}
+        changes = {state: minus(after[state], before[state]) for state in published.STATES}
+        printed = {state: with_[state] - without[state] for state in published.STATES}
         rows.append(_Row(f"{partition}, change, points", changes, printed, points))
     paper = f"Table 2, means over {seeds(index, pair.base)}"
     return _states(paper, f"Two partitions, {load} % load", rows)
@@ -145,7 +139,7 @@ def _overheads(index: Runs) -> Table:
         workload = group.base.setting.workload
         for name, run in named(group.others).items():
             cells = [narrow(mean_of(index, run, metric), how) for _, metric, how in shown]
-            memory = MEMORY_MB.get(workload, USUAL_MB)
+            memory = published.MEMORY_MB.get(workload, published.USUAL_MB)
             rows.append([f"{workload}, {name}", str(memory), *cells])
     columns = ["", "MB a task", *(heading for heading, *_ in shown)]
     paper = f"Table 1 at work, means over {seeds(index, groups[0].base)}"

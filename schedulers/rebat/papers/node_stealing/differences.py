@@ -25,13 +25,7 @@ ENDS = {"": "from the paper", PROGRAM: "from the program"}
 def report(
     path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
 ) -> Report:
-    """What a campaign's ``results.parquet`` shows.
-
-    Raises
-    ------
-    InputError
-        When there are no results to report.
-    """
+    """What a campaign's ``results.parquet`` shows."""
     runs = RunIndex(simulations(path, str))
     return Report(
         title="What drives the gain of node stealing",

@@ -8,16 +8,7 @@ from math import sqrt
 
 from rebat.papers.common.parts import Table, change, share
 from rebat.papers.common.runs_index import Setting
-from rebat.papers.replacement.published import (
-    FIGURES,
-    MIXED,
-    MOLDABLE_RIGID,
-    RISES,
-    RISES_REPLACED,
-    SOURCES,
-    UTILISATION,
-    WORDS,
-)
+from rebat.papers.replacement import published
 from rebat.papers.replacement.runs import Case, Runs, rise
 from rebat.results.intervals import RANKS, Interval, interval, spread
 
@@ -25,11 +16,11 @@ Column = tuple[str, bool, str]
 """A policy, whether it replaces, and what is shown of it: its rise, utilisation or idle share."""
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
-    MIXED: (
+    published.MIXED: (
         ("baseline", False, "rise"), ("pra", False, "rise"), ("pwa", False, "rise"),
         ("dbes", False, "rise"), ("dbes", True, "rise"), ("dbes", False, "utilisation"),
     ),
-    MOLDABLE_RIGID: (
+    published.MOLDABLE_RIGID: (
         ("sa", False, "rise"), ("sa", True, "rise"), ("sa", True, "utilisation"),
         ("sa", True, "by_idle"), ("sa", True, "requeued"), ("sa", True, "by_restart"),
     ),
@@ -68,7 +59,7 @@ def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tupl
 
 def _varies(setting: Setting, workload: str) -> bool:
     """Whether these runs vary those of a workload of Table III: its name is their beginning."""
-    return setting.workload not in FIGURES and setting.workload.startswith(f"{workload}-")
+    return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 
 def _label(setting: Setting, case: Case, reference: Setting) -> str:
@@ -88,16 +79,18 @@ def _shown(runs: Runs, setting: Setting, case: Case, what: str) -> Interval | No
 def _printed(workload: str, column: Column) -> float | None:
     name, replaces, what = column
     if what == "rise":
-        return (RISES_REPLACED if replaces else RISES).get(workload, {}).get(name)
+        return (
+            (published.RISES_REPLACED if replaces else published.RISES).get(workload, {}).get(name)
+        )
     if what == "utilisation":
-        return UTILISATION.get(workload)
-    return SOURCES.get(workload, {}).get(what)
+        return published.UTILISATION.get(workload)
+    return published.SOURCES.get(workload, {}).get(what)
 
 
 def _heading(column: Column) -> str:
     name, replaces, what = column
     words = {"by_idle": "idle", "requeued": "waits", "by_restart": "start over"}.get(what, what)
-    return WORDS[name] + (" replaced" if replaces else "") + f": {words}"
+    return published.WORDS[name] + (" replaced" if replaces else "") + f": {words}"
 
 
 def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) -> Table:

@@ -42,13 +42,7 @@ def report(
     path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:  # fmt: skip
-    """What a campaign's ``results.parquet`` shows, its workloads first.
-
-    Raises
-    ------
-    InputError
-        When there are no results to report.
-    """
+    """What a campaign's ``results.parquet`` shows, its workloads first."""
     runs = index_of(path)
     varied = list(choices.choices(runs))
     sentences = [*(text for _, text in varied), *stealing.answers(runs)]

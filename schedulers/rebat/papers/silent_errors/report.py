@@ -33,13 +33,7 @@ STALE_REMARK = (
 def report(
     table: Path, synthetic: Sequence[str], days: Sequence[str], provenance: Sequence[str]
 ) -> Report:
-    """What a campaign's ``results.parquet`` shows of job sets that were drawn, and of days.
-
-    Raises
-    ------
-    InputError
-        When there are no results to report.
-    """
+    """What a campaign's ``results.parquet`` shows of job sets that were drawn, and of days."""
     sets = JobSets(table)
     synthetic = [name for name in synthetic if name in sets.settings]
     days = [name for name in days if name in sets.settings]

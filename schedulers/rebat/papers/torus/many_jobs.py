@@ -64,13 +64,7 @@ def report(
     path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:  # fmt: skip
-    """What a campaign's ``results.parquet`` shows, its workloads first.
-
-    Raises
-    ------
-    InputError
-        When there are no results to report.
-    """
+    """What a campaign's ``results.parquet`` shows, its workloads first."""
     runs = RunIndex(simulations(path, str, by_grid=False))
     return Report(
         title="Boxes on a torus for many jobs at once: what they cost, and what foresight gains",
