@@ -153,15 +153,15 @@ def relative(ours: BySeed, base: BySeed) -> dict[int, float]:
 
 def combined(how: Callable[[list[float]], float], *some: BySeed) -> dict[int, float]:
     """The largest of several, say, seed by seed."""
-    seeds = set.intersection(*(set(one) for one in some)) if some else set()
-    return {seed: how([one[seed] for one in some]) for seed in sorted(seeds)}
+    seeds = set.intersection(*(set(sample) for sample in some)) if some else set()
+    return {seed: how([sample[seed] for sample in some]) for seed in sorted(seeds)}
 
 
-def relative_width(found: Interval | None) -> float | None:
+def relative_width(estimate: Interval | None) -> float | None:
     """The width of an interval as a share of its mean; None while there is none."""
-    if found is None or found.width is None or not found.mean:
+    if estimate is None or estimate.width is None or not estimate.mean:
         return None
-    return found.width / abs(found.mean)
+    return estimate.width / abs(estimate.mean)
 
 
 # ---- as texts
@@ -169,7 +169,7 @@ def relative_width(found: Interval | None) -> float | None:
 Shown = Callable[[float], str]
 
 
-def spread(found: Interval | None, shown: Shown) -> str:
+def spread(estimate: Interval | None, shown: Shown) -> str:
     """A centre and the ends of its interval, for people; of a symmetric one, how far they are.
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.2f}".format)
@@ -177,29 +177,29 @@ def spread(found: Interval | None, shown: Shown) -> str:
     >>> spread(interval([1.0, 2.0, 3.0], STUDENT), "{:+.1f}".format)
     '+2.0 ± 2.5'
     """
-    if found is None:
+    if estimate is None:
         return ""
-    if found.half is not None:
-        return f"{shown(found.mean)} ± {shown(found.half).removeprefix('+')}"
-    if found.low is None or found.high is None or found.low == found.high:
-        return shown(found.mean)
-    return f"{shown(found.mean)} [{shown(found.low)}, {shown(found.high)}]"
+    if estimate.half is not None:
+        return f"{shown(estimate.mean)} ± {shown(estimate.half).removeprefix('+')}"
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return shown(estimate.mean)
+    return f"{shown(estimate.mean)} [{shown(estimate.low)}, {shown(estimate.high)}]"
 
 
-def marked(found: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:
+def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:
     """A ratio or an effect with its interval; = where the seeds do not tell it from none.
 
     >>> marked(Interval(1.02, 0.99, 1.05, 9))
     '= 1.020 [0.990, 1.050]'
     """
-    if found is None:
+    if estimate is None:
         return ""
-    unsure = "" if found.low is None or found.tells_from(neutral) else "= "
-    return unsure + spread(found, shown)
+    unsure = "" if estimate.low is None or estimate.tells_from(neutral) else "= "
+    return unsure + spread(estimate, shown)
 
 
-def narrow(found: Interval | None, shown: Shown) -> str:
+def narrow(estimate: Interval | None, shown: Shown) -> str:
     """The same in one line, and without the interval where all seeds agree."""
-    if found is not None and not found.half:
-        return shown(found.mean)
-    return spread(found, shown).replace(" ", "\N{NO-BREAK SPACE}")
+    if estimate is not None and not estimate.half:
+        return shown(estimate.mean)
+    return spread(estimate, shown).replace(" ", "\N{NO-BREAK SPACE}")

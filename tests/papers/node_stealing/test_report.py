@@ -143,8 +143,8 @@ def test_verdicts_follow_their_rules(report: Path) -> None:
     verdicts = list(judgements(runs))
     assert verdicts
     for verdict in verdicts:
-        low = verdict.number if verdict.found.low is None else verdict.found.low
-        high = verdict.number if verdict.found.high is None else verdict.found.high
+        low = verdict.number if verdict.estimate.low is None else verdict.estimate.low
+        high = verdict.number if verdict.estimate.high is None else verdict.estimate.high
         assert low <= verdict.number <= high
         if verdict.rule == "SFSJ / Baseline above 1":
             assert verdict.holds == (low > 1)

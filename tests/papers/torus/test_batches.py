@@ -306,9 +306,9 @@ def test_every_list_is_judged_by_the_number_beside_it(tmp_path: Path) -> None:
         which = judgement.workload.split()[-1]
         pairs = zip(TIMES["faps", which], TIMES["slurm-linear", None], strict=True)
         mean = interval([1 - mine / theirs for mine, theirs in pairs], STUDENT)
-        assert (judgement.number, judgement.found.half) == pytest.approx((mean.mean, mean.half))
+        assert (judgement.number, judgement.estimate.half) == pytest.approx((mean.mean, mean.half))
         assert judgement.ours == f"{mean.mean:.4f} ± {mean.half:.4f}"
-        assert judgement.holds == (abs(0.063 - judgement.number) <= judgement.found.half)
+        assert judgement.holds == (abs(0.063 - judgement.number) <= judgement.estimate.half)
 
 
 def test_two_names_of_one_law_are_refused(tmp_path: Path) -> None:

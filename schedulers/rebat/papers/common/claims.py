@@ -29,20 +29,20 @@ class Rule(NamedTuple):
     closed: bool = False
     whole: bool = False
 
-    def holds(self, found: Interval) -> bool:
+    def holds(self, estimate: Interval) -> bool:
         """Whether a number keeps the rule."""
-        ends = (found.mean, found.mean)
-        if self.whole and found.low is not None and found.high is not None:
-            ends = (found.low, found.high)
+        ends = (estimate.mean, estimate.mean)
+        if self.whole and estimate.low is not None and estimate.high is not None:
+            ends = (estimate.low, estimate.high)
         if self.closed:
             return self.low <= ends[0] and ends[1] <= self.high
         return self.low < ends[0] and ends[1] < self.high
 
-    def undecided(self, found: Interval) -> bool:
+    def undecided(self, estimate: Interval) -> bool:
         """Whether the interval reaches over a bound: other seeds might say the opposite."""
-        if found.low is None or found.high is None:
+        if estimate.low is None or estimate.high is None:
             return False
-        return any(found.low < bound < found.high for bound in (self.low, self.high))
+        return any(estimate.low < bound < estimate.high for bound in (self.low, self.high))
 
 
 class Contains(NamedTuple):
@@ -51,11 +51,11 @@ class Contains(NamedTuple):
     value: float
     words: str = "whose interval holds the printed value"
 
-    def holds(self, found: Interval) -> bool:
+    def holds(self, estimate: Interval) -> bool:
         """Whether it does."""
-        return found.holds(self.value)
+        return estimate.holds(self.value)
 
-    def undecided(self, found: Interval) -> bool:
+    def undecided(self, estimate: Interval) -> bool:
         """Never: a wider interval holds more."""
         return False
 
@@ -83,7 +83,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    text, what, paper
+    text, quantity, paper
         The statement, how its number is made, and where the paper says it. What stands in braces
         is filled in from what the claim is judged on.
     rule
@@ -98,7 +98,7 @@ class Claim(msgspec.Struct, frozen=True):
     """
 
     text: str
-    what: str
+    quantity: str
     rule: Rule | Contains | Callable[..., Rule]
     paper: str
     number: Callable[..., Interval | float | None]
@@ -122,34 +122,34 @@ def judge(
         What fills the braces of their texts.
     """
     for claim in claims:
-        found = claim.number(on)
-        if isinstance(found, int | float):
-            found = Interval(float(found))
-        if found is None or (isinstance(claim.rule, Contains) and found.n < ENOUGH_SEEDS):
+        estimate = claim.number(on)
+        if isinstance(estimate, int | float):
+            estimate = Interval(float(estimate))
+        if estimate is None or (isinstance(claim.rule, Contains) and estimate.n < ENOUGH_SEEDS):
             continue
         rule = claim.rule(on) if callable(claim.rule) else claim.rule
-        yield _judged(claim, rule, found, on, about, words)
+        yield _judged(claim, rule, estimate, on, about, words)
 
 
 def _judged(
-    claim: Claim, rule: Rule | Contains, found: Interval, on: Any, about: str,
+    claim: Claim, rule: Rule | Contains, estimate: Interval, on: Any, about: str,
     words: Mapping[str, Any],
 ) -> Judgement:  # fmt: skip
-    holds, why = rule.holds(found), ""
-    text = ", ".join(filter(None, (claim.what, rule.words)))
+    holds, why = rule.holds(estimate), ""
+    text = ", ".join(filter(None, (claim.quantity, rule.words)))
     if isinstance(rule, Rule) and rule.whole:
-        if not holds and rule.low < found.mean < rule.high:
-            why = f"{found.n} seeds do not decide: the interval reaches beyond the rule"
-    elif rule.undecided(found):
+        if not holds and rule.low < estimate.mean < rule.high:
+            why = f"{estimate.n} seeds do not decide: the interval reaches beyond the rule"
+    elif rule.undecided(estimate):
         text += " (the seeds do not decide)"
     if not holds:
-        known = claim.why(on) if callable(claim.why) else claim.why
-        why = "; ".join(filter(None, (why, known)))
-    subject, said, kept, paper = (
-        one.format_map(words) if words else one
-        for one in (claim.about or about, claim.text, text, claim.paper)
+        reason = claim.why(on) if callable(claim.why) else claim.why
+        why = "; ".join(filter(None, (why, reason)))
+    subject, statement, condition, paper = (
+        entry.format_map(words) if words else entry
+        for entry in (claim.about or about, claim.text, text, claim.paper)
     )
-    return Judgement(subject, said, kept, found, holds, paper, why)
+    return Judgement(subject, statement, condition, estimate, holds, paper, why)
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
@@ -160,7 +160,8 @@ def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], ByS
         return {
             seed: value / whole
             for seed, value in metric(part).items()
-            if all(seed in one for one in sums) and (whole := sum(one[seed] for one in sums))
+            if all(seed in entry for entry in sums)
+            and (whole := sum(entry[seed] for entry in sums))
         }
 
     return read

@@ -13,14 +13,14 @@ from rebat.results.intervals import Interval, spread
 class Judgement(msgspec.Struct, frozen=True):
     """One claim of the paper held against our runs; ``workload`` says under which scenario.
 
-    ``holds`` follows from ``found`` by ``rule``; nothing else was looked at. ``why`` is a sentence
-    on where ours lies, if it lies elsewhere and an experiment has shown the cause.
+    ``holds`` follows from ``estimate`` by ``rule``; nothing else was looked at. ``why`` is a
+    sentence on where ours lies, if it lies elsewhere and an experiment has shown the cause.
     """
 
     workload: str
     claim: str
     rule: str
-    found: Interval
+    estimate: Interval
     holds: bool
     paper: str
     why: str = ""
@@ -28,15 +28,15 @@ class Judgement(msgspec.Struct, frozen=True):
     @property
     def number(self) -> float:
         """What the rule was held against, without its interval."""
-        return self.found.mean
+        return self.estimate.mean
 
     @property
     def ours(self) -> str:
         """The number for people, with its interval."""
-        found = self.found
-        if found.half is None and found.low is not None and found.high is not None:
-            return f"{_digits(found.mean)} [{_digits(found.low)}, {_digits(found.high)}]"
-        return spread(found, _digits)
+        estimate = self.estimate
+        if estimate.half is None and estimate.low is not None and estimate.high is not None:
+            return f"{_digits(estimate.mean)} [{_digits(estimate.low)}, {_digits(estimate.high)}]"
+        return spread(estimate, _digits)
 
 
 def _digits(value: float) -> str:

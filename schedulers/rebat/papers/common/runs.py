@@ -71,21 +71,21 @@ def n_of(runs: RunIndex[str], setting: Setting) -> str:
 
 def _overview(runs: RunIndex[str]) -> Iterator[Table]:
     """Ratios over all settings, a table a metric: where there are several."""
-    settings = [one for one in runs.settings if len(runs.cases(one)) > 1]
+    settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     if len(settings) < 2:
         return
-    names = list(dict.fromkeys(p for one in settings for p in runs.cases(one)[1:]))
+    names = list(dict.fromkeys(p for item in settings for p in runs.cases(item)[1:]))
     shared, labels = told_apart(settings)
     for metric in DRAWN:
         rows = []
-        for one, label in zip(settings, labels, strict=True):
-            base = runs.cases(one)[0]
+        for item, label in zip(settings, labels, strict=True):
+            base = runs.cases(item)[0]
             cells = [
-                marked(runs.ratio(one, name, base, metric.metric))
-                + not_comparable(metric.metric, runs.comparable((one, name), (one, base)))
+                marked(runs.ratio(item, name, base, metric.metric))
+                + not_comparable(metric.metric, runs.comparable((item, name), (item, base)))
                 for name in names
             ]
-            rows.append([label, n_of(runs, one), *cells])
+            rows.append([label, n_of(runs, item), *cells])
         title = f"{metric.heading}: ratios to the first policy"
         yield Table("", title, ["runs", "over", *names], rows, shared)
 
@@ -95,13 +95,13 @@ def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
 
     The grid is named where nothing else tells two of them apart.
     """
-    parts = [[one.workload, *one.scenario.parts] for one in settings]
+    parts = [[item.workload, *item.scenario.parts] for item in settings]
     shared = [part for part in parts[0] if all(part in others for others in parts)]
     own = [", ".join(p for p in some if p not in shared) for some in parts]
     if len(set(own)) < len(own) or not all(own):
         own = [
-            ", ".join(filter(None, (text, one.grid)))
-            for text, one in zip(own, settings, strict=True)
+            ", ".join(filter(None, (text, item.grid)))
+            for text, item in zip(own, settings, strict=True)
         ]
     return ", ".join(shared), own
 
@@ -140,7 +140,7 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
     """What of a table is not comparable, within it or with the runs in which nothing fails."""
     base, *others = runs.cases(setting)
     texts = []
-    if any(runs.comparable((setting, one), (setting, base)) is False for one in others):
+    if any(runs.comparable((setting, item), (setting, base)) is False for item in others):
         texts.append(WHY_NOT)
     if setting.scenario.failure_model is None:
         return "".join(f"; {text}" for text in texts)
@@ -148,8 +148,8 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
         calm = setting._replace(scenario=scenario)
         if calm not in runs.settings:
             continue
-        known = [one for one in runs.cases(calm) if one in runs.cases(setting)]
-        if any(runs.comparable((setting, one), (calm, one)) is False for one in known):
+        policies = [item for item in runs.cases(calm) if item in runs.cases(setting)]
+        if any(runs.comparable((setting, item), (calm, item)) is False for item in policies):
             texts.append(
                 "useful utilisation is not comparable with that of "
                 f"{scenario.label}: the work at hand in the window differs by more than "
@@ -168,7 +168,7 @@ def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
 def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
     for setting in runs.settings:
         base, *others = runs.cases(setting)
-        found = {
+        ratios = {
             metric.heading: {
                 policy: ratio
                 for policy in others
@@ -176,10 +176,10 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             }
             for metric in DRAWN
         }
-        if any(found.values()):
+        if any(ratios.values()):
             title = f"{setting.label}: ratios to {base}"
             over = n_of(runs, setting)
-            yield Picture("", title, ratios_svg(found, base, over), over)
+            yield Picture("", title, ratios_svg(ratios, base, over), over)
 
 
 def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:

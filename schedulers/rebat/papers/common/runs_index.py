@@ -87,8 +87,8 @@ class Index(Generic[Where, Case]):
 
     def mean(self, where: Where, case: Case, metric: str, of: str | None = None) -> float | None:
         """The mean over the seeds; None without any."""
-        found = self.values(where, case, metric, of)
-        return fmean(found.values()) if found else None
+        numbers = self.values(where, case, metric, of)
+        return fmean(numbers.values()) if numbers else None
 
     def interval(
         self, where: Where, case: Case, metric: str, of: str | None = None,
@@ -161,7 +161,7 @@ class RunIndex(Index[Setting, Case]):
 
     def main(self, workload: str) -> Setting | None:
         """Where a workload was run first."""
-        return next((one for one in self.settings if one.workload == workload), None)
+        return next((item for item in self.settings if item.workload == workload), None)
 
     def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
         """Whether shares of node time of two policies, or settings, can be compared; see
@@ -178,9 +178,9 @@ class RunIndex(Index[Setting, Case]):
         self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
     ) -> tuple[BySeed, BySeed]:
         """The same of two policies, from the runs alone that there are of both."""
-        found = [self._cell(setting, case, metric, of) for case in (ours, base)]
-        both = found[0].keys() & found[1].keys()
-        mine, theirs = ({at: cell[at] for at in sorted(both)} for cell in found)
+        numbers = [self._cell(setting, case, metric, of) for case in (ours, base)]
+        both = numbers[0].keys() & numbers[1].keys()
+        mine, theirs = ({at: cell[at] for at in sorted(both)} for cell in numbers)
         return self._by_seed(setting, mine), self._by_seed(setting, theirs)
 
     def _by_seed(self, where: Setting, cell: Mapping[Any, float]) -> BySeed:

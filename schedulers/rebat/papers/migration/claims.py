@@ -59,10 +59,10 @@ class On(NamedTuple):
 
 
 def _claim(
-    text: str, what: str, values: Callable[[On], BySeed], rule: Rule, paper: str
+    text: str, quantity: str, values: Callable[[On], BySeed], rule: Rule, paper: str
 ) -> Claim:  # fmt: skip
     """A claim about the mean of values."""
-    return Claim(text, what, rule, paper, lambda on: interval(values(on), STUDENT))
+    return Claim(text, quantity, rule, paper, lambda on: interval(values(on), STUDENT))
 
 
 def _change(metric: str, share: bool = False) -> Callable[[On], BySeed]:

@@ -57,7 +57,7 @@ def _all(numbers: Numbers) -> str:
 
 def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> Iterator[Claim]:
     mixed = "node_states_mixed"
-    before = {load: index.values(*one.base, mixed) for load, one in loads.items()}
+    before = {load: index.values(*item.base, mixed) for load, item in loads.items()}
     numbers = {f"{load} %": (values, MIXED[load][0]) for load, values in before.items()}
     about = f"loads {', '.join(map(str, loads))} %"
     text = f"without migration {_all(numbers)} % of node time is mixed"
@@ -67,8 +67,8 @@ def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> Iterator[Claim]:
             f"{load} %": (
                 minus(index.values(*run, mixed), before[load]), MIXED[load][1] - MIXED[load][0],
             )
-            for load, one in loads.items()
-            for run in one.others
+            for load, item in loads.items()
+            for run in item.others
             if run.case == case
         }  # fmt: skip
         text = f"{case.label}: the mixed share changes by {_all(changes)} points"

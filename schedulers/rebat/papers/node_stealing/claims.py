@@ -51,8 +51,8 @@ class On(NamedTuple):
 def _ratio(metric: str, of: str = "") -> Callable[[On], Interval | None]:
     def number(on: On) -> Interval | None:
         size_class = on.sizes.get(of, of or None)
-        found = ratios(on.runs, on.setting, on.semantics + "h111", metric, size_class)
-        return interval(found)
+        gains = ratios(on.runs, on.setting, on.semantics + "h111", metric, size_class)
+        return interval(gains)
 
     return number
 
@@ -178,8 +178,8 @@ def rows_of(workload: str) -> list[Claim]:
 
 
 def _over_mtbf(runs: RunIndex[str], family: Family, name: str) -> Iterator[Judgement]:
-    for downtime_s in sorted({one.scenario.downtime_s or 0.0 for one in family}):
-        row = [one for one in family if (one.scenario.downtime_s or 0.0) == downtime_s]
+    for downtime_s in sorted({item.scenario.downtime_s or 0.0 for item in family}):
+        row = [item for item in family if (item.scenario.downtime_s or 0.0) == downtime_s]
         words = {"downtime": exact(downtime_s), "least": exact(row[0].scenario.mtbf_s),
                  "most": exact(row[-1].scenario.mtbf_s)} if len(row) > 1 else {}  # fmt: skip
         about = f"{row[0].workload}, {row[0].scenario.family_label}, {HEADINGS[name]}"

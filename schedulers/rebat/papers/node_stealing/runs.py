@@ -36,8 +36,8 @@ def base_of(policy: str) -> str:
 
 def policies(runs: RunIndex[str], setting: Setting) -> list[str]:
     """Policies with results, baseline first, of either semantics."""
-    found = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
-    return sorted(found, key=lambda name: (name != "baseline", name))
+    names = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
+    return sorted(names, key=lambda name: (name != "baseline", name))
 
 
 def semantics(runs: RunIndex[str], setting: Setting) -> list[str]:
@@ -54,16 +54,16 @@ def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
             families.setdefault(key, []).append(setting)
     names = [setting.workload for setting in runs.settings]
     for (_, _), family in sorted(families.items(), key=lambda of: names.index(of[0][0])):
-        family.sort(key=lambda one: (one.scenario.mtbf_s, one.scenario.downtime_s))
+        family.sort(key=lambda item: (item.scenario.mtbf_s, item.scenario.downtime_s))
         yield main_of(runs, family), family
 
 
 def main_of(runs: RunIndex[str], family: Family) -> Setting:
     """The setting with most policies: the paper's 1 h and 1 h where it was run."""
-    for one in family:
-        if (one.scenario.mtbf_s, one.scenario.downtime_s) == (HOUR, HOUR):
-            return one
-    return max(family, key=lambda one: len(policies(runs, one)))
+    for item in family:
+        if (item.scenario.mtbf_s, item.scenario.downtime_s) == (HOUR, HOUR):
+            return item
+    return max(family, key=lambda item: len(policies(runs, item)))
 
 
 def ratios(

@@ -77,10 +77,10 @@ class On(NamedTuple):
 
 
 def _claim(
-    text: str, what: str, values: Callable[[On], BySeed], rule: Rule | Contains, paper: str
+    text: str, quantity: str, values: Callable[[On], BySeed], rule: Rule | Contains, paper: str
 ) -> Claim:
     """A claim about the median of values."""
-    return Claim(text, what, rule, paper, lambda on: interval(values(on), RANKS))
+    return Claim(text, quantity, rule, paper, lambda on: interval(values(on), RANKS))
 
 
 _RISE = "median of with / without failures - 1"

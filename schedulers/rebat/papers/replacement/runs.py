@@ -87,15 +87,15 @@ def index_of(path: Path) -> Runs:
 
 def with_failures(runs: Runs) -> Runs:
     """The same index, whose settings are those with failures."""
-    runs.settings = [one for one in runs.settings if one.scenario.failure_model]
+    runs.settings = [item for item in runs.settings if item.scenario.failure_model]
     return runs
 
 
 def free(runs: Runs, setting: Setting, case: Case, metric: str = "makespan_s") -> BySeed:
     """A metric without failures, and so without replacement."""
     alone = case._replace(replaces=False, steals=False, how="")
-    calm = (setting._replace(scenario=one) for one in setting.scenario.failure_free)
-    return next(filter(None, (runs.values(one, alone, metric) for one in calm)), {})
+    calm = (setting._replace(scenario=item) for item in setting.scenario.failure_free)
+    return next(filter(None, (runs.values(item, alone, metric) for item in calm)), {})
 
 
 def rise(runs: Runs, setting: Setting, case: Case) -> BySeed:

@@ -26,7 +26,7 @@ COLUMNS = (
 )
 DIFFERENCES = (
     Column("utilisation, points", "useful_utilisation", percent, points),
-    *(one._replace(change=change, relative=True) for one in COLUMNS[1:4]),
+    *(item._replace(change=change, relative=True) for item in COLUMNS[1:4]),
 )
 
 
@@ -60,11 +60,11 @@ def _pure(runs: Runs, setting: Setting) -> dict[str, Run[Case]]:
         (False, False): "baseline", (True, False): "replacement",
         (False, True): "stealing", (True, True): "both",
     }  # fmt: skip
-    found: dict[str, Run[Case]] = {}
+    by_reaction: dict[str, Run[Case]] = {}
     for case in runs.cases(setting):
         if not (case.rest or case.how):
-            found.setdefault(kinds[case.replaces, case.steals], Run(setting, case))
-    return found
+            by_reaction.setdefault(kinds[case.replaces, case.steals], Run(setting, case))
+    return by_reaction
 
 
 def _gained(runs: Runs, who: Mapping[str, Run[Case]], ours: str, base: str) -> Interval | None:

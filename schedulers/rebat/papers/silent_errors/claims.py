@@ -39,26 +39,26 @@ class On(NamedTuple):
 
     sweep: Sweep
     heuristic: str = ""
-    kept: str = TRUE
+    reservations: str = TRUE
 
     def line(self, rule: str = "LPT") -> Line:
         """The means of the heuristic with a rule."""
-        return self.sweep.line(self.heuristic, rule, self.kept)
+        return self.sweep.line(self.heuristic, rule, self.reservations)
 
     def gaps(self) -> Line:
         """mean(LA) - mean(LPT)."""
         lpt, la = self.line(), self.line("LA")
         return {x: la[x] - lpt[x] for x in la if x in lpt}
 
-    def at(self, x: float, kept: str | None = None) -> dict[str, float]:
+    def at(self, x: float, reservations: str | None = None) -> dict[str, float]:
         """The mean of each heuristic; none where some was not played."""
-        lines = self.sweep.all_best(kept or self.kept)
-        found = {name: line[x] for name, line in lines.items() if x in line}
-        return found if len(found) == len(HEURISTICS) else {}
+        lines = self.sweep.all_best(reservations or self.reservations)
+        results = {name: line[x] for name, line in lines.items() if x in line}
+        return results if len(results) == len(HEURISTICS) else {}
 
     def others(self) -> dict[str, dict[float, float]]:
         """The lines of all heuristics but R-LIST-0."""
-        return self.sweep.all_best(self.kept, HEURISTICS[1:])
+        return self.sweep.all_best(self.reservations, HEURISTICS[1:])
 
     def zero(self) -> Line:
         """R-LIST-0 with LA."""
@@ -92,16 +92,16 @@ def with_both(
 
     That it holds with stale ones alone is an experiment on why it does not with Algorithm 1's.
     """
-    found: dict[str, Judgement] = {}
-    for kept, kind in KINDS:
+    results: dict[str, Judgement] = {}
+    for reservations, kind in KINDS:
         named = {**words, "name": f"{words.get('name')} ({kind})", "kind": kind}
-        for verdict in judge([claim], on._replace(kept=kept), about, named):
-            found[kept] = verdict
-    ours, stale = found.get(TRUE), found.get(STALE)
+        for verdict in judge([claim], on._replace(reservations=reservations), about, named):
+            results[reservations] = verdict
+    ours, stale = results.get(TRUE), results.get(STALE)
     if ours and stale and stale.holds and not ours.holds:
         why = f"It hangs on the reservations: with stale ones it is {stale.ours}, and holds."
-        found[TRUE] = msgspec.structs.replace(ours, why=why)
-    yield from found.values()
+        results[TRUE] = msgspec.structs.replace(ours, why=why)
+    yield from results.values()
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[On], float | None]:
@@ -172,7 +172,7 @@ def _alike(on: On) -> float | None:
 
 
 def _outperforms(on: On) -> float | None:
-    lines = on.sweep.all_best(on.kept)
+    lines = on.sweep.all_best(on.reservations)
     zero = lines.pop("R-LIST-0", {})
     return _least(mean / zero[q] for line in lines.values() for q, mean in line.items() if q > 0)
 
@@ -237,7 +237,7 @@ OVER_Q = (
     Row(Claim("no heuristic is more than 40 % above the lower bound ({kind})",
               f"{BEST}: largest mean over heuristics and q-bar", between(1, 1.4),
               "never more than 40 % worse, with good priorities (section 5.2)",
-              lambda on: _most(mean for line in on.sweep.all_best(on.kept).values()
+              lambda on: _most(mean for line in on.sweep.all_best(on.reservations).values()
                                for mean in line.values()))),
     Row(Claim("R-SHELF-NB is far above R-LIST-0 at q-bar = 0.9",
               f"{BEST}: mean(R-SHELF-NB) / mean(R-LIST-0) - 1", between(0.10, 0.20),
@@ -269,7 +269,7 @@ def _q_worst(on: On) -> float | None:
 
 
 def _q_far_above(on: On) -> float | None:
-    q, zero = on.sweep.best("R-LIST-Q", on.kept), on.zero()
+    q, zero = on.sweep.best("R-LIST-Q", on.reservations), on.zero()
     return q[WIDE] / zero[WIDE] - 1 if WIDE in q and WIDE in zero else None
 
 
@@ -302,7 +302,7 @@ OVER_PROCS = (
               "23 % (section 5.2, Figure 4b)", _q_far_above)),
     Row(Claim("R-LIST-Q varies much with P ({kind})", f"{BEST}: {_SPREAD}", between(0.15, 0.25),
               "about 20 % (section 5.2, Figure 4b)",
-              lambda on: _spread(on.sweep.best("R-LIST-Q", on.kept)))),
+              lambda on: _spread(on.sweep.best("R-LIST-Q", on.reservations)))),
     Row(Claim("no heuristic is more than 40 % above the bound under any P ({kind})",
               f"{BEST}: largest mean over heuristics and P", between(1, 1.4),
               "never more than 40 % worse, with good priorities (section 5.2)",

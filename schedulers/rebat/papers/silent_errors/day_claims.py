@@ -41,12 +41,12 @@ class On(NamedTuple):
     n_procs: int
     qs: Sequence[float]
     q: float
-    kept: str = TRUE
+    reservations: str = TRUE
 
     def days(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> Sets:
         """By day."""
         at = self.q if q is None else q
-        return self.sets.of(Cell(self.source, self.n_procs, at, self.kept, heuristic, rule))
+        return self.sets.of(Cell(self.source, self.n_procs, at, self.reservations, heuristic, rule))
 
     def mean(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> float | None:
         """Over the days; None where none was played."""
@@ -55,13 +55,13 @@ class On(NamedTuple):
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
         """Of every heuristic; none where some was not played."""
-        found = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
-        return found if len(found) == len(HEURISTICS) else {}
+        results = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
+        return results if len(results) == len(HEURISTICS) else {}
 
     def all_days(self, heuristics: Sequence[str]) -> list[Sets]:
         """The days of each; none where some was not played."""
-        found = [self.days(heuristic) for heuristic in heuristics]
-        return found if all(found) else []
+        results = [self.days(heuristic) for heuristic in heuristics]
+        return results if all(results) else []
 
 
 # ---- Figures 5 and 6: rules
@@ -226,6 +226,8 @@ def judge_days(sets: JobSets, source: str) -> Iterator[Judgement]:
         at, words = on._replace(q=q), {"q": f"{q:g}"}
         yield from with_both(ZERO_BEST, at, source, words)
         yield from judge(COMPARISON, at, source, words)
-        for kept, kind in KINDS:
-            yield from judge(TABLE_1, at._replace(kept=kept), source, words | {"kind": kind})
+        for reservations, kind in KINDS:
+            yield from judge(
+                TABLE_1, at._replace(reservations=reservations), source, words | {"kind": kind}
+            )
         yield from judge(TABLE_1_SHELVES, at, source, words)

@@ -96,11 +96,15 @@ def _above_zero(axis: _Axis) -> Iterator[Picture]:
         name: [(x / axis.scale, y) for x, y in points] for name, points in axis.above.items()
     }
     panels = []
-    for kept, words in KINDS:
+    for reservations, words in KINDS:
         lines = {}
         for heuristic in HEURISTICS[1:]:
-            name = f"{heuristic}, {STALE}" if kept == STALE and heuristic in LISTS else heuristic
-            best = axis.sweep.best(heuristic, kept)
+            name = (
+                f"{heuristic}, {STALE}"
+                if reservations == STALE and heuristic in LISTS
+                else heuristic
+            )
+            best = axis.sweep.best(heuristic, reservations)
             lines[name] = {x: 100 * (y / zero[x] - 1) for x, y in best.items() if x in zero}
         panels.append(Panel(words, axis.axis, axis.of(lines), printed))
     shown = [panel for panel in panels if panel.lines]

@@ -49,8 +49,8 @@ def span(counts: Iterable[float]) -> str:
     >>> span([30, 30]), span([9, 1000])
     ('30', '9 to 1,000')
     """
-    found = sorted(set(counts))
-    return " to ".join(f"{count:,.0f}" for count in dict.fromkeys((found[0], found[-1])))
+    results = sorted(set(counts))
+    return " to ".join(f"{count:,.0f}" for count in dict.fromkeys((results[0], results[-1])))
 
 
 class JobSets(Index[str, Cell]):
@@ -90,10 +90,10 @@ class JobSets(Index[str, Cell]):
 
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
         """By job set; heuristics that give no reservations are the same with either kind."""
-        found = self.values(cell.source, cell, metric)
-        if not found and cell.heuristic in ("R-LIST-0", *SHELVES):
-            found = self.values(cell.source, cell._replace(reservations=TRUE), metric)
-        return found
+        results = self.values(cell.source, cell, metric)
+        if not results and cell.heuristic in ("R-LIST-0", *SHELVES):
+            results = self.values(cell.source, cell._replace(reservations=TRUE), metric)
+        return results
 
     def basis(self, source: str, *, n_procs: int | None = None, q: float | None = None) -> str:
         """On how many job sets and failure scenarios means rest, in words."""
@@ -126,42 +126,44 @@ class Sweep(NamedTuple):
             return self.sets.basis(self.source, n_procs=int(self.fixed))
         return self.sets.basis(self.source, q=self.fixed)
 
-    def line(self, heuristic: str, rule: str = "LPT", kept: str = TRUE) -> dict[float, float]:
+    def line(
+        self, heuristic: str, rule: str = "LPT", reservations: str = TRUE
+    ) -> dict[float, float]:
         """The mean over scenarios and job sets, where something was played."""
-        found = {}
+        results = {}
         for x in self.xs:
             q, procs = (x, self.fixed) if self.axis == "q" else (self.fixed, x)
-            values = self.sets.of(Cell(self.source, int(procs), q, kept, heuristic, rule))
+            values = self.sets.of(Cell(self.source, int(procs), q, reservations, heuristic, rule))
             if values:
-                found[x] = fmean(values.values())
-        return found
+                results[x] = fmean(values.values())
+        return results
 
-    def best(self, heuristic: str, kept: str = TRUE) -> dict[float, float]:
+    def best(self, heuristic: str, reservations: str = TRUE) -> dict[float, float]:
         """The mean with the better of LPT and LA, as Figure 4 compares heuristics."""
-        lpt, la = (self.line(heuristic, rule, kept) for rule in ("LPT", "LA"))
+        lpt, la = (self.line(heuristic, rule, reservations) for rule in ("LPT", "LA"))
         return {x: min(lpt[x], la[x]) for x in lpt if x in la}
 
     def all_best(
-        self, kept: str = TRUE, heuristics: Sequence[str] = HEURISTICS
+        self, reservations: str = TRUE, heuristics: Sequence[str] = HEURISTICS
     ) -> dict[str, dict[float, float]]:
         """By heuristic; none where some was not played."""
-        found = {name: self.best(name, kept) for name in heuristics}
-        return found if all(found.values()) else {}
+        results = {name: self.best(name, reservations) for name in heuristics}
+        return results if all(results.values()) else {}
 
 
 def over_q(sets: JobSets, source: str) -> Sweep:
     """Figure 2's axis: at the number of processors with most failure probabilities."""
-    found: dict[int, set[float]] = {}
+    results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
-        found.setdefault(cell.n_procs, set()).add(cell.q)
-    n_procs = max(found, key=lambda p: (len(found[p]), -p))
-    return Sweep(sets, source, "q", n_procs, sorted(found[n_procs]))
+        results.setdefault(cell.n_procs, set()).add(cell.q)
+    n_procs = max(results, key=lambda p: (len(results[p]), -p))
+    return Sweep(sets, source, "q", n_procs, sorted(results[n_procs]))
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
     """Figure 3's axis: at the failure probability with most numbers of processors."""
-    found: dict[float, set[int]] = {}
+    results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
-        found.setdefault(cell.q, set()).add(cell.n_procs)
-    q = max(found, key=lambda value: (len(found[value]), -value))
-    return Sweep(sets, source, "n_procs", q, sorted(found[q]))
+        results.setdefault(cell.q, set()).add(cell.n_procs)
+    q = max(results, key=lambda value: (len(results[value]), -value))
+    return Sweep(sets, source, "n_procs", q, sorted(results[q]))

@@ -61,7 +61,7 @@ def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
 
 def _against(sweep: Sweep) -> list[list[str]]:
     """A row per q-bar: each list with the better of LPT and LA, and Q over 0 with either kind."""
-    lines = [sweep.best(name, kept) for name in LISTS[1:] for kept in (TRUE, STALE)]
+    lines = [sweep.best(name, reservations) for name in LISTS[1:] for reservations in (TRUE, STALE)]
     table = []
     for q, base in sweep.best("R-LIST-0").items():
         above = [line[q] / base - 1 if q in line else None for line in lines[2:]]

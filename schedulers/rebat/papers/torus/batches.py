@@ -104,11 +104,11 @@ class Batches(Index[Setting, Case]):
         InputError
             When there are two: which is meant?
         """
-        found = [s for s in self.of_scale(trace[0], size) if self.trace(s) == trace]
-        if len(found) > 1:
-            names = " and ".join(s.trace for s in found)
+        matches = [s for s in self.of_scale(trace[0], size) if self.trace(s) == trace]
+        if len(matches) > 1:
+            names = " and ".join(s.trace for s in matches)
             raise InputError(f"{names} are one law", "law", "one name for one law")
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def durations_s(self, setting: Setting) -> list[float]:
         """How long the jobs of its batches are."""
@@ -120,8 +120,8 @@ class Batches(Index[Setting, Case]):
 
     def played(self, setting: Setting) -> list[tuple[str, str | None]]:
         """Policies with their lists, those that were played."""
-        found = {(case.policy, case.which) for case in self.cases(setting)}
-        return [case for case in CASES if case in found]
+        matches = {(case.policy, case.which) for case in self.cases(setting)}
+        return [case for case in CASES if case in matches]
 
     def of(self, setting: Setting, case: Case, metric: str = "completion_s") -> Interval | None:
         """The mean of a metric over the seeds."""
@@ -146,5 +146,5 @@ def extreme(pick: Any, samples: Sequence[BySeed]) -> Interval | None:
     """The largest (or smallest) mean; its interval is one that all have at once with 95 %."""
     some = [values for values in samples if values]
     means = [interval(values, STUDENT, among=len(some)) for values in some]
-    found: Interval | None = pick(means, key=lambda one: one.mean) if means else None
-    return found
+    result: Interval | None = pick(means, key=lambda item: item.mean) if means else None
+    return result

@@ -118,7 +118,7 @@ def _of_a_list(which: str) -> list[Claim]:
     claims.append(
         Claim("FAPS is marginally worse for jobs of 4, 8 or 24 h",
               "smallest mean gain over Slurm-linear", MARGINALLY_WORSE, "section 3, Figure 3a",
-              lambda batches: found if (found := worse(batches)) and found.half is not None
+              lambda batches: estimate if (estimate := worse(batches)) and estimate.half is not None
               else None,
               f"scale 22000 h, shape 8, list {which}")
     )  # fmt: skip
@@ -139,11 +139,11 @@ def _of_a_list(which: str) -> list[Claim]:
 class _MarginallyWorse(Rule):
     """The smallest of several means is below 0 by chance: its whole interval must be."""
 
-    def holds(self, found: Interval) -> bool:
+    def holds(self, estimate: Interval) -> bool:
         """Whether it is, and the mean not by much."""
-        return found.mean > self.low and found.high is not None and found.high < self.high
+        return estimate.mean > self.low and estimate.high is not None and estimate.high < self.high
 
-    def undecided(self, found: Interval) -> bool:
+    def undecided(self, estimate: Interval) -> bool:
         """Never: an interval that holds 0 is not below it."""
         return False
 
@@ -199,7 +199,7 @@ OVERALL = (
               partial(_largest, policy, which),
               f"all traces, list {which}" if which else "all traces")
         for policy, which, words in (
-            *(("faps", one, "FAPS") for one in LISTS),
+            *(("faps", item, "FAPS") for item in LISTS),
             ("ceiling", None, "the least hazardous nodes, no box,"),
         )
     ),

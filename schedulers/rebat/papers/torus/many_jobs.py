@@ -81,13 +81,13 @@ def report(
 
 def failing(runs: RunIndex[str]) -> list[Setting]:
     """Every workload with every scenario of failures that it met, those of a workload together."""
-    workloads = list(dict.fromkeys(one.workload for one in runs.settings))
-    families = list(dict.fromkeys(one.scenario.family for one in runs.settings))
+    workloads = list(dict.fromkeys(item.workload for item in runs.settings))
+    families = list(dict.fromkeys(item.scenario.family for item in runs.settings))
     return sorted(
-        (one for one in runs.settings if one.scenario.failure_model is not None),
-        key=lambda one: (
-            workloads.index(one.workload), families.index(one.scenario.family),
-            one.scenario.mtbf_s or 0.0, one.scenario.downtime_s or 0.0,
+        (item for item in runs.settings if item.scenario.failure_model is not None),
+        key=lambda item: (
+            workloads.index(item.workload), families.index(item.scenario.family),
+            item.scenario.mtbf_s or 0.0, item.scenario.downtime_s or 0.0,
         ),
     )  # fmt: skip
 
@@ -98,14 +98,14 @@ def named(policies: Sequence[str], wanted: str) -> str | None:
     >>> named(["faps:torus=8,foresight=fit", "rps:torus=8", "rps"], "faps:foresight=fit")
     'faps:torus=8,foresight=fit'
     """
-    found = [policy for policy in policies if _without_torus(policy) == wanted]
-    return found[0] if len(found) == 1 else None
+    matches = [policy for policy in policies if _without_torus(policy) == wanted]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _without_torus(policy: str) -> str:
     name, _, axes = policy.partition(":")
-    kept = [axis for axis in axes.split(",") if axis and not axis.startswith("torus=")]
-    return ":".join([name, ",".join(kept)] if kept else [name])
+    others = [axis for axis in axes.split(",") if axis and not axis.startswith("torus=")]
+    return ":".join([name, ",".join(others)] if others else [name])
 
 
 # ---- tables

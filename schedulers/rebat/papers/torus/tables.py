@@ -87,17 +87,17 @@ def figure_of(batches: Batches, setting: Setting) -> str:
     return name if size == setting.size else "not in the paper"
 
 
-def _number(found: Interval | None, digits: int, unit: float = 1.0) -> str:
-    return _written(found, lambda value: f"{value / unit:.{digits}f}")
+def _number(estimate: Interval | None, digits: int, unit: float = 1.0) -> str:
+    return _written(estimate, lambda value: f"{value / unit:.{digits}f}")
 
 
-def _share(found: Interval | None) -> str:
-    return _written(found, "{:.1%}".format, lambda value: f"{value * 100:.1f}")
+def _share(estimate: Interval | None) -> str:
+    return _written(estimate, "{:.1%}".format, lambda value: f"{value * 100:.1f}")
 
 
-def _written(found: Interval | None, shown: Shown, of_half: Shown | None = None) -> str:
+def _written(estimate: Interval | None, shown: Shown, of_half: Shown | None = None) -> str:
     """Without the interval where all seeds agree."""
-    if found is None:
+    if estimate is None:
         return ""
-    half = f" ± {(of_half or shown)(found.half)}" if found.half else ""
-    return shown(found.mean) + half
+    half = f" ± {(of_half or shown)(estimate.half)}" if estimate.half else ""
+    return shown(estimate.mean) + half
