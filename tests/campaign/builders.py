@@ -38,13 +38,14 @@ model = "young-daly"
 """2 workloads x (2 policies x 2 seeds + 1 without failures) = 10 runs."""
 
 
-def campaign_file(folder: Path, grids: str = GRID, jobs: int = 30) -> Path:
+def campaign_file(folder: Path, grids: str = GRID, jobs: int = 30, report: str = "") -> Path:
     """A campaign on two synthetic workloads, all files in one folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed, name in enumerate(("one", "two")):
         write_workload(synthetic(seed, jobs), folder / f"{name}.json")
     file = folder / "small.toml"
-    file.write_text(WORKLOADS + grids)
+    named = f'report = "{report}"\n' if report else ""
+    file.write_text(named + WORKLOADS + grids)
     return file
 
 

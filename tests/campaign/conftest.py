@@ -7,18 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rebat.campaign.opening import Campaign, open_campaign
 from tests.campaign.builders import campaign_file, contents, run_here
-from tests.campaign.silent_builders import small
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Path]:
-    """A campaign that ran without a break, and its results."""
-    folder = tmp_path_factory.mktemp("silent")
-    file = small(folder)
-    run_here(file, folder / "r")
-    return open_campaign(file), folder / "r"
 
 
 @pytest.fixture(scope="module")

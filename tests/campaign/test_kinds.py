@@ -18,7 +18,8 @@ from rebat.campaign.store import Store
 from rebat.cli.campaign import campaign
 from rebat.cli.run import run
 from rebat.core.errors import InputError
-from rebat.runs.unit import Document, Expansion, Kind, Unit, key_of
+from rebat.papers.common.kind import Document, Expansion, Kind
+from rebat.runs.unit import Unit, key_of
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, contents, n_run, run_here
 
 SETS = """

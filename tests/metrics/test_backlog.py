@@ -11,13 +11,13 @@ from rebat.core.units import to_us
 from rebat.library.sheets import by_metric, by_metric_of_seeds, by_policy
 from rebat.metrics.backlog import NOT_COMPARABLE, AtHand, backlog, comparable
 from rebat.metrics.platform import platform_time
-from rebat.metrics.seeded import Seeds, intervals_csv, rows
 from rebat.metrics.summary import Measures
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.results.catalogue import USUAL
+from rebat.results.seeds import Seeds, intervals_csv, rows
 from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic
 from tests.scenarios import fails, failures, machine, on_ring, run, workloads

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import rebat
 from rebat.core.csv_text import guarded, name_field, original
 from rebat.core.jobs import Workload
-from rebat.metrics.seeded import Seeds, seeds_csv
 from rebat.models.failures.records.plain import write_names
+from rebat.papers.common.page import html, markdown
 from rebat.report.timelines import read_timeline
-from rebat.reports.page import html, markdown
-from tests.reports.test_page import claim, report
+from rebat.results.seeds import Seeds, seeds_csv
+from tests.papers.common.test_page import claim, report
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+a", "-a", "@SUM(1)", "\t=1", "\r=1", "'=1", "-1+1", "=1,2"]
 SCRIPT = "<script>alert(1)</script>"

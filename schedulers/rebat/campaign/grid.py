@@ -23,7 +23,6 @@ from rebat.campaign.grid_tables import (
     GridIn,
     SilentErrorsIn,
 )
-from rebat.campaign.reading import check_seeds, convert, distinct, known_keys, seconds, some
 from rebat.campaign.sources import Named, check_source, sources
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.sizes import check_machine
@@ -32,6 +31,8 @@ from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.models.operations import read_operations
+from rebat.papers.common.kind import Document
+from rebat.runs.reading import check_seeds, convert, distinct, known_keys, seconds, some
 from rebat.runs.spec import (
     CheckpointModel,
     FailureScenario,
@@ -42,7 +43,6 @@ from rebat.runs.spec import (
     SilentErrors,
     Source,
 )
-from rebat.runs.unit import Document
 
 _FAILURES = FailuresIn.__struct_fields__
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from rebat.campaign.reading import Duration
 from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.runs.options import Count, ScenarioOptions
+from rebat.runs.reading import Duration
 
 REPORT_NAMES = (
     "node-stealing", "partitions", "replacement", "migration", "differences", "runs",

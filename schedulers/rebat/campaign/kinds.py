@@ -5,11 +5,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.campaign import batch, silent, simulations
+from rebat.campaign import simulations
+from rebat.campaign.grid_tables import REPORT_NAMES
 from rebat.core.errors import InputError, unknown_name
-from rebat.runs.unit import Kind
+from rebat.papers.common.kind import Kind
+from rebat.papers.silent_errors import units as silent_errors
+from rebat.papers.torus import units as torus
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (simulations.KIND, silent.KIND, batch.KIND)}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (simulations.KIND, silent_errors.KIND, torus.KIND)
+}
+
+REPORTS: dict[str, str] = {
+    **dict.fromkeys(REPORT_NAMES, simulations.KIND.name),
+    "silent-errors": silent_errors.NAME,
+    "torus": torus.NAME,
+}
+"""What a campaign's file may name as its report -> the kind of the units that it is of."""
 
 FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
 """What units of any kind can leave in a folder."""

@@ -14,14 +14,15 @@ from typing import Any
 
 import msgspec
 
-from rebat.campaign.kinds import KINDS, kind_of
-from rebat.campaign.reading import distinct, known_keys, required
+from rebat.campaign.kinds import KINDS, REPORTS, kind_of
 from rebat.campaign.store import Owner
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import read_text
-from rebat.runs.unit import Document, Unit
+from rebat.papers.common.kind import Document, Kind
+from rebat.runs.reading import distinct, known_keys, required
+from rebat.runs.unit import Unit
 
-_TOP = ("name", "grid")
+_TOP = ("name", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
 """Further keys of the file, with whose they are."""
 
@@ -110,16 +111,28 @@ def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str
     """The file as each kind sees it that has a grid there."""
     known_keys(tables, (*_TOP, *_OWN), "")
     rows = required(tables, "grid", list, "one or more tables [[grid]]")
+    reported = _reported(tables)
     documents: dict[str, Document] = {}
     for index, row in enumerate(rows):
         where = f"grid[{index}]"
         if not isinstance(row, dict):
             raise InputError("is no table", where, "[[grid]]")
         kind = kind_of(row, where, tables)
-        document = documents.setdefault(kind.name, Document(file, tables, [], trace))
+        own = {key: value for key, value in tables.items() if key != "report" or kind == reported}
+        document = documents.setdefault(kind.name, Document(file, own, [], trace))
         document.grids.append((where, {key: row[key] for key in row if key != "kind"}))
     distinct([row.get("name") for row in rows if isinstance(row.get("name"), str)], "grid: name")
+    if reported and reported.name not in documents:
+        raise InputError("has no effect", "report", f"a grid with {reported.mark}")
     return documents
+
+
+def _reported(tables: dict[str, Any]) -> Kind | None:
+    """The kind of the units whose report the file names."""
+    name = tables.get("report")
+    if name is not None and (not isinstance(name, str) or name not in REPORTS):
+        raise unknown_name("report", str(name), REPORTS)
+    return KINDS[REPORTS[name]] if name is not None else None
 
 
 def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> None:

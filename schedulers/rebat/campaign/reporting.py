@@ -16,7 +16,7 @@ from rebat.campaign.store import TABLE, Store
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.manifest import check_no_result
-from rebat.reports.page import html, markdown
+from rebat.papers.common.page import html, markdown
 
 
 def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:

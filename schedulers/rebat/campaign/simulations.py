@@ -15,14 +15,15 @@ from rebat.kernels.jit import is_compiled
 from rebat.metrics.summary import as_json
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
-from rebat.reports.parts import Picture, Table
+from rebat.papers.common.kind import Document, Expansion, Kind
+from rebat.papers.common.parts import Picture, Table
 from rebat.results.metric import flat_metrics
 from rebat.runs.keys import scheduler_of
 from rebat.runs.labels import COLUMNS, DETAILS
 from rebat.runs.simulating import NAME, check_inputs, simulate_run, units
 from rebat.runs.single import RUN_FILES, simulate, write_run
 from rebat.runs.spec import RunSpec
-from rebat.runs.unit import Document, Expansion, Kind, Unit
+from rebat.runs.unit import Unit
 from rebat.workloads.generate import synthetic
 
 
@@ -74,22 +75,22 @@ class Beside(msgspec.Struct, frozen=True):
 
 
 def _gather(some: Sequence[Unit]) -> Beside:
-    from rebat.campaign.simulation_report import gather
+    from rebat.papers.simulations import gather
 
     return Beside(*gather(some))
 
 
 def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
-    from rebat.campaign.simulation_report import report
+    from rebat.papers.simulations import REPORTS
 
     lines = [*provenance, *beside.provenance]
-    return report(beside.which, table, beside.tables, beside.pictures, lines)
+    return REPORTS[beside.which].report(table, beside.tables, beside.pictures, lines)
 
 
 KIND = Kind(
     name=NAME,
     mark="workloads",
-    tables=("workloads", "report"),
+    tables=("workloads",),
     columns=COLUMNS,
     details=DETAILS,
     files=RUN_FILES,

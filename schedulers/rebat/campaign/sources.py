@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rebat.campaign.reading import check_seeds, convert, distinct, known_keys, required
 from rebat.core.errors import InputError, unknown_name
+from rebat.runs.reading import check_seeds, convert, distinct, known_keys, required
 from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 

@@ -66,7 +66,7 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
 
 def read_instance(path: Path, nodes: int | None, failures_of: Path | None) -> Instance:
     """The jobs and scenarios of a job set or workload file."""
-    from rebat.campaign.makespan import read_job_set
+    from rebat.papers.silent_errors.makespans import read_job_set
     from rebat.workloads.load import load_workload
 
     if not _is_job_set(path):

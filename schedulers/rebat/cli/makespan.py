@@ -16,7 +16,7 @@ from rebat.console.progress import compiling_notice
 from rebat.core.csv_text import csv_line
 
 if TYPE_CHECKING:
-    from rebat.campaign.makespan import Row
+    from rebat.papers.silent_errors.makespans import Row
 
 _CHUNK = 4096
 """Rows written at once."""
@@ -44,9 +44,9 @@ def makespan(
     Example:
       rebat makespan sets/*.json --heuristic R-LIST-0 --rule LPT --rule LA -o makespans.csv
     """
-    from rebat.campaign.makespan import PAPER_RULES, makespans
     from rebat.core.files import atomic_path, write_text
     from rebat.kernels.resilient import HEURISTICS
+    from rebat.papers.silent_errors.makespans import PAPER_RULES, makespans
 
     rows = makespans(
         files, heuristics or HEURISTICS, rules or PAPER_RULES,
@@ -67,7 +67,7 @@ def makespan(
 
 def _csv(rows: Iterable[Row]) -> Iterator[str]:
     """The table as texts of many lines each, the header with the first."""
-    from rebat.campaign.makespan import Row
+    from rebat.papers.silent_errors.makespans import Row
 
     lines = iter(rows)
     part: list[tuple[object, ...]] = [Row._fields, *islice(lines, _CHUNK)]

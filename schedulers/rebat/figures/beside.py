@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import colours, label, new_figure
 from rebat.figures.ratios import point
-from rebat.metrics.intervals import Interval
+from rebat.results.intervals import Interval
 
 APART = 0.26
 """How far the series of a policy are apart; 1 is from policy to policy."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import colours, label, new_figure
-from rebat.metrics.intervals import Interval
-from rebat.metrics.seeded import Row
 from rebat.results.catalogue import RATIOS, metric
+from rebat.results.intervals import Interval
+from rebat.results.seeds import Row
 
 Ratios = Mapping[str, Mapping[str, Interval]]
 """By metric's title and policy."""

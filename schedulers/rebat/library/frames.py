@@ -10,9 +10,9 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.metrics.jobs import JobRow
 from rebat.metrics.owners import GROUP_COLUMNS, group_rows
 from rebat.metrics.platform import down_intervals
-from rebat.metrics.seeded import COMPARED, Row, Seeds
-from rebat.metrics.seeded import compared as row_of
 from rebat.report.run_csv import ATTEMPT_COLUMNS, attempt_values
+from rebat.results.seeds import COMPARED, Row, Seeds
+from rebat.results.seeds import compared as row_of
 from rebat.runs.single import RunResult
 
 if TYPE_CHECKING:

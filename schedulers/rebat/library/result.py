@@ -17,11 +17,11 @@ from rebat.library import frames, sheets
 from rebat.library.checks import in_python
 from rebat.library.page import page
 from rebat.library.plots import Plot
-from rebat.metrics.seeded import Row, Seeds, intervals_csv, rows, seeds_csv
 from rebat.metrics.summary import as_json, parse_window
 from rebat.results.catalogue import OF_POLICIES, USUAL
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.metric import Name, flat_metrics
+from rebat.results.seeds import Row, Seeds, intervals_csv, rows, seeds_csv
 from rebat.runs.comparing import Compared, failure_lines, folder_of
 from rebat.runs.single import RunResult, write_run
 from rebat.session.ledger import Ledger

@@ -9,12 +9,12 @@ from functools import partial
 from rebat.console.tables import Sheet
 from rebat.core.units import format_duration
 from rebat.metrics.backlog import NOT_COMPARABLE, WHY_NOT
-from rebat.metrics.seeded import Row, Seeds
 from rebat.metrics.summary import RunSummary
-from rebat.reports.parts import marked, spread
 from rebat.results.catalogue import metric
 from rebat.results.comparison import comparable_with, comparison
+from rebat.results.intervals import marked, spread
 from rebat.results.metric import Name, Unit, written
+from rebat.results.seeds import Row, Seeds
 
 MANY_POLICIES = 4
 """With more of them a table has a row per policy."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from rebat.core.units import exact
 from rebat.models.failures.laws import name_of
-from rebat.reports.scenario import FOR_MTBF, Scenario
+from rebat.results.scenario import FOR_MTBF, Scenario
 from rebat.runs.spec import PerfectCheckpoints, RunSpec
 from rebat.runs.spec import Scenario as Asked
 

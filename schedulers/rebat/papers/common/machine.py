@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine at a date of a run: who holds each unit of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.units import FOREVER_US
+from rebat.figures.torus import DOWN, FREE
+from rebat.metrics.platform import down_intervals
+from rebat.models.units import Units
+from rebat.session.ledger import Ledger
+
+Ints = npt.NDArray[np.int64]
+
+
+def owners(ledger: Ledger, units: Units, at_us: int) -> Ints:
+    """Who holds each unit at a date: the serial of a job, `FREE` or `DOWN`; shape (units,)."""
+    nodes = np.full(units.of_nodes.n_nodes, FREE, dtype=np.int64)
+    for record in ledger.attempts:
+        if record.nodes is not None and record.start_us <= at_us < record.end_us:
+            nodes[list(record.nodes)] = record.attempt.job_serial
+    for node, down_us, up_us in down_intervals(ledger.node_events, FOREVER_US):
+        if down_us <= at_us < up_us:
+            nodes[node] = DOWN
+    table = nodes[units.members]
+    whole: Ints = np.where((table == DOWN).any(axis=1), DOWN, table.max(axis=1))
+    return whole

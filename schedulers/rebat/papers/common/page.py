@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report as one self-contained HTML page, and as Markdown; no script, nothing loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rebat.papers.common.parts import Report
+
+FAILING = "; these do not, each with our number:"
+
+_TEMPLATE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{{ r.title }}</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-size: 1rem }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
+td:first-child, th:first-child, table.words td { text-align: left }
+td { white-space: nowrap } table.words td { white-space: normal } table.words { min-width: 52rem }
+.figure { display: flex; flex-wrap: wrap; row-gap: .8rem; align-items: flex-start;
+  overflow-x: auto }
+.figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
+  height: auto }
+.figure svg:only-child { flex: 1 0 auto; width: 100%; min-width: 38rem; max-width: 66rem }
+.note { color: #555; margin: .2rem 0 .5rem; font-size: .9rem } h3 { margin-bottom: .2rem }
+.key span { white-space: nowrap; margin-right: 1.2rem }
+.key i { display: inline-block; width: 1.6rem; border-top: 3px solid; vertical-align: middle;
+  margin-right: .4rem }
+.key .dashed { border-top-style: dashed } .key .dotted { border-top-style: dotted }
+.key .band, .key .dot, .key .diamond { border: 0; background: currentColor; height: .7rem }
+.key .dot, .key .diamond { width: .7rem } .key .dot { border-radius: 50% }
+.key .diamond { transform: rotate(45deg) }
+.paper { color: #777; font-weight: normal }
+.summary { border-left: 4px solid #4477aa; padding-left: 1rem }
+.summary h2 { margin-top: 1rem } .summary li { margin-bottom: .4rem }
+.yes { color: #1a7f37 } .no { color: #b35900 } rect:hover { opacity: .7 }
+</style></head><body>
+<h1>{{ r.title }}</h1>
+<p>{{ r.lead }}</p>
+{% if r.claims or r.unfinished %}<section class="summary"><h2>Summary</h2>
+{% if r.unfinished %}<p class="no"><strong>{{ r.unfinished }}</strong></p>
+{% endif %}{% if r.claims %}<p><strong>{{ r.verdict }}</strong>{{ failing_head if r.failing }}</p>
+{% endif %}{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ j.workload }}: {{ j.claim }}:
+<strong class="no">{{ j.ours }}</strong> (rule: {{ j.rule }}; paper: {{ j.paper }})
+{%- if j.why %}. {{ j.why }}{% endif %}</li>
+{% endfor %}</ul>{% endif %}</section>
+{% endif %}{% for text in r.remarks %}<p>{{ text }}</p>
+{% endfor %}{% if r.claims %}<h2>What the paper says, and what we see</h2>
+<div class="wide"><table class="words">
+<tr><th>{{ r.subject }}</th><th>claim</th>
+<th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
+{% for j in r.judgements %}<tr><td>{{ j.workload }}</td><td>{{ j.claim }}</td>
+<td>{{ j.ours }}</td>
+<td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
+<td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
+{% endfor %}</table></div>
+{% endif %}<h2>Tables</h2>
+{% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
+{% if t.note %}<p class="note">{{ t.note }}</p>{% endif %}
+<div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
+{% for row in t.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</table></div>
+{% endfor %}
+<h2>Figures</h2>
+<p>{{ r.figures_note }}</p>
+{% for p in r.pictures %}<h3>{{ p.title }} <span class="paper">{{ p.paper }}</span></h3>
+{% if p.note %}<p class="note">{{ p.note }}</p>{% endif %}
+{% if p.key %}<p class="note key">{% for k in p.key %}<span><i class="{{ k.look }}"
+style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %}
+<div class="figure">{{ p.svg | safe }}</div>
+{% endfor %}
+<h2>Provenance</h2>
+<ul>{% for line in r.provenance %}<li>{{ line }}</li>{% endfor %}</ul>
+</body></html>
+"""
+
+
+def html(report: Report) -> str:
+    """The page; texts are escaped, only our own SVG is not."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    page: str = environment.from_string(_TEMPLATE).render(r=report, failing_head=FAILING)
+    return page
+
+
+def markdown(report: Report) -> str:
+    """The same without the figures; a name with a tag of HTML in it is a text."""
+    lines = [f"# {report.title}", "", report.lead, "", *_summary(report), ""]
+    for text in report.remarks:
+        lines += [text, ""]
+    head = [report.subject, "claim", "ours", "holds", "rule", "paper"]
+    verdicts = [
+        [j.workload, j.claim, j.ours, "yes" if j.holds else "no", j.rule, j.paper]
+        for j in report.judgements
+    ]
+    if report.claims:
+        lines += ["## What the paper says, and what we see", "", *_table(head, verdicts), ""]
+    for table in report.tables:
+        paper = f" ({table.paper})" if table.paper else ""
+        lines += [f"## {table.title}{paper}", ""]
+        lines += [table.note, ""] if table.note else []
+        lines += [*_table(table.columns, table.rows), ""]
+    lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
+    return _TAG.sub("&lt;", "\n".join(lines))
+
+
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""Where Markdown begins a tag: "< 5" is none."""
+
+
+def _summary(report: Report) -> Iterator[str]:
+    """How far it is, how many claims hold, and which do not."""
+    if report.claims or report.unfinished:
+        yield from ("## Summary", "")
+    if report.unfinished:
+        yield from (f"**{report.unfinished}**", "")
+    if report.claims:
+        yield from (f"**{report.verdict}**{FAILING if report.failing else ''}", "")
+    for one in report.failing:
+        why = f". {one.why}" if one.why else ""
+        yield (
+            f"- {one.workload}: {one.claim}: **{one.ours}** "
+            f"(rule: {one.rule}; paper: {one.paper}){why}"
+        )
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def _table(columns: Sequence[Any], rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[Any]) -> str:
+        return "| " + " | ".join(_one_line(str(cell)).replace("|", "/") for cell in cells) + " |"
+
+    return [line(columns), line(["---"] * len(columns)), *(line(row) for row in rows)]

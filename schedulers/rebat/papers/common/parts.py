@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report is made of: judgements, tables, pictures, and how it writes numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rebat.results.intervals import Interval, spread
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """One claim of the paper held against our runs; ``workload`` says under which scenario.
+
+    ``holds`` follows from ``estimate`` by ``rule``; nothing else was looked at. ``why`` is a
+    sentence on where ours lies, if it lies elsewhere and an experiment has shown the cause.
+    """
+
+    workload: str
+    claim: str
+    rule: str
+    estimate: Interval
+    holds: bool
+    paper: str
+    why: str = ""
+
+    @property
+    def number(self) -> float:
+        """What the rule was held against, without its interval."""
+        return self.estimate.mean
+
+    @property
+    def ours(self) -> str:
+        """The number for people, with its interval."""
+        estimate = self.estimate
+        if estimate.half is None and estimate.low is not None and estimate.high is not None:
+            return f"{_digits(estimate.mean)} [{_digits(estimate.low)}, {_digits(estimate.high)}]"
+        return spread(estimate, _digits)
+
+
+def _digits(value: float) -> str:
+    """Four decimals, but not of what has thousands.
+
+    >>> _digits(0.12345), _digits(15_000.0)
+    ('0.1235', '15,000')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table: which of the paper's it stands for, a heading, columns and rows of texts.
+
+    ``note`` says in what unit it is, and on how much it rests.
+    """
+
+    paper: str
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+class Key(msgspec.Struct, frozen=True):
+    """An entry of a legend; ``look`` is line, dashed, dotted, band, dot or diamond."""
+
+    name: str
+    colour: str
+    look: str = "line"
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A figure as SVG: which of the paper's it stands for, and a caption.
+
+    ``svg`` may hold several panels one after the other, which the page sets beside each other where
+    there is room; ``key`` is their legend. ``note`` as of a table.
+    """
+
+    paper: str
+    title: str
+    svg: str
+    note: str = ""
+    key: Sequence[Key] = ()
+
+
+BOXES_NOTE = (
+    "Boxes are over the failure scenarios. No point is left out (the paper leaves out those of "
+    "its Table 10)."
+)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Everything that the page shows.
+
+    ``remarks`` are paragraphs after the summary; ``subject`` heads the first column of judgements,
+    which says what each is about. ``unfinished`` says how far a campaign is that has units left,
+    ``claims`` whether it is about what a paper claims.
+    """
+
+    title: str
+    lead: str
+    judgements: Sequence[Judgement]
+    tables: Sequence[Table]
+    pictures: Sequence[Picture]
+    provenance: Sequence[str]
+    remarks: Sequence[str] = ()
+    subject: str = "workload"
+    figures_note: str = BOXES_NOTE
+    unfinished: str = ""
+    claims: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """How many claims hold."""
+        n = len(self.judgements)
+        return f"{n - len(self.failing)} of {n} claims hold" if n else "no claim could be judged"
+
+    @property
+    def failing(self) -> list[Judgement]:
+        """The claims that do not hold."""
+        return [judgement for judgement in self.judgements if not judgement.holds]
+
+
+def seeds_text(counts: Iterable[int]) -> str:
+    """On how many seeds numbers rest, those apart that rest on none.
+
+    >>> seeds_text([5, 4, 5, 0]), seeds_text([5, 5]), seeds_text([])
+    ('4 to 5 seeds', '5 seeds', 'no seed')
+    """
+    some = sorted({*counts} - {0})
+    if not some:
+        return "no seed"
+    return f"{some[0]} seeds" if len(some) == 1 else f"{some[0]} to {some[-1]} seeds"
+
+
+# ---- how numbers are written
+
+
+def percent(value: float | None) -> str:
+    """A share for people."""
+    return "" if value is None else f"{value:.2%}"
+
+
+def share(value: float) -> str:
+    """A share with one decimal."""
+    return f"{value:.1%}"
+
+
+def change(value: float) -> str:
+    """A relative difference."""
+    return f"{value:+.1%}"
+
+
+def points(value: float) -> str:
+    """A difference of shares."""
+    return f"{100 * value:+.2f}"
+
+
+def number(value: float | None) -> str:
+    """A count for people."""
+    return "" if value is None else f"{value:.1f}"
+
+
+def signed(value: float) -> str:
+    """A difference of counts."""
+    return f"{value:+.1f}"
+
+
+def hours(value: float) -> str:
+    """Seconds as hours."""
+    return f"{value / 3600:.1f}"

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies side by side, in the order of the campaign's file; ratios are to the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rebat.core.units import format_duration
+from rebat.figures.ratios import ratios_svg
+from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
+from rebat.papers.common.parts import Picture, Report, Table, percent, seeds_text
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.common.tables import Column
+from rebat.results.intervals import marked, spread
+from rebat.runs.simulating import workload_of
+from rebat.runs.unit import Unit
+from rebat.workloads.describe import describe
+
+
+def _factor(value: float) -> str:
+    return f"{value:.2f}"
+
+
+UTILISATION = Column("useful utilisation", "useful_utilisation", "{:.2%}".format)
+METRICS = (
+    UTILISATION,
+    Column("mean flow", "flow_mean_s", format_duration),
+    Column("weighted mean flow", "flow_weighted_mean_s", format_duration),
+    Column("max flow", "flow_max_s", format_duration),
+    Column("mean wait", "service_wait_mean_s", format_duration),
+    Column("95 % wait", "service_wait_p95_s", format_duration),
+    Column("mean bounded slowdown", "service_bounded_slowdown_mean", _factor),
+    Column("95 % bounded slowdown", "service_bounded_slowdown_p95", _factor),
+    Column("users alike (Jain)", "fairness_jain", _factor),
+    Column("time with an idle node", "platform_idle_share", "{:.2%}".format),
+    Column("failures under a job", "failures_hit", "{:.1f}".format),
+    Column("steals", "steals", "{:.1f}".format),
+)
+DRAWN = METRICS[:4]
+"""Metrics whose ratios are drawn, and set side by side over all settings."""
+
+
+def report(
+    path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
+) -> Report:
+    """What a campaign's ``results.parquet`` shows; the tables of its workloads first."""
+    runs = RunIndex(simulations(path, str))
+    return Report(
+        title="Policies side by side",
+        lead=(
+            "Means over seeds with 95 % bootstrap intervals; ratios are to the first policy of the "
+            "file, paired by seed, and marked = where 1 is within the interval. Of a workload that "
+            "was drawn several times a value is the mean of a draw over the seeds of the failures."
+        ),
+        judgements=[],
+        tables=[*_overview(runs), *_settings(runs), *tables],
+        pictures=[*_pictures(runs), *pictures],
+        provenance=provenance,
+        figures_note="A point is a mean over seeds, a line its 95 % interval.",
+        claims=False,
+    )
+
+
+def n_of(runs: RunIndex[str], setting: Setting) -> str:
+    """How many seeds there are, or draws of the workload, for a note."""
+    policies = runs.cases(setting)
+    text = seeds_text(len(runs.values(setting, name, UTILISATION.metric)) for name in policies)
+    return text.replace("seeds", "draws") if setting in runs.drawn else text
+
+
+def _overview(runs: RunIndex[str]) -> Iterator[Table]:
+    """Ratios over all settings, a table a metric: where there are several."""
+    settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
+    if len(settings) < 2:
+        return
+    names = list(dict.fromkeys(p for item in settings for p in runs.cases(item)[1:]))
+    shared, labels = told_apart(settings)
+    for metric in DRAWN:
+        rows = []
+        for item, label in zip(settings, labels, strict=True):
+            base = runs.cases(item)[0]
+            cells = [
+                marked(runs.ratio(item, name, base, metric.metric))
+                + not_comparable(metric.metric, runs.comparable((item, name), (item, base)))
+                for name in names
+            ]
+            rows.append([label, n_of(runs, item), *cells])
+        title = f"{metric.heading}: ratios to the first policy"
+        yield Table("", title, ["runs", "over", *names], rows, shared)
+
+
+def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
+    """What all settings share, and what each has of its own, for people.
+
+    The grid is named where nothing else tells two of them apart.
+    """
+    parts = [[item.workload, *item.scenario.parts] for item in settings]
+    shared = [part for part in parts[0] if all(part in others for others in parts)]
+    own = [", ".join(p for p in some if p not in shared) for some in parts]
+    if len(set(own)) < len(own) or not all(own):
+        own = [
+            ", ".join(filter(None, (text, item.grid)))
+            for text, item in zip(own, settings, strict=True)
+        ]
+    return ", ".join(shared), own
+
+
+def _settings(runs: RunIndex[str]) -> Iterator[Table]:
+    for setting in runs.settings:
+        base = runs.cases(setting)[0]
+        shown = [metric for metric in METRICS if _any(runs, setting, metric)]
+        rows = []
+        for policy in runs.cases(setting):
+            row = [policy]
+            for metric in shown:
+                value = runs.interval(setting, policy, metric.metric)
+                row.append(spread(value, metric.shown))
+            rows.append(row)
+            if policy != base:
+                same = runs.comparable((setting, policy), (setting, base))
+                ratios = [
+                    marked(runs.ratio(setting, policy, base, metric.metric))
+                    + not_comparable(metric.metric, same)
+                    for metric in shown
+                ]
+                rows.append([f"  / {base}", *ratios])
+        columns = ["policy", *(metric.heading for metric in shown)]
+        note = f"means over {n_of(runs, setting)}, 95 % intervals in brackets"
+        note += _apart(runs, setting)
+        yield Table("", f"{setting.label} ({setting.grid})", columns, rows, note)
+
+
+def not_comparable(metric: str, same: bool | None) -> str:
+    """The mark of a ratio of node times that are not comparable."""
+    return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
+
+
+def _apart(runs: RunIndex[str], setting: Setting) -> str:
+    """What of a table is not comparable, within it or with the runs in which nothing fails."""
+    base, *others = runs.cases(setting)
+    texts = []
+    if any(runs.comparable((setting, item), (setting, base)) is False for item in others):
+        texts.append(WHY_NOT)
+    if setting.scenario.failure_model is None:
+        return "".join(f"; {text}" for text in texts)
+    for scenario in setting.scenario.failure_free:
+        calm = setting._replace(scenario=scenario)
+        if calm not in runs.settings:
+            continue
+        policies = [item for item in runs.cases(calm) if item in runs.cases(setting)]
+        if any(runs.comparable((setting, item), (calm, item)) is False for item in policies):
+            texts.append(
+                "useful utilisation is not comparable with that of "
+                f"{scenario.label}: the work at hand in the window differs by more than "
+                f"{MOST_APART:.0%} of its node time and did not always suffice"
+            )
+    return "".join(f"; {text}" for text in texts)
+
+
+def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
+    """Whether some policy has a value that is not 0."""
+    return any(
+        any(runs.values(setting, policy, metric.metric).values()) for policy in runs.cases(setting)
+    )
+
+
+def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
+    for setting in runs.settings:
+        base, *others = runs.cases(setting)
+        ratios = {
+            metric.heading: {
+                policy: ratio
+                for policy in others
+                if (ratio := runs.ratio(setting, policy, base, metric.metric))
+            }
+            for metric in DRAWN
+        }
+        if any(ratios.values()):
+            title = f"{setting.label}: ratios to {base}"
+            over = n_of(runs, setting)
+            yield Picture("", title, ratios_svg(ratios, base, over), over)
+
+
+def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
+    """Tables 2 and 3, of the workloads as they were run but without checkpoints."""
+    one_each = {unit.spec.workload: unit for unit in reversed(units)}
+    facts = {name: describe(workload_of(unit)) for name, unit in sorted(one_each.items())}
+    classes = list(dict.fromkeys(c for fact in facts.values() for c in fact["size_classes"]))
+    yield Table(
+        "Table 2",
+        "Number of jobs by size",
+        ["workload", *classes, "total"],
+        [
+            [name, *(str(fact["size_classes"].get(c, 0)) for c in classes), str(fact["jobs"])]
+            for name, fact in facts.items()
+        ],
+    )
+    columns = ["min", "max", "mean", "median"]
+    yield Table(
+        "Table 3",
+        "Stress and run times",
+        ["workload", "stress", *columns],
+        [
+            [name, percent(fact["stress"])]
+            + [format_duration(fact["run_time_s"][column]) for column in columns]
+            for name, fact in facts.items()
+        ],
+    )

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An index over the results of a campaign: values by what was run, by metric and by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rebat.metrics.backlog import are_comparable
+from rebat.results.intervals import (
+    ANY_SEED,
+    BOOTSTRAP,
+    BySeed,
+    Interval,
+    interval,
+    minus,
+    paired_ratio,
+    relative,
+)
+from rebat.results.reading import read_results
+from rebat.results.scenario import Scenario, scenario_of_row
+
+Where = TypeVar("Where", bound=Hashable)
+"""What runs have in common that are compared."""
+
+Case = TypeVar("Case", bound=Hashable)
+"""What tells them apart: a policy, say, as a report reads its name."""
+
+Row = tuple[Where, Case, str, str, Any, float]
+"""Where, which of those there, metric, size class or '', seed, value."""
+
+Read = Callable[[str], BySeed]
+"""Of one run: the name of a metric -> a value per seed."""
+
+
+class Index(Generic[Where, Case]):
+    """Values by where, case, metric and seed; of a seed that comes twice the first value counts.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    derived : mapping
+        Metrics that are made of others, each by a function of what reads those of the same run.
+
+    Attributes
+    ----------
+    settings : list
+        All that stand first in a row, in the order of the rows.
+    """
+
+    def __init__(
+        self, rows: Iterable[Row[Where, Case]], derived: Mapping[str, Callable[[Read], BySeed]] = {}
+    ) -> None:
+        self._cells: dict[tuple[Where, Case, str, str], dict[Any, float]] = {}
+        self._derived = derived
+        self._cases: dict[Where, dict[Case, None]] = {}
+        for where, case, metric, of, seed, value in rows:
+            self._cells.setdefault((where, case, metric, of), {}).setdefault(seed, float(value))
+            self._cases.setdefault(where, {})[case] = None
+        self.settings = list(self._cases)
+
+    def cases(self, where: Where) -> list[Case]:
+        """What ran there, in the order of the rows."""
+        return list(self._cases.get(where, ()))
+
+    def size_classes(self, where: Where, metric: str = "flow_max_s") -> list[str]:
+        """Size classes with a value of a metric, in ascending order; 'all' last."""
+        names = {key[3] for key in self._cells if key[0] == where and key[2] == metric}
+        rest = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
+        return rest + ["all"] * ("all" in names)
+
+    def values(self, where: Where, case: Case, metric: str, of: str | None = None) -> BySeed:
+        """A value per seed; of flows those of all jobs, unless a size class is given."""
+        if metric in self._derived:
+            return self._derived[metric](lambda name: self.values(where, case, name, of))
+        return self._by_seed(where, self._cell(where, case, metric, of))
+
+    def _cell(self, where: Where, case: Case, metric: str, of: str | None) -> dict[Any, float]:
+        usual = "all" if metric.startswith("flow_") else ""
+        return self._cells.get((where, case, metric, usual if of is None else of), {})
+
+    def _by_seed(self, where: Where, cell: Mapping[Any, float]) -> BySeed:
+        return cell
+
+    def mean(self, where: Where, case: Case, metric: str, of: str | None = None) -> float | None:
+        """The mean over the seeds; None without any."""
+        numbers = self.values(where, case, metric, of)
+        return fmean(numbers.values()) if numbers else None
+
+    def interval(
+        self, where: Where, case: Case, metric: str, of: str | None = None,
+        method: str = BOOTSTRAP,
+    ) -> Interval | None:  # fmt: skip
+        """The centre over the seeds with its interval."""
+        return interval(self.values(where, case, metric, of), method)
+
+
+class Setting(NamedTuple):
+    """Runs that are compared: a grid's workload, whatever its seed, and the failures it met."""
+
+    grid: str
+    workload: str
+    scenario: Scenario
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.workload}, {self.scenario.label}"
+
+
+_COLUMNS = ("grid", "workload", "policy", *Scenario._fields, "metric", "size_class", "seed",
+            "value")  # fmt: skip
+
+
+def simulations(
+    path: Path, case_of: Callable[[str], Case], by_grid: bool = True
+) -> Iterator[Row[Setting, Case]]:
+    """The rows of a campaign's ``results.parquet`` that are of simulations.
+
+    Parameters
+    ----------
+    path : Path
+    case_of : callable
+        Of the name of a policy as a campaign writes it.
+    by_grid : bool
+        Whether the same runs in two grids are two settings.
+
+    Raises
+    ------
+    InputError
+        When it holds no simulations.
+    """
+    for row in read_results(path, "simulation", _COLUMNS):
+        grid, workload, policy, *about, metric, size_class, seed, value = row
+        name, _, draw = workload.partition("#")
+        setting = Setting(grid if by_grid else "", name, scenario_of_row(about))
+        at = (int(draw or ANY_SEED), ANY_SEED if seed is None else int(seed))
+        yield setting, case_of(policy), metric, size_class or "", at, value
+
+
+class RunIndex(Index[Setting, Case]):
+    """Simulations by setting, policy and metric.
+
+    Seeds of the rows are pairs, of the workload and of the failures. A workload made with several
+    seeds is one here: its values are by these, each the mean over the seeds of the failures; those
+    of any other are by the failures' seeds.
+    """
+
+    def __init__(
+        self, rows: Iterable[Row[Setting, Case]],
+        derived: Mapping[str, Callable[[Read], BySeed]] = {},
+    ) -> None:  # fmt: skip
+        super().__init__(rows, derived)
+        draws: dict[Setting, set[int]] = {}
+        for (setting, *_), cell in self._cells.items():
+            draws.setdefault(setting, set()).update(draw for draw, _ in cell)
+        self.drawn = {setting for setting, some in draws.items() if len(some) > 1}
+
+    def main(self, workload: str) -> Setting | None:
+        """Where a workload was run first."""
+        return next((item for item in self.settings if item.workload == workload), None)
+
+    def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
+        """Whether shares of node time of two policies, or settings, can be compared; see
+        `metrics.backlog`."""
+        return are_comparable(partial(self.mean, *ours), partial(self.mean, *others))
+
+    def ratio(
+        self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
+    ) -> Interval | None:
+        """To another policy's values, paired by seed."""
+        return paired_ratio(*self.paired(setting, ours, base, metric, of))
+
+    def paired(
+        self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
+    ) -> tuple[BySeed, BySeed]:
+        """The same of two policies, from the runs alone that there are of both."""
+        numbers = [self._cell(setting, case, metric, of) for case in (ours, base)]
+        both = numbers[0].keys() & numbers[1].keys()
+        mine, theirs = ({at: cell[at] for at in sorted(both)} for cell in numbers)
+        return self._by_seed(setting, mine), self._by_seed(setting, theirs)
+
+    def _by_seed(self, where: Setting, cell: Mapping[Any, float]) -> BySeed:
+        if where not in self.drawn:
+            return {seed: value for (_, seed), value in cell.items()}
+        values: dict[int, list[float]] = {}
+        for (draw, _), value in cell.items():
+            values.setdefault(draw, []).append(value)
+        return {draw: fmean(some) for draw, some in values.items()}
+
+
+class Run(NamedTuple, Generic[Case]):
+    """A policy where it was run."""
+
+    setting: Setting
+    case: Case
+
+
+def difference(
+    index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
+) -> BySeed:
+    """A run's values less another's, seed by seed; or as a share of the other's."""
+    return (relative if share else minus)(index.values(*ours, metric), index.values(*base, metric))
+
+
+def parsed(policy: str) -> tuple[str, dict[str, str]]:
+    """The name of a policy and its axes, as a campaign writes them.
+
+    >>> parsed("compaction:targets=several,period=900")
+    ('compaction', {'targets': 'several', 'period': '900'})
+    """
+    name, _, text = policy.partition(":")
+    return name, dict(axis.partition("=")[::2] for axis in text.split(",") if axis)

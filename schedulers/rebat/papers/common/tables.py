@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs side by side as tables: means over seeds, and differences paired by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rebat.papers.common.runs_index import Case, Run, RunIndex, difference
+from rebat.results.intervals import STUDENT, Interval, Shown, interval, spread
+
+Written = Callable[[Interval | None, Shown], str]
+"""How an interval becomes the text of a cell."""
+
+
+class Column(NamedTuple):
+    """A metric as a column: its heading, how a value is written, whether differences are
+    relative, and how these are written."""
+
+    heading: str
+    metric: str
+    shown: Shown
+    change: Shown = str
+    relative: bool = False
+
+
+def means(
+    index: RunIndex[Case], runs: Mapping[str, Run[Case]], columns: Sequence[Column],
+    written: Written = spread,
+) -> list[list[str]]:  # fmt: skip
+    """A row for each run by its name: means over the seeds."""
+    return [
+        [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
+        for name, run in runs.items()
+    ]  # fmt: skip
+
+
+def differences(
+    index: RunIndex[Case], pairs: Iterable[tuple[str, Run[Case], Run[Case]]],
+    columns: Sequence[Column], written: Written = spread,
+) -> list[list[str]]:  # fmt: skip
+    """A row for each pair by its name: the first run less the second, paired by seed."""
+    return [
+        [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]
+        for name, ours, base in pairs
+    ]
+
+
+def _changed(
+    index: RunIndex[Case], ours: Run[Case], base: Run[Case], column: Column
+) -> Interval | None:
+    return change_of(index, ours, base, column.metric, share=column.relative)
+
+
+def headings(columns: Iterable[Column]) -> list[str]:
+    """Of a table whose rows begin with a name."""
+    return [column.heading for column in columns]
+
+
+def mean_of(index: RunIndex[Case], run: Run[Case], metric: str) -> Interval | None:
+    """The mean of a metric over the seeds."""
+    return index.interval(*run, metric, method=STUDENT)
+
+
+def change_of(
+    index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
+) -> Interval | None:
+    """The mean difference of two runs, or as a share of the second, paired by seed."""
+    return interval(difference(index, ours, base, metric, share=share), STUDENT)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sections 4.2 and 4.3, which print no results, and what lies beyond the paper, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rebat.papers.common.parts import Table, change, hours, number, points, share, signed
+from rebat.papers.common.runs_index import Run
+from rebat.papers.common.tables import Column, differences, headings, mean_of, means
+from rebat.papers.migration.groups import (
+    Compared,
+    defragmented,
+    drained,
+    eternal,
+    foreseen,
+    sleeping,
+)
+from rebat.papers.migration.runs import Case, Runs, minutes, named, ratio_of, seeds
+from rebat.results.intervals import narrow
+
+SHARE = (share, points, False)
+SMALL_SHARE = ("{:.2%}".format, points, False)
+MINUTES = (minutes, change, True)
+SPAN = (minutes, lambda value: f"{value / 60:+.1f}", False)
+HOURS = (hours, change, True)
+COUNT = (number, signed, False)
+NODE_H = (lambda value: f"{value / 3600:,.0f}", change, True)
+"""How a metric is written, how its differences are, and whether these are relative."""
+
+UTILISATION = Column("useful utilisation", "useful_utilisation", *SHARE)
+_MINUTES = Column("mean flow (min)", "flow_mean_s", *MINUTES)
+_FLOWS = (
+    Column("weighted mean flow (h)", "flow_weighted_mean_s", *HOURS),
+    Column("mean flow (h)", "flow_mean_s", *HOURS),
+)
+_MOVES = Column("migrations a day", "migrations_a_day", *COUNT)
+_IMAGES = Column("core time for images", "cost_share", *SMALL_SHARE)
+
+DRAINS = (
+    Column("nodes drained", "drains_nodes", *COUNT),
+    Column("empty in time", "emptied_share", *SHARE),
+    Column("after (mean, min)", "empty_after_s", *SPAN),
+    Column("longest (min)", "empty_after_max_s", *SPAN),
+    _MINUTES,
+    UTILISATION,
+)
+ETERNAL = (
+    UTILISATION,
+    Column("mean turnaround of normal jobs (min)", "turnaround_normal_mean_s", *MINUTES),
+    Column("longest of these (min)", "turnaround_normal_max_s", *MINUTES),
+    Column("preemptions a day", "migrations_a_day", *COUNT),
+    _IMAGES,
+)
+DEFRAGMENTATION = (
+    Column("head blocked, share of time", "fragmentation_blocked_share", *SHARE),
+    UTILISATION,
+    *_FLOWS,
+    Column("makespan (h)", "makespan_s", *HOURS),
+    _MOVES,
+    _IMAGES,
+)
+PROACTIVE = (
+    UTILISATION,
+    Column("failures under a job", "failures_hit", *COUNT),
+    Column("wasted by them (node h)", "platform_waste_failure", *NODE_H),
+    *_FLOWS,
+    Column("largest flow (h)", "flow_max_s", *HOURS),
+)
+_ACTIONS = (Column("steals", "steals", *COUNT), _MOVES, _IMAGES)
+
+AWAKE = "compaction, no node sleeps"
+
+
+def _means(
+    index: Runs, about: tuple[str, str], runs: Mapping[str, Run[Case]], columns: Sequence[Column]
+) -> Table:
+    """A row per run; ``about`` is what of the paper it stands for, and a title."""
+    over = f"means over {seeds(index, next(iter(runs.values())))}"
+    paper = f"{about[0]}, {over}" if about[0] else over
+    return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns, narrow))
+
+
+def _differences(
+    index: Runs, runs: Mapping[str, Run[Case]], pairs: Sequence[tuple[str, str]],
+    columns: Sequence[Column],
+) -> list[list[str]]:  # fmt: skip
+    """A row for each pair of names, the first less the second: points of shares, % of times."""
+    named = [(f"{ours} less {base}", runs[ours], runs[base]) for ours, base in pairs]
+    return differences(index, named, columns, narrow)
+
+
+def _compared(
+    index: Runs, about: tuple[str, str], runs: Mapping[str, Run[Case]], columns: Sequence[Column]
+) -> Table:
+    """The means, and below them the differences from the first run."""
+    first, *others = runs
+    table = _means(index, about, runs, columns)
+    table.rows.extend(_differences(index, runs, [(other, first) for other in others], columns))
+    return table
+
+
+def tables(index: Runs) -> Iterator[Table]:
+    """As far as there are runs for them."""
+    for base, others in drained(index):
+        about = "cf. section 4.2", f"{base.setting.workload}: nodes emptied for maintenance"
+        runs = {"by waiting": base, "by migration": others[0]}
+        yield _compared(index, about, runs, DRAINS)
+    for base, others in eternal(index):
+        about = "cf. section 4.3", f"{base.setting.workload}: eternal jobs beside a load"
+        runs = {"normal jobs alone": base, "with eternal jobs": others[0]}
+        yield _compared(index, about, runs, ETERNAL)
+    asleep = sleeping(index)
+    if asleep:
+        yield _energy(index, asleep)
+    for base, others in defragmented(index):
+        about = "", f"{base.setting.workload}: boxes of a torus are moved to make room"
+        yield _compared(index, about, {"without": base, **named(others)}, DEFRAGMENTATION)
+    for group in foreseen(index):
+        yield from _proactive(index, group)
+
+
+def energy_runs(group: Compared) -> dict[str, Run[Case]]:
+    """By what they are called."""
+    asleep = [run for run in group.others if run.case.react]
+    found = {"no node sleeps": group.base, **named(asleep)}
+    for run in group.others:
+        if not run.case.react:
+            found[AWAKE] = run
+    return found
+
+
+def _energy(index: Runs, groups: Sequence[Compared]) -> Table:
+    rows = []
+    for group in groups:
+        for name, run in energy_runs(group).items():
+            row = [f"{group.base.setting.workload}, {name}"]
+            row.append(narrow(mean_of(index, run, "energy_kwh"), "{:.2f}".format))
+            if run == group.base:
+                row += ["", ""]
+            else:
+                row.append(narrow(ratio_of(index, run, group.base, "energy_kwh"), change))
+                row.append(narrow(ratio_of(index, run, group.base, "flow_mean_s"), change))
+            row.append(narrow(mean_of(index, run, "energy_asleep"), share))
+            rows.append([*row, narrow(mean_of(index, run, _MOVES.metric), number)])
+    columns = ["", "kWh", "change", "mean flow, change", "node time asleep", _MOVES.heading]
+    paper = f"cf. section 5, means over {seeds(index, groups[0].base)}"
+    return Table(paper, "Energy of a day", columns, rows)
+
+
+def _proactive(index: Runs, group: Compared) -> Iterator[Table]:
+    scenario = group.base.setting.scenario
+    law = f"{scenario.failure_model}: {scenario.law or ''}".replace(",", ", ")
+    runs = named([group.base, *group.others])
+    columns = (*PROACTIVE, *_ACTIONS)
+    yield _means(index, (law, f"{subject(group)}: proactive migration"), runs, columns)
+    rows = _differences(index, runs, pairs(runs), PROACTIVE)
+    title = f"{subject(group)}: differences on the same failures"
+    heads = ["", *headings(PROACTIVE)]
+    yield Table("points of shares, % of times, paired by seed", title, heads, rows)
+
+
+def pairs(runs: dict[str, Run[Case]]) -> list[tuple[str, str]]:
+    """Each against the first; those that foresee also against those that do not."""
+    first, *others = runs
+    ahead = [name for name in others if "foresee" in runs[name].case.react]
+    return [
+        *((other, first) for other in others),
+        *((ours, base) for ours in ahead for base in others if base not in ahead),
+    ]
+
+
+def subject(group: Compared) -> str:
+    """A workload and the grid that says what it met, for people."""
+    return f"{group.base.setting.workload}, {group.base.setting.grid}"

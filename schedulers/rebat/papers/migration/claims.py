@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the paper says of migration, and what our runs say beyond it, by rules beside the verdict.
+
+Numbers are means over seeds with 95 % intervals (Student's t), differences paired by seed. A
+statement of an order holds by the sign of the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
+from typing import NamedTuple
+
+from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, above, below, judge
+from rebat.papers.common.parts import Judgement
+from rebat.papers.common.runs_index import Run, difference
+from rebat.papers.migration.beyond import energy_runs, subject
+from rebat.papers.migration.groups import (
+    FORMS,
+    Compared,
+    compactions,
+    defragmented,
+    drained,
+    eternal,
+    figure_4,
+    foreseen,
+    sleeping,
+    table_2,
+)
+from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, LONGEST_S, MIXED, TABLE_2
+from rebat.papers.migration.runs import Case, Runs, named
+from rebat.results.intervals import STUDENT, BySeed, combined, interval, minus
+
+SMALL = below(0.01)
+"""An overhead is small below 1 % of the core time; so is a delay of the mean turnaround."""
+
+AN_ORDER, ORDERS = above(10), above(100)
+"""One order of magnitude, and several."""
+
+_NOT_TRIED = "not in the paper"
+
+
+class On(NamedTuple):
+    """What a claim is judged on: a run without something, and those with it."""
+
+    runs: Runs
+    base: Run[Case]
+    others: list[Run[Case]]
+
+    def changes(self, metric: str, share: bool = False) -> list[dict[int, float]]:
+        """Of each of the others from the first, by seed; or as shares of it."""
+        return [
+            {**difference(self.runs, run, self.base, metric, share=share)} for run in self.others
+        ]
+
+    def values(self, metric: str) -> BySeed:
+        """Of the first run."""
+        return self.runs.values(*self.base, metric)
+
+
+def _claim(
+    text: str, quantity: str, values: Callable[[On], BySeed], rule: Rule, paper: str
+) -> Claim:  # fmt: skip
+    """A claim about the mean of values."""
+    return Claim(text, quantity, rule, paper, lambda on: interval(values(on), STUDENT))
+
+
+def _change(metric: str, share: bool = False) -> Callable[[On], BySeed]:
+    return lambda on: on.changes(metric, share)[0]
+
+
+def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[On], BySeed]:
+    """The worst change of all forms, seed by seed."""
+    return lambda on: combined(pick, *on.changes(metric))
+
+
+_LEAST = "mean of the least change of the {n} forms"
+COMPACTION = (
+    _claim("every form of compaction lowers the mixed share", _LEAST,
+           _of_all(max, "node_states_mixed"), BELOW, "{mixed} (section 4.4, Figure 4)"),
+)  # fmt: skip
+COMPACTION_AT_50 = tuple(
+    _claim(f"every form of compaction raises the {state} share", _LEAST,
+           _of_all(min, f"node_states_{state}"), ABOVE,
+           f"{{{state}}} (section 4.4, Figure 3)")
+    for state in ("full", "empty")
+)  # fmt: skip
+OVERHEAD = (
+    _claim("{form}: checkpoints and restarts cost little", "mean share of core time",
+           lambda on: on.values("cost_share"), SMALL,
+           "overhead kept to a minimum (sections 1 and 4.1)"),
+)  # fmt: skip
+PRIORITIES = tuple(
+    _claim(f"migration {words} the {state} share of the high partition", "mean change",
+           _change(f"partition_states_high_{state}"), rule,
+           f"{{{state}}} (section 4.5, Table 2)")
+    for state, rule, words in (("full", ABOVE, "raises"), ("mixed", BELOW, "lowers"))
+)  # fmt: skip
+"""At 75 % alone: at 90 % the paper's changes are small, and have no sign that is claimed."""
+
+DRAINS = tuple(
+    _claim(f"migration empties a node {words} faster than waiting",
+           f"mean time until a node is empty by waiting / {LONGEST_S:g} s (Table 1)",
+           lambda on: {s: value / LONGEST_S for s, value in on.values("empty_after_s").items()},
+           rule, "up to several orders of magnitude (section 4.2)")
+    for rule, words in ((AN_ORDER, "an order of magnitude"), (ORDERS, "orders of magnitude"))
+)  # fmt: skip
+ETERNAL = (
+    _claim("eternal jobs raise the useful utilisation", "mean change",
+           _change("useful_utilisation"), ABOVE, "the cluster increases its usage (section 3.3.2)"),
+    _claim("they do not delay normal jobs", "mean relative change of the mean turnaround",
+           _change("turnaround_normal_mean_s", share=True), SMALL,
+           "they yield to other jobs (section 3.3.2)"),
+)  # fmt: skip
+ENERGY = (
+    _claim("compaction saves energy where empty nodes sleep",
+           "mean relative change of the energy from sleeping alone",
+           _change("energy_kwh", share=True), BELOW,
+           "named as a use, not measured (sections 3.3.4 and 5)"),
+)  # fmt: skip
+DEFRAGMENTATION = (
+    _claim("defragmentation: the head of the queue is blocked less", "mean change",
+           _change("fragmentation_blocked_share"), BELOW, _NOT_TRIED),
+    _claim("defragmentation: better use of the machine", "mean change",
+           _change("useful_utilisation"), ABOVE, _NOT_TRIED),
+)  # fmt: skip
+PROACTIVE = (
+    _claim("{ours} makes better use of the machine than {base}",
+           "mean change of the useful utilisation on the same failures",
+           _change("useful_utilisation"), ABOVE, _NOT_TRIED),
+)  # fmt: skip
+AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
+           ("foresee", "stealing"): ("stealing",)}  # fmt: skip
+"""What proactive migration is held against, by its reactions."""
+
+
+class Loads(NamedTuple):
+    """What a claim on several loads is judged on: the fall of the mixed share by load."""
+
+    falls: Mapping[int, BySeed]
+
+    def gap(self, end: int) -> BySeed:
+        """The mean of the middle loads less that at an end; workloads of one seed have nothing in
+        common but their number, so this is not paired."""
+        return minus(combined(fmean, self.falls[50], self.falls[75]), self.falls[end])
+
+
+MIDDLE = tuple(
+    Claim("{form} gains more in the middle loads than here",
+          f"mean fall of the mixed share at 50 and 75 % less that at {end} %", ABOVE, "section 4.4",
+          lambda on, end=end: interval(on.gap(end), STUDENT),
+          f"load {end} %")
+    for end in (25, 90)
+)  # fmt: skip
+
+
+def judgements(index: Runs) -> Iterator[Judgement]:
+    """All statements that there are runs for."""
+    yield from _compaction(index)
+    yield from _middle_loads(index)
+    for base, forms in compactions(index):
+        for run in (run for run in forms if run.case in FORMS):
+            words = {"form": run.case.label}
+            yield from judge(OVERHEAD, On(index, run, []), base.setting.workload, words)
+    if 75 in table_2(index):
+        words = {state: _percent(both) for state, both in TABLE_2[75]["high"].items()}
+        on = On(index, *table_2(index)[75])
+        yield from judge(PRIORITIES, on, "two partitions, load 75 %", words)
+    for pair in drained(index):
+        yield from judge(DRAINS, On(index, *pair), f"{pair.base.setting.workload}, drains")
+    for pair in eternal(index):
+        yield from judge(ETERNAL, On(index, *pair), pair.others[0].setting.workload)
+    for group in sleeping(index):
+        runs = energy_runs(group)
+        if {"sleeping", "compaction and sleeping"} <= runs.keys():
+            on = On(index, runs["sleeping"], [runs["compaction and sleeping"]])
+            yield from judge(ENERGY, on, group.base.setting.workload)
+    for pair in defragmented(index):
+        yield from judge(DEFRAGMENTATION, On(index, *pair), pair.base.setting.workload)
+    for group in foreseen(index):
+        yield from _proactive(index, group)
+
+
+def _percent(both: tuple[float, float]) -> str:
+    return f"{100 * both[0]:.1f} to {100 * both[1]:.1f} %"
+
+
+def _compaction(index: Runs) -> Iterator[Judgement]:
+    """Every form of it: the worst of them, seed by seed."""
+    for load, pair in figure_4(index).items():
+        words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
+        yield from judge(COMPACTION, On(index, *pair), f"load {load} %", words)
+    if FIGURE_3_LOAD in figure_4(index):
+        pair = figure_4(index)[FIGURE_3_LOAD]
+        shares = {state: _percent(both) for state, both in FIGURE_3.items()}
+        words = {"n": len(pair.others), **shares}
+        yield from judge(COMPACTION_AT_50, On(index, *pair), f"load {FIGURE_3_LOAD} %", words)
+
+
+def _middle_loads(index: Runs) -> Iterator[Judgement]:
+    loads = figure_4(index)
+    if len(loads) < len(MIXED):
+        return
+    for case in FORMS:
+        falls = {
+            load: difference(index, base, run, "node_states_mixed")
+            for load, (base, forms) in loads.items()
+            for run in forms
+            if run.case == case
+        }
+        if falls.keys() == loads.keys():
+            yield from judge(MIDDLE, Loads(falls), words={"form": case.label})
+
+
+def _proactive(index: Runs, group: Compared) -> Iterator[Judgement]:
+    runs = named([group.base, *group.others])
+    for name, ours in runs.items():
+        for base in AGAINST.get(ours.case.react, ()):
+            if base in runs:
+                on = On(index, runs[base], [ours])
+                yield from judge(PROACTIVE, on, subject(group), {"ours": name, "base": base})

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report of job migration needs beside the results: a machine before and after a
+compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.units import format_duration, to_s
+from rebat.figures.cores import cores_at_instants
+from rebat.models.topology import Torus
+from rebat.models.units import Units
+from rebat.papers.common.machine import owners
+from rebat.papers.common.parts import Picture
+from rebat.policies.presets import preset
+from rebat.runs.single import RunResult, simulate
+from rebat.workloads.generate import generator
+
+DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16
+"""What is drawn: seed 0 of the load of Figure 3."""
+
+
+class Instant(NamedTuple):
+    """A compaction: its date, the jobs that move, and who holds each core before and after."""
+
+    at_us: int
+    jobs: list[int]
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]
+
+
+def migration_pictures() -> Iterator[Picture]:
+    """The machine before and after the first compaction of a day."""
+    result = simulate(generator(DAY)(0), preset(POLICY), cores_per_node=CORES)
+    found = first_compaction(result)
+    if found:
+        panels = {"just before": found.before, "just after": found.after}
+        svg = cores_at_instants(panels, CORES, found.jobs)
+        when = format_duration(to_s(found.at_us))
+        yield Picture("cf. Algorithm 1", f"a node is emptied {when} into a day of ours", svg)
+
+
+def first_compaction(result: RunResult) -> Instant | None:
+    """The first instant at which a node is emptied; None: there is none."""
+    moved = [record for record in result.ledger.attempts if record.why == "compact"]
+    if not moved:
+        return None
+    at_us = min(record.end_us for record in moved)
+    jobs = [record.attempt.job_serial for record in moved if record.end_us == at_us]
+    each = Units(Torus((result.summary.n_nodes,)))  # a core is a unit
+    before, after = (owners(result.ledger, each, date) for date in (at_us - 1, at_us))
+    return Instant(at_us, sorted(jobs), before, after)

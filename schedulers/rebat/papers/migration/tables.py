@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 3 and 4 and Tables 1 and 2 as tables: ours with intervals, the paper's beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from rebat.papers.common.claims import ENOUGH_SEEDS
+from rebat.papers.common.parts import Table, number, points, share
+from rebat.papers.common.runs_index import Run
+from rebat.papers.common.tables import mean_of
+from rebat.papers.migration import published
+from rebat.papers.migration.groups import Compared, compactions, figure_4, table_2
+from rebat.papers.migration.runs import Case, Runs, named, seeds
+from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
+
+INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
+"""Where a printed value lies: in the interval of our mean, where 95 % of single seeds lie if they
+are normal, or further away. The paper's are of one day."""
+
+
+def place_of(values: BySeed, printed: float) -> str | None:
+    """Where a printed value lies; None: too few seeds to say."""
+    found = interval(values, STUDENT)
+    if found is None or found.half is None or len(values) < ENOUGH_SEEDS:
+        return None
+    distance = abs(printed - found.mean)
+    if distance <= found.half:
+        return INSIDE
+    return NEAR if distance <= found.half * sqrt(len(values) + 1) else OUTSIDE
+
+
+def beside(values: BySeed, printed: float, shown: Shown) -> str:
+    """A printed value, and where it lies if that is not outside."""
+    place = place_of(values, printed)
+    return shown(printed) + (f" ({place})" if place in (INSIDE, NEAR) else "")
+
+
+def tables(index: Runs) -> Iterator[Table]:
+    """As far as there are runs for them."""
+    loads = figure_4(index)
+    if loads:
+        yield _figure_4(index, loads)
+    if published.FIGURE_3_LOAD in loads:
+        yield _figure_3(index, loads[published.FIGURE_3_LOAD])
+    if compactions(index):
+        yield _overheads(index)
+    for load, pair in table_2(index).items():
+        yield _table_2(index, load, pair)
+
+
+def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> Table:
+    rows = []
+    for load, (base, forms) in loads.items():
+        without, with_ = published.MIXED[load]
+        before = index.values(*base, "node_states_mixed")
+        cells = [narrow(interval(before, STUDENT), share), beside(before, without, share), "", ""]
+        rows.append([f"{load} %, without", *cells])
+        for name, run in named(forms).items():
+            after = index.values(*run, "node_states_mixed")
+            fall = minus(after, before)
+            cells = [narrow(interval(after, STUDENT), share), beside(after, with_, share)]
+            cells += [
+                narrow(interval(fall, STUDENT), points),
+                beside(fall, with_ - without, points),
+            ]
+            rows.append([f"{load} %, {name}", *cells])
+    columns = ["load", "mixed", "paper", "change, points", "paper"]
+    over = seeds(index, next(iter(loads.values())).base)
+    return Table(f"Figure 4, means over {over}", "Share of node time that is mixed", columns, rows)
+
+
+class _Row(NamedTuple):
+    """Shares of the three states: what is shown, by state, and what the paper prints of it."""
+
+    label: str
+    values: Mapping[str, BySeed]
+    printed: Mapping[str, float]
+    shown: Shown = share
+
+
+def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
+    columns = [heading for state in published.STATES for heading in (state, "paper")]
+    lines = []
+    for row in rows:
+        line = [row.label]
+        for state in published.STATES:
+            values = row.values[state]
+            printed = row.printed.get(state)
+            line.append(narrow(interval(values, STUDENT), row.shown))
+            line.append("" if printed is None else beside(values, printed, row.shown))
+        lines.append(line)
+    return Table(paper, title, ["", *columns], lines)
+
+
+def states_of(index: Runs, run: Run[Case], of: str = "node_states") -> dict[str, BySeed]:
+    """The share of time of each state, by seed."""
+    return {state: index.values(*run, f"{of}_{state}") for state in published.STATES}
+
+
+def _figure_3(index: Runs, pair: Compared) -> Table:
+    without, with_ = (
+        {state: both[i] for state, both in published.FIGURE_3.items()} for i in (0, 1)
+    )
+    rows = [_Row("without", states_of(index, pair.base), without)]
+    for name, run in named(pair.others).items():
+        rows.append(_Row(name, states_of(index, run), with_))
+    paper = f"Figure 3, means over {seeds(index, pair.base)}"
+    return _states(paper, f"Node time at {published.FIGURE_3_LOAD} % load", rows)
+
+
+def _table_2(index: Runs, load: int, pair: Compared) -> Table:
+    rows = []
+    for partition, states in published.TABLE_2[load].items():
+        of = f"partition_states_{partition}"
+        before, after = (states_of(index, run, of) for run in (pair.base, pair.others[0]))
+        without, with_ = ({state: both[i] for state, both in states.items()} for i in (0, 1))
+        rows.append(_Row(f"{partition}, without migration", before, without))
+        rows.append(_Row(f"{partition}, with migration", after, with_))
+        changes = {state: minus(after[state], before[state]) for state in published.STATES}
+        printed = {state: with_[state] - without[state] for state in published.STATES}
+        rows.append(_Row(f"{partition}, change, points", changes, printed, points))
+    paper = f"Table 2, means over {seeds(index, pair.base)}"
+    return _states(paper, f"Two partitions, {load} % load", rows)
+
+
+def _overheads(index: Runs) -> Table:
+    shown = (
+        ("migrations a day", "migrations_a_day", number),
+        ("core-seconds each", "cost_of_one", number),
+        ("core-hours a day", "core_h_a_day", number),
+        ("share of core time", "cost_share", "{:.2%}".format),
+    )
+    groups = compactions(index)
+    rows = []
+    for group in groups:
+        workload = group.base.setting.workload
+        for name, run in named(group.others).items():
+            cells = [narrow(mean_of(index, run, metric), how) for _, metric, how in shown]
+            memory = published.MEMORY_MB.get(workload, published.USUAL_MB)
+            rows.append([f"{workload}, {name}", str(memory), *cells])
+    columns = ["", "MB a task", *(heading for heading, *_ in shown)]
+    paper = f"Table 1 at work, means over {seeds(index, groups[0].base)}"
+    return Table(paper, "What checkpoints and restarts cost", columns, rows)

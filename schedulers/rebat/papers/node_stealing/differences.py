@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gain of node stealing under each difference between the paper and its program.
+
+The gain is the ratio of a stealing policy to Baseline with the same axes, paired by seed; the
+effect of a difference is how much it changes that ratio, again seed by seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.figures.ratios import ratios_svg
+from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.common.runs import METRICS, n_of
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.node_stealing.runs import PROGRAM
+from rebat.results.intervals import BySeed, Interval, interval, marked, minus, ratios
+
+SHOWN = METRICS[:4]
+ENDS = {"": "from the paper", PROGRAM: "from the program"}
+
+
+def report(
+    path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
+) -> Report:
+    """What a campaign's ``results.parquet`` shows."""
+    runs = RunIndex(simulations(path, str))
+    return Report(
+        title="What drives the gain of node stealing",
+        lead=(
+            "The ratio of node stealing to Baseline with the same axes, as the paper of Du, "
+            "Marchal, Pallez and Robert (CCPE 2024) says and as its program does, and with each "
+            "difference between them alone. Ratios and effects are paired by seed; = marks what "
+            "the seeds do not tell from no gain (1) or no effect (0)."
+        ),
+        judgements=[],
+        tables=[*_tables(runs), *tables],
+        pictures=[*_pictures(runs), *pictures],
+        provenance=provenance,
+        figures_note="A point is a mean over seeds, a line its 95 % interval.",
+        claims=False,
+    )
+
+
+class Named(NamedTuple):
+    """A policy as a campaign writes it: its end, its name there, and its axes."""
+
+    end: str
+    name: str
+    axes: frozenset[str]
+
+    @property
+    def difference(self) -> str:
+        """What it has that its end has not, for people.
+
+        Where ``semantics`` is changed alone, the axes that would follow it are pinned.
+        """
+        if any(axis.startswith("semantics=") for axis in self.axes):
+            return next(axis for axis in self.axes if axis.startswith("semantics="))
+        return ", ".join(sorted(self.axes)) or "(none)"
+
+
+def parsed(policy: str) -> Named:
+    """
+    >>> parsed("authors-h111:tie=order").name, parsed("h111").difference
+    ('h111', '(none)')
+    """
+    name, _, text = policy.partition(":")
+    end = PROGRAM if name.startswith(PROGRAM) else ""
+    return Named(end, name.removeprefix(PROGRAM), frozenset(filter(None, text.split(","))))
+
+
+def counterpart(policy: str, others: Iterable[str]) -> str | None:
+    """The Baseline of the same end with the most of the same axes, and with no others.
+
+    >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
+    'baseline:margin=5'
+    >>> counterpart("h111:tie=id", ["baseline", "baseline:margin=5"])
+    'baseline'
+    """
+    own = parsed(policy)
+    bases = [
+        (len(base.axes), name)
+        for name in others
+        if (base := parsed(name)).name == "baseline"
+        and base.end == own.end
+        and base.axes <= own.axes
+    ]
+    return max(bases)[1] if bases else None
+
+
+def gain(runs: RunIndex[str], setting: Setting, policy: str, metric: str) -> BySeed:
+    """The ratio to its Baseline, by seed."""
+    base = counterpart(policy, runs.cases(setting))
+    return {} if base is None else ratios(*runs.paired(setting, policy, base, metric))
+
+
+def _stealing(runs: RunIndex[str], setting: Setting, end: str) -> list[str]:
+    """The stealing policies of an end, itself first."""
+    found = [name for name in runs.cases(setting) if parsed(name).end == end]
+    return [name for name in found if parsed(name).name != "baseline"]
+
+
+def _tables(runs: RunIndex[str]) -> Iterator[Table]:
+    for setting in runs.settings:
+        for end, title in ENDS.items():
+            names = _stealing(runs, setting, end)
+            if names:
+                yield _table(runs, setting, title, names)
+
+
+def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]) -> Table:
+    first, *_ = names
+    rows = []
+    for name in names:
+        row = [parsed(name).difference if name != first else "the end itself"]
+        for metric in SHOWN:
+            ours = gain(runs, setting, name, metric.metric)
+            row.append(marked(interval(ours)))
+            if len(names) > 1:
+                effect = interval(minus(ours, gain(runs, setting, first, metric.metric)))
+                row.append("" if name == first else marked(effect, 0.0, "{:+.3f}".format))
+        rows.append(row)
+    columns = [end]
+    for metric in SHOWN:
+        columns += [f"{metric.heading}: ratio", *(["effect"] if len(names) > 1 else [])]
+    note = f"means over {n_of(runs, setting)}, 95 % intervals in brackets"
+    return Table("", f"{setting.label} ({setting.grid}), {end}", columns, rows, note)
+
+
+def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
+    for setting in runs.settings:
+        names = [name for end in ENDS for name in _stealing(runs, setting, end)]
+        shown: dict[str, dict[str, Interval]] = {}
+        for metric in SHOWN:
+            for name in names:
+                found = interval(gain(runs, setting, name, metric.metric))
+                if found is not None:
+                    label = f"{ENDS[parsed(name).end]}: {parsed(name).difference}"
+                    shown.setdefault(metric.heading, {})[label] = found
+        if shown:
+            title = f"{setting.label} ({setting.grid}): the gain under each difference"
+            over = n_of(runs, setting)
+            svg = ratios_svg(shown, "Baseline with the same axes", over)
+            yield Picture("", title, svg, over)

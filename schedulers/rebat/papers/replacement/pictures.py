@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 4 to 9 of Prabhakaran et al. 2018, from our runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rebat.figures.boxes import stacks, svg_of
+from rebat.figures.canvas import colours, new_figure
+from rebat.papers.common.parts import Picture
+from rebat.papers.common.runs_index import Setting
+from rebat.papers.replacement.published import FIGURES
+from rebat.papers.replacement.published import SOURCES as PRINTED
+from rebat.papers.replacement.runs import SOURCES, Case, Runs, free
+from rebat.papers.replacement.tables import NO_FAILURES
+from rebat.results.intervals import RANKS, interval
+
+CASES = (NO_FAILURES, "failures", "failures, replacement")
+
+
+def pictures(runs: Runs) -> Iterator[Picture]:
+    """Two for each workload of Table III."""
+    for workload, (makespans, sources) in FIGURES.items():
+        setting = runs.main(workload)
+        if setting is None:
+            continue
+        yield Picture(makespans, f"{workload}: makespan", _makespans(runs, setting))
+        shares = _sources(runs, setting)
+        if shares:
+            yield Picture(
+                sources, f"{workload}: sources of replacements", stacks(shares, "mean share")
+            )
+
+
+def _makespans(runs: Runs, setting: Setting) -> str:
+    """A group of bars per policy; whiskers are their intervals."""
+    plain = [one for one in runs.cases(setting) if not (one.replaces or one.rest or one.how)]
+    figure = new_figure(1.5 + 1.5 * len(plain), 3.4)
+    axis = figure.subplots()
+    for place, (case, colour) in enumerate(zip(CASES, colours(len(CASES)), strict=True)):
+        _bars(axis, runs, setting, plain, place, case, colour)
+    axis.set_xticks(range(len(plain)), [one.label for one in plain])
+    axis.set_ylabel("makespan (h)", fontsize=9)
+    axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
+    axis.grid(axis="y", alpha=0.3)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+    return svg_of(figure)
+
+
+def _bars(
+    axis: Any, runs: Runs, setting: Setting, plain: list[Case], place: int, case: str,
+    colour: Any,
+) -> None:  # fmt: skip
+    width = 0.8 / len(CASES)
+    shown = []
+    for x, policy in enumerate(plain):
+        if case == NO_FAILURES:
+            values = free(runs, setting, policy)
+        else:
+            asked = policy._replace(replaces=case != "failures")
+            values = runs.values(setting, asked, "makespan_s")
+        found = interval(values, RANKS)
+        if found:
+            value, *ends = (
+                number / 3600
+                for number in (found.mean, found.low or found.mean, found.high or found.mean)
+            )
+            shown.append((x + (place - 1) * width, value, value - ends[0], ends[1] - value))
+    if shown:
+        at, heights, below, above = zip(*shown, strict=True)
+        axis.bar(at, heights, width, yerr=(below, above), error_kw={"linewidth": 0.6}, color=colour,
+                 label=case)  # fmt: skip
+
+
+def _sources(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:
+    """Policy -> source -> mean share of all hits, and the paper's."""
+    found = {}
+    for case in runs.cases(setting):
+        means = {name: runs.mean(setting, case, f"share_{name}") for name in SOURCES}
+        if case.replaces and None not in means.values():
+            label = case.label.replace(" with replacement", "")
+            found[label] = {SOURCES[name]: mean or 0.0 for name, mean in means.items()}
+    printed = PRINTED.get(setting.workload)
+    if found and printed:
+        found["paper"] = {SOURCES[name]: share for name, share in printed.items()}
+    return found

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 5 and 6 of RR-9296, and Table 1 as a figure: the days of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
+from typing import Any
+
+from rebat.kernels.resilient import HEURISTICS
+from rebat.papers.common.parts import Key, Picture
+from rebat.papers.silent_errors.drawing import PRINTED_COLOUR, RATIO, RULE_COLOURS, drawn, keys
+from rebat.papers.silent_errors.published import PRINTED
+from rebat.papers.silent_errors.sets import LISTS, TRUE, Cell, JobSets, Sets, over_q
+
+SHOWN = ("LPT", "LA", "HPA")
+"""The rules of which section 5.3 speaks; the rest is a band."""
+
+BAND_COLOUR = "#dddddd"
+_BAND = Key("from the best to the worst of the other rules", BAND_COLOUR, "band")
+_AVERAGE = Key("paper: average of LPT (Table 1)", PRINTED_COLOUR, "dashed")
+_LARGEST = Key("paper: maximum of LPT (Table 1)", PRINTED_COLOUR, "dotted")
+_DIAMOND = Key("paper: average of LPT (Table 1)", PRINTED_COLOUR, "diamond")
+
+_ByRule = Mapping[str, Sets]
+
+
+def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
+    sweep = over_q(sets, source)
+    n_procs, qs = int(sweep.fixed), sweep.xs
+    yield from _at_a_glance(sets, source)
+    note = f"Unit: {RATIO}, mean over failure scenarios, day by day. {sets.basis(source)}."
+    for heuristic in HEURISTICS:
+        painters = [
+            _days(f"q-bar = {q:g}, {_failures(sets, cell):.1f} failed attempts a day", found,
+                  PRINTED.get((q, heuristic)))
+            for q in qs
+            if (found := _by_rule(sets, cell := Cell(source, n_procs, q, TRUE, heuristic, "")))
+        ]  # fmt: skip
+        if painters:
+            rules = sets.rules(source)
+            others = [_BAND] if set(rules) - set(SHOWN) else []
+            printed = [_AVERAGE, _LARGEST] if any((q, heuristic) in PRINTED for q in qs) else []
+            yield Picture(
+                "Figure 5" if heuristic in LISTS else "Figure 6",
+                f"{source}: {heuristic}, P = {n_procs:,}",
+                drawn(painters, RATIO, height=2.6),
+                note=note,
+                key=[*keys(rule for rule in SHOWN if rule in rules), *others, *printed],
+            )
+
+
+def _by_rule(sets: JobSets, cell: Cell, metric: str = "mean") -> dict[str, Sets]:
+    """The days of each rule that was played, in order."""
+    rows = {rule: sets.of(cell._replace(rule=rule), metric) for rule in sets.rules(cell.source)}
+    return {rule: dict(sorted(days.items())) for rule, days in rows.items() if days}
+
+
+def _failures(sets: JobSets, cell: Cell) -> float:
+    found = _by_rule(sets, cell, "failures")
+    return fmean(number for days in found.values() for number in days.values())
+
+
+def _days(title: str, found: _ByRule, printed: Any) -> Callable[[Any], None]:
+    """A panel: lines of some rules over the days, a band of the others, the printed values."""
+
+    def paint(axis: Any) -> None:
+        names = sorted({day for days in found.values() for day in days})
+        place = {day: float(number) for number, day in enumerate(names, 1)}
+        others = [days for rule, days in found.items() if rule not in SHOWN]
+        if others:
+            spans = {place[day]: [days[day] for days in others if day in days] for day in names}
+            known = {at: means for at, means in spans.items() if means}
+            lows, highs = map(min, known.values()), map(max, known.values())
+            axis.fill_between([*known], [*lows], [*highs], color=BAND_COLOUR, linewidth=0)
+        for rule in reversed(SHOWN):  # LPT on top
+            if days := found.get(rule):
+                axis.plot(
+                    [place[day] for day in days], [*days.values()],
+                    color=RULE_COLOURS[rule], linewidth=1.6 if rule == "LPT" else 1.1,
+                )  # fmt: skip
+        if printed:
+            axis.axhline(printed.average, color=PRINTED_COLOUR, linestyle="--", linewidth=1)
+            axis.axhline(printed.maximum, color=PRINTED_COLOUR, linestyle=":", linewidth=1)
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel(f"day (1 is {names[0]})", fontsize=9)
+        axis.set_xlim(1, max(len(names), 2))
+
+    return paint
+
+
+def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
+    """The means over days of every rule, and the printed ones of LPT."""
+    sweep = over_q(sets, source)
+    n_procs, qs = int(sweep.fixed), sweep.xs
+    painters = []
+    for q in qs:
+        cells = [Cell(source, n_procs, q, TRUE, heuristic, "") for heuristic in HEURISTICS]
+        if found := {cell.heuristic: rows for cell in cells if (rows := _by_rule(sets, cell))}:
+            painters.append(_dots(q, found))
+    if painters:
+        rules = sets.rules(source)
+        dots = [Key(rule, RULE_COLOURS[rule], "dot") for rule in RULE_COLOURS if rule in rules]
+        yield Picture(
+            "cf. Table 1", f"{source}: averages over days, all rules, P = {n_procs:,}",
+            drawn(painters, RATIO), key=[*dots, _DIAMOND],
+            note=f"Unit: {RATIO}, means over scenarios and days. {sets.basis(source)}; the "
+            "paper's: 30 days of June 2019 x 1,000.",
+        )  # fmt: skip
+
+
+def _dots(q: float, found: Mapping[str, _ByRule]) -> Callable[[Any], None]:
+    def paint(axis: Any) -> None:
+        for at, (heuristic, by_rule) in enumerate(found.items()):
+            for number, (rule, colour) in enumerate(RULE_COLOURS.items()):
+                if days := by_rule.get(rule):
+                    mean = fmean(days.values())
+                    axis.plot(at - 0.3 + 0.1 * number, mean, "o", color=colour, markersize=4.5)
+            if printed := PRINTED.get((q, heuristic)):
+                axis.plot(
+                    at - 0.42, printed.average, "D", color=PRINTED_COLOUR, markersize=4
+                )  # beside LPT, which comes first
+        axis.set_title(f"q-bar = {q:g}", fontsize=10)
+        axis.set_xticks(range(len(found)), [*found], fontsize=7)
+
+    return paint

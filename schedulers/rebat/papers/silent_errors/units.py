@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Silent-error units of a campaign: the evaluation of RR-9296.
+
+A unit is one job set at one failure probability, number of processors and kind of reservations:
+all heuristics x rules x failure scenarios.
+
+References
+----------
+.. [1] A. Benoit, V. Le Fèvre, P. Raghavan, Y. Robert, H. Sun, "Design and comparison of resilient
+   scheduling heuristics for parallel jobs", Inria RR-9296, 2020 (hal-02317464), Section 5.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.kernels import resilient
+from rebat.models.silent_errors import (
+    PAPER_SCENARIOS,
+    draw_failures,
+    error_rate,
+    lower_bounds,
+    normalised,
+)
+from rebat.papers.common.kind import Document, Expansion, Kind
+from rebat.papers.silent_errors.job_sets import JobSet, Name, Positive, Probability, job_sets
+from rebat.papers.silent_errors.makespans import PAPER_RULES
+from rebat.policies.priority_rules import priority_rule, ranks
+from rebat.runs.reading import LARGEST_SEED, convert, some
+from rebat.runs.unit import Unit, key_of
+
+NAME = "silent-errors"
+
+RESULTS_FORMAT = 1
+"""Raise it with every change that makes a unit's result another: of its form, or its numbers."""
+
+RULES = (*PAPER_RULES, "RANDOM")
+"""The seven rules of Section 5.1."""
+
+_LISTS = ("sets", "failure_probability", "heuristics", "rules", "reservations")
+
+COLUMNS: dict[str, type] = {
+    "source": str, "set": str, "n_procs": int, "q": float, "reservations": str, "scenarios": int,
+    "seed": int,
+}  # fmt: skip
+DETAILS: dict[str, type] = {"heuristic": str, "rule": str}
+
+
+class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[[grid]]``; without `procs`, 10,000 for synthetic sets and the machine for a trace."""
+
+    name: Name
+    sets: tuple[str, ...]
+    failure_probability: tuple[Probability, ...]
+    procs: tuple[Positive, ...] = ()
+    heuristics: tuple[str, ...] = resilient.HEURISTICS
+    rules: tuple[str, ...] = RULES
+    scenarios: Positive = PAPER_SCENARIOS
+    reservations: tuple[str, ...] = ("paper",)
+
+
+class SetSpec(msgspec.Struct, frozen=True):
+    """What is played: a job set of a source, by the name that the file gives it; all else is in
+    the unit's identity."""
+
+    source: str
+    drawn: bool
+    jobs: JobSet
+
+
+# ---- reading
+
+
+def _expand(document: Document) -> Expansion:
+    seed = _seed(document.tables.get("seed", 0))
+    grids = [_grid(table, where) for where, table in document.grids]
+    sources, untraced = job_sets(document, seed)
+    units: list[Unit] = []
+    for (where, _), grid in zip(document.grids, grids, strict=True):
+        for name in grid.sets:
+            if name not in sources:
+                raise unknown_name("set", name, sources).at(f"{where}.sets")
+        units += _units(grid, where, sources, document, seed)
+    notes = [f"[days.{name}] is left out: no trace (give --trace FILE)" for name in untraced]
+    return Expansion(units, notes)
+
+
+def _seed(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_SEED:
+        raise InputError(f"is {value!r}", "seed", f"a whole number from 0 to {LARGEST_SEED}")
+    return value
+
+
+def _grid(table: dict[str, Any], where: str) -> GridIn:
+    """A grid whose names are all known, with nothing empty or twice there."""
+    grid = convert(table, GridIn, where)
+    for key in _LISTS:
+        some(getattr(grid, key), f"{where}.{key}")
+    try:
+        for name in grid.heuristics:
+            resilient.heuristic(name)
+        for name in grid.rules:
+            priority_rule(name)
+        for name in grid.reservations:
+            resilient.check_reservations(name)
+    except InputError as error:
+        raise error.at(where) from None
+    return grid
+
+
+def _units(
+    grid: GridIn, where: str, sources: dict[str, list[JobSet]], document: Document, seed: int
+) -> Iterator[Unit]:
+    for source in grid.sets:
+        drawn = source in document.tables.get("synthetic", {})
+        for jobs in sources[source]:
+            procs = grid.procs or (jobs.n_procs,)
+            largest = int(jobs.sizes.max())
+            if min(procs) < largest:
+                what = f"job set {jobs.name} of {source} has a job of {largest} processors"
+                raise InputError(what, where, f"procs of at least {largest}")
+            content = hashlib.sha256(jobs.times.tobytes() + jobs.sizes.tobytes()).hexdigest()
+            for q, n_procs, kept in itertools.product(
+                grid.failure_probability, procs, grid.reservations
+            ):
+                identity = {
+                    "format": RESULTS_FORMAT,
+                    "jobs": content,
+                    "stream": jobs.name,
+                    "seed": seed,
+                    "n_procs": n_procs,
+                    "q": float(q),
+                    "scenarios": grid.scenarios,
+                    "heuristics": [resilient.heuristic(name).name for name in grid.heuristics],
+                    "rules": [rule.upper() for rule in grid.rules],
+                    "reservations": kept,
+                }
+                yield _unit(grid.name, SetSpec(source, drawn, jobs), identity)
+
+
+def _unit(grid: str, spec: SetSpec, identity: dict[str, Any]) -> Unit:
+    same = ("n_procs", "q", "reservations", "scenarios", "seed")
+    labels = {"source": spec.source, "set": spec.jobs.name} | {key: identity[key] for key in same}
+    about = (
+        f"{spec.source} {spec.jobs.name}, q-bar = {identity['q']:g}, P = {identity['n_procs']}, "
+        f"{identity['reservations']} reservations"
+    )
+    return Unit(
+        kind=NAME, grid=grid, about=about, spec=spec, labels=labels, identity=identity,
+        key=key_of(identity),
+    )  # fmt: skip
+
+
+# ---- working
+
+
+def play(unit: Unit) -> dict[str, Any]:
+    """A unit's result: mean and maximum of the normalised makespan by heuristic and rule.
+
+    Every scenario has a stream of its own, named by seed, job set and scenario: a heuristic meets
+    the same failures whatever else is played, and more of them as the probability rises.
+    """
+    what, (name, times, sizes, _) = unit.identity, unit.spec.jobs
+    seed, n_procs, rate = what["seed"], what["n_procs"], error_rate(times, sizes, what["q"])
+    failures = draw_failures(times, sizes, rate, range(what["scenarios"]), seed=seed, job_set=name)
+    bounds = lower_bounds(times, sizes, failures, n_procs)
+    makespans = []
+    for rule in what["rules"]:
+        rank = ranks(rule, times, sizes, n_procs=n_procs, seed=seed)
+        for heuristic in what["heuristics"]:
+            ratios = normalised(
+                resilient.makespans(
+                    heuristic, times, sizes, rank, failures,
+                    n_procs=n_procs, reservations=what["reservations"],
+                ),
+                bounds,
+            )  # fmt: skip
+            makespans.append(
+                {"heuristic": heuristic, "rule": rule}
+                | {"mean": float(ratios.mean()), "max": float(ratios.max())}
+            )
+    return {
+        "jobs": len(times),
+        "failures": float(failures.sum(axis=1).mean()),
+        "makespans": makespans,
+    }
+
+
+# ---- the kind
+
+
+def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
+    return play(unit)
+
+
+def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """How many jobs there are and how many attempts fail, then the makespans over their bounds."""
+    for name in ("jobs", "failures"):
+        yield {"metric": name, "value": float(metrics[name])}
+    for cell in metrics["makespans"]:
+        for name in ("mean", "max"):
+            details = {"heuristic": cell["heuristic"], "rule": cell["rule"]}
+            yield {"metric": f"makespan_ratio_{name}", "value": cell[name]} | details
+
+
+def _warm_up(units: Sequence[Unit]) -> None:
+    one, queue = np.ones(2, np.int64), np.arange(2)
+    asked = {(tuple(u.identity["heuristics"]), u.identity["reservations"]) for u in units}
+    for names, kept in asked:
+        for name in names:
+            resilient.makespans(name, one, one, queue, one, n_procs=1, reservations=kept)
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What the report needs beside the results: names of sources, drawn or days, and its lines."""
+
+    synthetic: list[str]
+    days: list[str]
+    provenance: list[str]
+
+
+def _gather(units: Sequence[Unit]) -> Beside:
+    by_drawn: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    for unit in units:
+        by_drawn[unit.spec.drawn][unit.spec.source] = None
+    return Beside([*by_drawn[True]], [*by_drawn[False]], [*_provenance(units)])
+
+
+def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
+    from rebat.papers.silent_errors.report import report
+
+    return report(table, beside.synthetic, beside.days, [*provenance, *beside.provenance])
+
+
+def _provenance(units: Sequence[Unit]) -> Iterator[str]:
+    for source in dict.fromkeys(unit.spec.source for unit in units if not unit.spec.drawn):
+        days = sorted({unit.spec.jobs.name for unit in units if unit.spec.source == source})
+        yield f"{source}: {len(days)} days of a trace, {days[0]} to {days[-1]}"
+    for grid in dict.fromkeys(unit.grid for unit in units):
+        labels = [unit.labels for unit in units if unit.grid == grid]
+        kept = ", ".join(dict.fromkeys(label["reservations"] for label in labels))
+        yield (
+            f"{grid}: {len(labels)} runs of {labels[0]['scenarios']} scenarios, "
+            f"seed {labels[0]['seed']}, reservations {kept}"
+        )
+
+
+KIND = Kind(
+    name=NAME,
+    mark="sets",
+    tables=("seed", "synthetic", "days"),
+    columns=COLUMNS,
+    details=DETAILS,
+    expand=_expand,
+    perform=_perform,
+    rows=_rows,
+    warm_up=_warm_up,
+    beside=Beside,
+    gather=_gather,
+    report=_report,
+)

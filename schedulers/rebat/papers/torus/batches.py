@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which batches of a campaign a report is about: completion times, gains, mean times to failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rebat.core.errors import InputError
+from rebat.papers.common.runs_index import Index, Row
+from rebat.papers.torus.published import JOBS, TORUS, Trace
+from rebat.results.intervals import STUDENT, BySeed, Interval, interval
+from rebat.results.reading import read_results
+
+HOUR_S = 3600.0
+LISTS = ("16", "aligned", "all")
+CASES = (
+    ("slurm-linear", None), *(("rps", which) for which in LISTS),
+    *(("faps", which) for which in LISTS), ("ceiling", None),
+)  # fmt: skip
+
+
+class Setting(NamedTuple):
+    """What is compared: batches of so many jobs of a size, on a torus with a trace.
+
+    Without jobs, the failures of a trace alone.
+    """
+
+    trace: str
+    torus: str
+    jobs: int = 0
+    size: int = 0
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.trace}, {self.jobs} jobs of {self.size} nodes on {self.torus}"
+
+
+class Case(NamedTuple):
+    """One of them: how long the jobs are, and who chose where."""
+
+    duration_s: float
+    policy: str
+    which: str | None
+
+
+ALONE = Case(0.0, "", None)
+"""Of failures alone."""
+
+_COLUMNS = (
+    "trace", "torus", "size", "jobs", "duration_s", "policy", "list", "seed", "metric", "value",
+)  # fmt: skip
+
+
+def batches(path: Path) -> Iterator[Row[Setting, Case]]:
+    """The rows of a campaign's ``results.parquet`` that are of batches, or of failures alone."""
+    for row in read_results(path, "batch", _COLUMNS):
+        trace, torus, size, jobs, duration_s, policy, which, seed, metric, value = row
+        if policy is None:
+            yield Setting(trace, torus), ALONE, metric, "", int(seed), value
+        else:
+            setting = Setting(trace, torus, int(jobs), int(size))
+            yield setting, Case(duration_s, policy, which), metric, "", int(seed), value
+
+
+class Batches(Index[Setting, Case]):
+    """Completion times and aborts by setting and case; MTTFs by trace and torus.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    laws : mapping
+        Of every trace its mean scale (h) and shape, if it could be one of the paper's.
+    """
+
+    def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
+        super().__init__(rows)
+        self.laws = laws
+        self.traces = [setting for setting in self.settings if not setting.jobs]
+        self.settings = [setting for setting in self.settings if setting.jobs]
+
+    @property
+    def tori(self) -> list[str]:
+        """Where batches ran and failures were counted."""
+        return sorted({setting.torus for setting in (*self.settings, *self.traces)})
+
+    def trace(self, setting: Setting) -> Trace | None:
+        """Scale (h) and shape of a trace, where torus and number of jobs are the paper's too."""
+        own = (setting.torus, setting.jobs or JOBS)
+        return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
+
+    def of_scale(self, scale_h: float, size: int) -> list[Setting]:
+        """The paper's with a trace of a scale, by shape."""
+        traces = {s: trace for s in self.settings if s.size == size and (trace := self.trace(s))}
+        return sorted((s for s in traces if traces[s][0] == scale_h), key=lambda s: traces[s])
+
+    def setting(self, trace: Trace, size: int) -> Setting | None:
+        """The paper's with a trace.
+
+        Raises
+        ------
+        InputError
+            When there are two: which is meant?
+        """
+        matches = [s for s in self.of_scale(trace[0], size) if self.trace(s) == trace]
+        if len(matches) > 1:
+            names = " and ".join(s.trace for s in matches)
+            raise InputError(f"{names} are one law", "law", "one name for one law")
+        return matches[0] if matches else None
+
+    def durations_s(self, setting: Setting) -> list[float]:
+        """How long the jobs of its batches are."""
+        return sorted({case.duration_s for case in self.cases(setting)})
+
+    def lists(self, setting: Setting) -> list[str]:
+        """Those that FAPS chose from."""
+        return [which for policy, which in self.played(setting) if policy == "faps" and which]
+
+    def played(self, setting: Setting) -> list[tuple[str, str | None]]:
+        """Policies with their lists, those that were played."""
+        matches = {(case.policy, case.which) for case in self.cases(setting)}
+        return [case for case in CASES if case in matches]
+
+    def of(self, setting: Setting, case: Case, metric: str = "completion_s") -> Interval | None:
+        """The mean of a metric over the seeds."""
+        return self.interval(setting, case, metric, method=STUDENT)
+
+    def gains(self, setting: Setting, case: Case, over: str) -> BySeed:
+        """By how much a batch ends sooner than under another policy with the same list.
+
+        It is the share of the other's time, paired by seed: both met the same failures.
+        """
+        base = case._replace(policy=over, which=case.which if over == "rps" else None)
+        mine, theirs = (self.values(setting, c, "completion_s") for c in (case, base))
+        return {seed: 1 - mine[seed] / theirs[seed] for seed in mine if seed in theirs}
+
+    def faps_gains(self, trace: Trace, size: int, hours: float, which: str, over: str) -> BySeed:
+        """The gains of FAPS in the paper's setting; none where it did not run."""
+        setting = self.setting(trace, size)
+        return self.gains(setting, Case(hours * HOUR_S, "faps", which), over) if setting else {}
+
+
+def extreme(pick: Any, samples: Sequence[BySeed]) -> Interval | None:
+    """The largest (or smallest) mean; its interval is one that all have at once with 95 %."""
+    some = [values for values in samples if values]
+    means = [interval(values, STUDENT, among=len(some)) for values in some]
+    result: Interval | None = pick(means, key=lambda item: item.mean) if means else None
+    return result

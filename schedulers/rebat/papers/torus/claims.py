@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The statements of Vardas et al. 2022, section 3, judged by rules stated beside the verdict.
+
+Every list of boxes is judged by itself. Where a number is the largest or smallest of several means,
+its interval is one that all of them have at once with 95 % (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from rebat.papers.common.claims import ABOVE, Claim, Contains, Rule, below, between, judge
+from rebat.papers.common.parts import Judgement
+from rebat.papers.torus.batches import ALONE, HOUR_S, LISTS, Batches, Setting, extreme
+from rebat.papers.torus.published import (
+    GAINS,
+    LARGEST_GAIN,
+    LINEAR,
+    RPS,
+    SIZE,
+    TABLE_1,
+    Trace,
+)
+from rebat.results.intervals import STUDENT, BySeed, Interval, interval, minus
+
+WORDS = {LINEAR: "Slurm-linear", RPS: "RPS"}
+MARGINAL = 0.05
+"""Below this share a benefit is called rather limited, marginal, or the same time."""
+
+_Number = Callable[[Batches], Interval | None]
+
+
+def judgements(batches: Batches) -> Iterator[Judgement]:
+    """All statements that there are runs for: on the paper's torus, with its jobs and repair."""
+    for setting in batches.traces:
+        yield from judge(_table_1(batches, setting), batches)
+    for (trace, hours, over), shares in GAINS.items():
+        setting_of = batches.setting(trace, SIZE)
+        for which in batches.lists(setting_of) if setting_of else ():
+            about = f"{setting_of.trace}, list {which}" if setting_of else ""
+            yield from judge(_printed(trace, hours, over, shares, which), batches, about)
+    for which in LISTS:
+        yield from judge(OF_A_LIST[which], batches)
+    yield from judge(OVERALL, batches)
+
+
+def _at_least(bound: float, words: str) -> Rule:
+    return Rule(words, low=bound, closed=True)
+
+
+def _table_1(batches: Batches, setting: Setting) -> Iterator[Claim]:
+    """Whether the printed MTTFs come out, truncated as they are."""
+    law = batches.trace(setting)
+    row = TABLE_1.get(law) if law else None
+    for metric, words, printed in (
+        ("node_mttf_s", "a node", row and row.node_mttf_h),
+        ("system_mttf_s", "the system", row and row.system_mttf_h),
+    ):
+        if row and printed:
+            yield Claim(
+                f"the mean time to failure of {words} is {printed:g} h",
+                "mean over seeds / printed value - 1",
+                between(-0.01, 0.01)._replace(words="within 0.01"),
+                f"Table 1, trace {row.number}", partial(_off, setting, metric, printed),
+                setting.trace,
+            )  # fmt: skip
+
+
+def _off(setting: Setting, metric: str, printed: float, batches: Batches) -> Interval | None:
+    values = batches.values(setting, ALONE, metric).values()
+    return interval([value / HOUR_S / printed - 1 for value in values], STUDENT)
+
+
+def _printed(
+    trace: Trace, hours: float, over: str, shares: Sequence[float], which: str
+) -> list[Claim]:
+    return [
+        Claim(
+            f"FAPS ends {hours:g} h jobs {share:.1%} sooner than {WORDS[over]}", "mean gain",
+            Contains(share, "whose interval holds the printed share"), f"{share:.1%} (section 3)",
+            _of_faps(max, [trace], SIZE, (hours,), which, (over,)),
+        )
+        for share in shares
+    ]  # fmt: skip
+
+
+def _of_faps(
+    pick: Any, traces: Sequence[Trace], size: int, hours: Sequence[float], which: str,
+    over: Sequence[str] = (LINEAR,),
+) -> _Number:  # fmt: skip
+    """The largest or smallest gain with one list, of every trace, duration and other policy."""
+
+    def number(batches: Batches) -> Interval | None:
+        return extreme(pick, [
+            batches.faps_gains(trace, size, duration_h, which, base)
+            for trace in traces for duration_h in hours for base in over
+        ])  # fmt: skip
+
+    return number
+
+
+def _of_a_list(which: str) -> list[Claim]:
+    """What is said of any list of boxes."""
+    largest = "largest mean gain over Slurm-linear"
+    claims = [
+        Claim(f"the benefit of FAPS is {words}", largest, below(MARGINAL),
+              "section 3, Figures 3 and 4",
+              _of_faps(max, [(scale_h, 8), (scale_h, 32)], SIZE, hours, which),
+              f"scale {scale_h} h, list {which}")
+        for scale_h, hours, words in (
+            (22000, (4, 8, 24), "rather limited for jobs of 4, 8 and 24 h"),
+            (5800, (4, 8), "none for jobs of 4 and 8 h"),
+        )
+    ]  # fmt: skip
+    worse = _of_faps(min, [(22000, 8)], SIZE, (4, 8, 24), which)
+    claims.append(
+        Claim("FAPS is marginally worse for jobs of 4, 8 or 24 h",
+              "smallest mean gain over Slurm-linear", MARGINALLY_WORSE, "section 3, Figure 3a",
+              lambda batches: estimate if (estimate := worse(batches)) and estimate.half is not None
+              else None,
+              f"scale 22000 h, shape 8, list {which}")
+    )  # fmt: skip
+    for shapes, hours, words, notable in (
+        ((8, 32), (4, 8, 24), "marginal or no benefit up to 24 h", False),
+        ((8,), (72,), "a more notable benefit for longer jobs and shape 8", True),
+        ((32,), (72,), "a limited benefit for shape 32, even for jobs of 72 h", False),
+    ):
+        spans = ", ".join(f"{h} h" for h in hours)
+        rule = _at_least(MARGINAL, f"at least {MARGINAL}") if notable else below(MARGINAL)
+        traces = [(16000.0, shape) for shape in shapes]
+        number = _of_faps(max, traces, 512, hours, which, (LINEAR, RPS))
+        claims.append(Claim(words, f"{spans}: {largest} or RPS", rule, "section 3", number,
+                            f"512 nodes, list {which}"))  # fmt: skip
+    return claims
+
+
+class _MarginallyWorse(Rule):
+    """The smallest of several means is below 0 by chance: its whole interval must be."""
+
+    def holds(self, estimate: Interval) -> bool:
+        """Whether it is, and the mean not by much."""
+        return estimate.mean > self.low and estimate.high is not None and estimate.high < self.high
+
+    def undecided(self, estimate: Interval) -> bool:
+        """Never: an interval that holds 0 is not below it."""
+        return False
+
+
+MARGINALLY_WORSE = _MarginallyWorse("above -0.01, its whole interval below 0", -0.01, 0.0)
+OF_A_LIST = {which: _of_a_list(which) for which in LISTS}
+
+
+def _by_shape(batches: Batches, scale_h: float, hours: float, over: str) -> list[BySeed]:
+    """The gains with the list of all boxes under both shapes, as long as durations get."""
+    traces = [(scale_h, shape) for shape in (8.0, 32.0)]
+    return [batches.faps_gains(trace, SIZE, hours, "all", over) for trace in traces]
+
+
+def _apart(scale_h: float, hours: float, over: str) -> _Number:
+    def number(batches: Batches) -> Interval | None:
+        return interval(minus(*_by_shape(batches, scale_h, hours, over)), STUDENT)
+
+    return number
+
+
+def _smaller(batches: Batches) -> Interval | None:
+    gains = _by_shape(batches, 5800, 24, LINEAR)
+    return extreme(min, gains) if minus(*gains) else None
+
+
+def _largest(policy: str, which: str | None, batches: Batches) -> Interval | None:
+    return extreme(max, [
+        batches.gains(setting, case, LINEAR)
+        for setting in batches.settings if batches.trace(setting)
+        for case in batches.cases(setting) if (case.policy, case.which) == (policy, which)
+    ])  # fmt: skip
+
+
+OVERALL = (
+    *(
+        Claim("FAPS gains more over RPS under the smaller shape",
+              "72 h: mean gain with shape 8 minus that with shape 32", ABOVE,
+              "section 3; its 23.5 % for shape 8 and 79 % for 32 say the opposite",
+              _apart(scale_h, 72, RPS), f"scale {scale_h} h, list all")
+        for scale_h in (22000, 5800)
+    ),
+    Claim("FAPS has a notable benefit even for jobs of 24 h",
+          "smaller mean gain over Slurm-linear of the two shapes",
+          _at_least(MARGINAL, f"at least {MARGINAL}"), "section 3, Figure 4", _smaller,
+          "scale 5800 h, list all"),
+    Claim("that benefit is larger under the smaller shape",
+          "24 h: mean gain with shape 8 minus that with shape 32", ABOVE, "section 3, Figure 4",
+          _apart(5800, 24, LINEAR), "scale 5800 h, list all"),
+    *(
+        Claim(f"the benefit of {words} is up to 82 %", "largest mean gain over Slurm-linear",
+              _at_least(LARGEST_GAIN - 0.03, "at least 0.79"), "82 % (abstract, section 5)",
+              partial(_largest, policy, which),
+              f"all traces, list {which}" if which else "all traces")
+        for policy, which, words in (
+            *(("faps", item, "FAPS") for item in LISTS),
+            ("ceiling", None, "the least hazardous nodes, no box,"),
+        )
+    ),
+)  # fmt: skip

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign file says of batches on a torus, and of the failures that they meet."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import msgspec
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.models.batch import OF_BOXES, PAPER_JOBS, Batch, with_lists
+from rebat.models.failures.laws import make_law
+from rebat.models.failures.per_node_laws import PerNodeLaw, per_node
+from rebat.models.topology import Torus, parse_torus
+from rebat.papers.common.kind import Document
+from rebat.runs.reading import Duration, check_seeds, convert, distinct, seconds, some
+
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[[grid]]`` of batches: every duration x law x policy with its lists x seed."""
+
+    name: Name
+    torus: str
+    size: Positive
+    durations: tuple[Duration, ...]
+    laws: tuple[str, ...]
+    policies: tuple[str, ...]
+    jobs: Positive = PAPER_JOBS
+    lists: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+
+
+class RecordIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[[grid]]`` of failures alone, up to a horizon: every law x seed."""
+
+    name: Name
+    torus: str
+    laws: tuple[str, ...]
+    horizon: Duration
+    seeds: tuple[int, ...] = (0,)
+
+
+class Record(msgspec.Struct, frozen=True):
+    """The failures of a machine up to a horizon."""
+
+    torus: Torus
+    law: PerNodeLaw
+    seed: int
+    horizon_s: float
+
+
+Found = tuple[str, str, Batch | Record]
+"""The name of its grid, that of its law, and what to run."""
+
+
+def runs(document: Document) -> Iterator[Found]:
+    """All that the grids of a file ask for; what meets the same failures stands together.
+
+    Raises
+    ------
+    InputError
+        With the key in the file.
+    """
+    laws = _laws(document.tables.get("law"))
+    for where, table in document.grids:
+        if "horizon" in table:
+            yield from _records(convert(table, RecordIn, where), where, laws)
+        else:
+            yield from _batches(convert(table, BatchIn, where), where, laws)
+
+
+def _laws(tables: Any) -> dict[str, PerNodeLaw]:
+    """``[law.NAME]``: the name of a law and its parameters, as on the command line."""
+    if not isinstance(tables, dict) or not tables:
+        raise InputError("is missing", "law", "a table [law.NAME] or more")
+    return {name: _law(table, f"law.{name}") for name, table in tables.items()}
+
+
+def _law(table: Any, where: str) -> PerNodeLaw:
+    if not isinstance(table, dict) or not isinstance(table.get("law"), str):
+        raise InputError("is missing", f"{where}.law", "the name of a law")
+    values = {key: value for key, value in table.items() if key != "law"}
+    with _placed(where):
+        law = make_law(table["law"], values)
+    return per_node(law, where)
+
+
+def _records(grid: RecordIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[Found]:
+    torus = _common(grid, where, laws)
+    horizon_s = seconds(grid.horizon, f"{where}.horizon")
+    for name, seed in itertools.product(grid.laws, grid.seeds):
+        yield grid.name, name, Record(torus, laws[name], seed, horizon_s)
+
+
+def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[Found]:
+    torus = _common(grid, where, laws)
+    for key in ("durations", "policies"):
+        some(getattr(grid, key), f"{where}.{key}")
+    distinct(grid.lists, f"{where}.lists")
+    if bool(grid.lists) != any(policy in OF_BOXES for policy in grid.policies):
+        what, expected = ("has no effect", "") if grid.lists else ("is missing", "for ")
+        raise InputError(what, f"{where}.lists", f"{expected}policies {' or '.join(OF_BOXES)}")
+    durations_s = [seconds(value, f"{where}.durations") for value in grid.durations]
+    distinct(durations_s, f"{where}.durations")
+    cases = with_lists(grid.policies, grid.lists)
+    for name, seed, duration_s, (policy, which) in itertools.product(
+        grid.laws, grid.seeds, durations_s, cases
+    ):
+        with _placed(where):
+            batch = Batch(torus, grid.size, grid.jobs, duration_s, laws[name], policy, which, seed)
+        yield grid.name, name, batch
+
+
+def _common(grid: BatchIn | RecordIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Torus:
+    some(grid.laws, f"{where}.laws")
+    for name in grid.laws:
+        if name not in laws:
+            raise unknown_name("law", name, laws).at(f"{where}.laws")
+    check_seeds(grid.seeds, f"{where}.seeds")
+    distinct(grid.seeds, f"{where}.seeds")
+    with _placed(f"{where}.torus"):
+        return parse_torus(grid.torus)
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """Errors within are told with their place."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(where) from None

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 2, 3 and 4 of Vardas et al. 2022, and the jobs of 512 nodes that it only mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rebat.figures.boxes import svg_of
+from rebat.figures.canvas import colours, new_figure
+from rebat.papers.common.parts import Picture
+from rebat.papers.torus.batches import CASES, HOUR_S, Batches, Case, Setting
+from rebat.papers.torus.published import FIGURES
+
+Lines = Mapping[str, Sequence[tuple[float, float]]]
+
+
+def pictures(batches: Batches, densities: Lines) -> Iterator[Picture]:
+    yield Picture("Figure 2", "Weibull densities, scale 2160 h", _densities(densities))
+    for scale_h, (paper, size) in FIGURES.items():
+        settings = batches.of_scale(scale_h, size)
+        if settings:
+            title = f"completion times, scale {scale_h:g} h, jobs of {size} nodes"
+            yield Picture(paper, title, _completion(batches, settings))
+
+
+def _densities(densities: Lines) -> str:
+    figure = new_figure(6.0, 3.2)
+    axis = figure.subplots()
+    for colour, (name, points) in zip(colours(len(densities)), densities.items(), strict=True):
+        axis.plot(*zip(*points, strict=True), label=name, color=colour, linewidth=1.2)
+    axis.set_xlabel("time to failure (h)", fontsize=9)
+    axis.set_ylabel("density (1/h)", fontsize=9)
+    _plain(axis)
+    axis.legend(frameon=False, fontsize=7)
+    return svg_of(figure)
+
+
+def _completion(batches: Batches, settings: Sequence[Setting]) -> str:
+    """A panel per trace, a group of bars per duration; whiskers are confidence intervals."""
+    figure = new_figure(5.4 * len(settings), 3.6)
+    axes = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
+    for axis, setting in zip(axes, settings, strict=True):
+        _bars(axis, batches, setting)
+    axes[0].set_ylabel("completion (1000 h)", fontsize=9)
+    axes[-1].legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
+    return svg_of(figure)
+
+
+def _bars(axis: Any, batches: Batches, setting: Setting) -> None:
+    durations_s, cases = batches.durations_s(setting), batches.played(setting)
+    width = 0.8 / len(cases)
+    for place, (policy, which) in enumerate(cases):
+        means = [batches.of(setting, Case(d, policy, which)) for d in durations_s]
+        shown = [(x, mean) for x, mean in enumerate(means) if mean is not None]
+        axis.bar(
+            [x + (place - (len(cases) - 1) / 2) * width for x, _ in shown],
+            [mean.mean / HOUR_S / 1000 for _, mean in shown], width,
+            yerr=[(mean.half or 0.0) / HOUR_S / 1000 for _, mean in shown],
+            error_kw={"linewidth": 0.6}, color=colours(len(CASES))[CASES.index((policy, which))],
+            label=f"{policy} {which or ''}".strip(),
+        )  # fmt: skip
+    axis.set_xticks(range(len(durations_s)), [f"{d / HOUR_S:g} h" for d in durations_s])
+    law = batches.laws[setting.trace]
+    axis.set_title(f"{setting.trace}: shape {law[1]:g}" if law else setting.trace, fontsize=9)
+    axis.set_xlabel("duration of a job", fontsize=9)
+    _plain(axis)
+
+
+def _plain(axis: Any) -> None:
+    axis.grid(alpha=0.3)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)

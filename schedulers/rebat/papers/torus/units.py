@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches on a torus as a kind of unit, and the failures that they meet: Vardas et al. 2022.
+
+References
+----------
+.. [1] I. Vardas, M. Ploumidis, M. Marazakis, "Exploring the impact of node failures on the resource
+   allocation for parallel jobs", 2022, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rebat.core.units import format_duration
+from rebat.models.batch import Batch, run_batch
+from rebat.models.failures.laws import name_of
+from rebat.models.failures.per_node import WeibullNodes
+from rebat.models.failures.per_node_laws import PerNodeLaw, Weibull
+from rebat.models.failures.series import system_mttf_s
+from rebat.models.topology import Torus
+from rebat.papers.common.kind import Document, Expansion, Kind
+from rebat.papers.torus.grid import Record, runs
+from rebat.runs.unit import Unit, key_of
+
+NAME = "batch"
+
+RESULTS_FORMAT = 1
+"""Raise it with every change that makes a unit's result another: of its form, or its numbers."""
+
+COLUMNS: dict[str, type] = {
+    "trace": str, "torus": str, "size": int, "jobs": int, "duration_s": float, "policy": str,
+    "list": str, "horizon_s": float, "seed": int,
+}  # fmt: skip
+
+DENSITY_SCALE_H = 2160.0
+"""Figure 2: about three months."""
+
+
+def _expand(document: Document) -> Expansion:
+    return Expansion([_unit(grid, trace, spec) for grid, trace, spec in runs(document)])
+
+
+def _unit(grid: str, trace: str, spec: Batch | Record) -> Unit:
+    labels: dict[str, Any] = {"trace": trace, "torus": str(spec.torus), "seed": spec.seed}
+    identity: dict[str, Any] = {
+        "format": RESULTS_FORMAT, "law": {"model": name_of(spec.law), **spec.law.identity()},
+        "seed": spec.seed,
+    }  # fmt: skip
+    if isinstance(spec, Batch):
+        about = f"{spec.size} nodes for {format_duration(spec.duration_s)}"
+        about += f", {spec.policy} {spec.which}".rstrip()
+        of_batch = {
+            "size": spec.size, "jobs": spec.n_jobs, "duration_s": spec.duration_s,
+            "policy": spec.policy, "list": spec.which or None,
+        }  # fmt: skip
+        labels |= of_batch
+        identity |= {"torus": list(spec.torus.sizes)} | of_batch
+    else:
+        about = f"failures in {format_duration(spec.horizon_s)}"
+        labels["horizon_s"] = spec.horizon_s
+        identity |= {"nodes": spec.torus.n_nodes, "horizon_s": spec.horizon_s}
+        del identity["law"]["downtime_s"]  # repairs put off no failure
+    return Unit(
+        kind=NAME, grid=grid, about=f"{trace}, {about}, seed {spec.seed}", spec=spec,
+        labels=labels, identity=identity, key=key_of(identity),
+    )  # fmt: skip
+
+
+def play(spec: Batch | Record) -> dict[str, float]:
+    """A unit's result: when the batch ended and how often it was aborted, or MTTFs."""
+    if isinstance(spec, Batch):
+        result = run_batch(spec)
+        return {"completion_s": result.completion_s, "aborts": result.aborts}
+    n_nodes = spec.torus.n_nodes
+    return {
+        "node_mttf_s": float(spec.law.nodes(n_nodes, spec.seed).mean_s().mean()),
+        "system_mttf_s": system_mttf_s(spec.law, n_nodes, spec.seed, spec.horizon_s),
+    }
+
+
+def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
+    return play(unit.spec)
+
+
+def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, value in metrics.items():
+        yield {"metric": name, "value": float(value)}
+
+
+def _warm_up(units: Sequence[Unit]) -> None:
+    run_batch(Batch(Torus((2, 2)), 2, 1, 1.0, Weibull(1e6, 2.0, 0.0), "faps", "all"))
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What the report needs beside the results: scale (h) and shape of each trace, its lines."""
+
+    laws: dict[str, tuple[float, float] | None]
+    provenance: list[str]
+
+
+def _gather(units: Sequence[Unit]) -> Beside:
+    laws = {unit.labels["trace"]: _weibull(unit.spec.law) for unit in units}
+    return Beside(laws, [*_provenance(units)])
+
+
+def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
+    from rebat.papers.torus.report import report
+
+    lines = [*provenance, *beside.provenance]
+    return report(table, beside.laws, densities((2.0, 4.0, 8.0, 16.0, 32.0)), lines)
+
+
+def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
+    """Scale (h) and shape of a trace that could be the paper's: spreads of 0.1, its repair."""
+    from rebat.papers.torus.published import REPAIR_S
+
+    if not isinstance(law, Weibull):
+        return None
+    if (law.scale_sigma_s, law.shape_sigma, law.downtime_s) == (360.0, 0.1, REPAIR_S):
+        return law.scale_s / 3600, law.shape
+    return None
+
+
+def densities(shapes: Sequence[float]) -> dict[str, list[tuple[float, float]]]:
+    """By shape: (time in h, density per h) of Weibull nodes with the scale of Figure 2."""
+    times_h = np.linspace(10.0, 4000.0, 400)
+    found = {}
+    for shape in shapes:
+        law = WeibullNodes(np.array([DENSITY_SCALE_H]), np.array([shape]))
+        density = np.exp([law.log_density(time_h)[0] for time_h in times_h])
+        found[f"shape {shape:g}"] = list(zip(times_h.tolist(), density.tolist(), strict=True))
+    return found
+
+
+def _provenance(units: Sequence[Unit]) -> Iterator[str]:
+    for trace, law in {unit.labels["trace"]: unit.spec.law for unit in units}.items():
+        yield f"{trace}: {name_of(law)}, {law.label()}, repair {format_duration(law.downtime_s)}"
+
+
+KIND = Kind(
+    name=NAME,
+    mark="laws",
+    tables=("law",),
+    columns=COLUMNS,
+    details={},
+    expand=_expand,
+    perform=_perform,
+    rows=_rows,
+    warm_up=_warm_up,
+    beside=Beside,
+    gather=_gather,
+    report=_report,
+)

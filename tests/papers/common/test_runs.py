@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reports of any runs, and of what drives the gain of node stealing."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rebat.campaign.grid_tables import REPORT_NAMES
+from rebat.campaign.kinds import REPORTS as REPORT_OF_KIND
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.core.errors import InputError
+from rebat.papers.common.runs import METRICS, n_of, told_apart
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.node_stealing.differences import counterpart, gain, parsed
+from rebat.papers.simulations import REPORTS
+from rebat.results.intervals import marked, paired_ratio
+from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
+from tests.campaign.builders import campaign_file, run_here
+
+CAMPAIGNS = Path(__file__).parents[3] / "campaigns"
+
+GRID = """
+[[grid]]
+name = "mine"
+workloads = ["one"]
+policies = ["easy", "baseline", "h111", "h111:margin=5", "baseline:margin=5"]
+[grid.failures]
+mtbf = "30min"
+downtime = "10min"
+seeds = [0, 1, 2]
+[grid.checkpoint]
+"""
+
+DRAWN = """
+[workloads.drawn]
+generator = "torus-load:load=70,nodes=16,days=3"
+seeds = [3, 4]
+[[grid]]
+name = "draws"
+workloads = ["drawn"]
+policies = ["baseline", "h111"]
+[grid.failures]
+mtbf = "10h"
+downtime = "1h"
+seeds = [0, 1]
+[grid.checkpoint]
+cost = "1min"
+"""
+
+
+def index(path: Path) -> RunIndex[str]:
+    return RunIndex(simulations(path, str))
+
+
+def made(folder: Path, report: str) -> tuple[RunIndex[str], str]:
+    file = campaign_file(folder, GRID, jobs=40)
+    file.write_text(f'report = "{report}"\n' + file.read_text())
+    run_here(file, folder / "results")
+    write_report(open_campaign(file), folder / "results", folder / "report")
+    text = (folder / "report/report.md").read_text()
+    return index(folder / "results/results.parquet"), text
+
+
+def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) -> None:
+    runs, text = made(tmp_path, "runs")
+    (setting,) = runs.settings
+    names = ["easy", "baseline", "h111", "h111:margin=5", "baseline:margin=5"]
+    assert runs.cases(setting) == names
+    rows = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if " | " in line]
+    assert [row for row in rows if row in names] == names
+    flow = METRICS[1]
+    ratio = runs.ratio(setting, "h111", "easy", flow.metric)
+    ours = runs.values(setting, "h111", flow.metric)
+    assert ratio == paired_ratio(ours, runs.values(setting, "easy", flow.metric))
+    assert marked(ratio) in text and "3 seeds" in text
+    for words in ("mean wait", "mean bounded slowdown", "useful utilisation"):
+        assert words in text
+    assert "Node stealing" not in text
+
+
+def test_settings_are_told_apart_by_what_differs() -> None:
+    hour, day = (
+        Scenario("authors", 3600.0, downtime_s, checkpoint=USUAL_CHECKPOINTS)
+        for downtime_s in (3600.0, 86400.0)
+    )
+    usual = "MTBF 1 h, Young/Daly checkpoints"
+    some = [Setting("one", "june", hour), Setting("one", "june", day)]
+    assert told_apart(some) == (f"june, {usual}", ["downtime 1 h", "downtime 1 d"])
+    same = [Setting("one", "june", hour), Setting("two", "june", hour)]
+    assert told_apart(same) == (f"june, {hour.label}", ["one", "two"])
+    months = [Setting("one", "june", hour), Setting("two", "march", hour)]
+    assert told_apart(months) == (hour.label, ["june", "march"])
+    some = [Setting("one", "june", hour), Setting("two", "june", hour._replace(select="0.1:0.9"))]
+    assert told_apart(some) == (f"june, {hour.label}", ["one", "jobs 0.1:0.9, two"])
+    costs = [hour._replace(checkpoint=f"Young/Daly (cost {cost}, ceil)") for cost in ("1 s", "9 s")]
+    _, labels = told_apart([Setting("one", "june", scenario) for scenario in costs])
+    assert labels == [f"checkpoints: Young/Daly (cost {cost}, ceil)" for cost in ("1 s", "9 s")]
+
+
+def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
+    """Two draws with two seeds of failures each: a draw's value is the mean over its seeds."""
+    file = campaign_file(tmp_path, DRAWN)
+    file.write_text('report = "runs"\n' + file.read_text())
+    run_here(file, tmp_path / "results")
+    runs = index(tmp_path / "results/results.parquet")
+    (setting,) = runs.settings
+    assert n_of(runs, setting) == "2 draws"
+    table = pd.read_parquet(tmp_path / "results/results.parquet")
+    table = table[(table.metric == "flow_mean_s") & (table.size_class == "all")]
+    table = table[table.policy == "h111"]
+    means = table.groupby("workload").value.mean()
+    found = runs.values(setting, "h111", "flow_mean_s", "all")
+    assert found == {3: means["drawn#3"], 4: means["drawn#4"]}
+
+
+def test_ratios_of_draws_are_of_the_runs_that_both_have(tmp_path: Path) -> None:
+    rows = [
+        *(("baseline", "w#1", seed, 10.0 + seed) for seed in (0, 1)), ("h111", "w#1", 1, 22.0),
+        *((policy, "w#2", 0, 5.0) for policy in ("baseline", "h111")),
+    ]  # fmt: skip
+    runs = drawn(tmp_path, rows)
+    (setting,) = runs.settings
+    assert runs.ratio(setting, "h111", "baseline", "useful_utilisation").mean == 1.5
+    assert runs.values(setting, "baseline", "useful_utilisation") == {1: 10.5, 2: 5.0}
+
+
+def test_one_draw_is_no_sample_of_draws(tmp_path: Path) -> None:
+    runs = drawn(tmp_path, [("baseline", "w#7", seed, float(seed)) for seed in range(5)])
+    (setting,) = runs.settings
+    assert runs.values(setting, "baseline", "useful_utilisation") == dict(enumerate(range(5)))
+    assert n_of(runs, setting) == "5 seeds"
+
+
+def drawn(folder: Path, rows: list[tuple[str, str, int, float]]) -> RunIndex[str]:
+    """RunIndex[str] of (policy, workload, seed, value)."""
+    table = pd.DataFrame(rows, columns=["policy", "workload", "seed", "value"])
+    table = table.assign(kind="simulation", grid="g", metric="useful_utilisation", size_class=None)
+    for name in Scenario._fields:
+        table[name] = None
+    table.to_parquet(folder / "results.parquet")
+    return index(folder / "results.parquet")
+
+
+def test_the_gain_is_over_baseline_with_the_same_axes(tmp_path: Path) -> None:
+    runs, text = made(tmp_path, "differences")
+    (setting,) = runs.settings
+    flow = METRICS[1]
+    own = runs.values(setting, "h111:margin=5", flow.metric)
+    base = runs.values(setting, "baseline:margin=5", flow.metric)
+    found = gain(runs, setting, "h111:margin=5", flow.metric)
+    assert found == {seed: own[seed] / base[seed] for seed in (0, 1, 2)}
+    assert "from the paper" in text and "| margin=5 |" in text
+
+
+def test_counterparts() -> None:
+    known = ["baseline", "baseline:margin=5", "authors-baseline", "baseline:digits=six,passes=two"]
+    assert counterpart("authors-h111:tie=order", known) == "authors-baseline"
+    assert counterpart("h111:passes=two", known) == "baseline"
+    assert counterpart("h111:digits=six,passes=two", known) == known[-1]
+    assert counterpart("h111", ["easy"]) is None
+    assert parsed("h111:passes=one,semantics=authors,tie=order").difference == "semantics=authors"
+
+
+def test_a_file_that_names_no_report_gets_that_of_runs(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID, jobs=20)
+    run_here(file, tmp_path / "results")
+    write_report(open_campaign(file), tmp_path / "results", tmp_path / "report")
+    assert "# Policies side by side" in (tmp_path / "report/report.md").read_text()
+
+
+@pytest.mark.parametrize("file", sorted(CAMPAIGNS.glob("*/*.toml")), ids=str)
+def test_every_shipped_campaign_names_its_report(file: Path) -> None:
+    tables = tomllib.loads(file.read_text())
+    assert tables["report"] in REPORT_OF_KIND
+    if file.parent.name not in ("findings", "real-failures"):
+        assert tables["report"] == file.parent.name
+
+
+def test_a_report_of_units_that_are_not_there_has_no_effect(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID, jobs=5, report="torus")
+    with pytest.raises(InputError, match="report: has no effect"):
+        open_campaign(file)
+    file.write_text(f"report = 3\n{file.read_text().partition(chr(10))[2]}")
+    with pytest.raises(InputError, match="unknown report '3'"):
+        open_campaign(file)
+
+
+def test_a_file_may_say_which_report_it_wants(tmp_path: Path) -> None:
+    assert set(REPORT_NAMES) == REPORTS.keys()
+    assert {name for name, kind in REPORT_OF_KIND.items() if kind == "simulation"} == {*REPORTS}
+    file = campaign_file(tmp_path, GRID, jobs=5)
+    file.write_text('report = "glossy"\n' + file.read_text())
+    with pytest.raises(InputError, match="unknown report 'glossy'"):
+        open_campaign(file)

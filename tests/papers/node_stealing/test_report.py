@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a campaign: self-contained, complete, and its verdicts follow their rules."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.core.attempts import Attempt, Cause
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.figures.steal_hour import steal_hour
+from rebat.papers.common.claims import Claim, Rule, judge
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.node_stealing import beside
+from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, On, judgements, rows_of
+from rebat.papers.node_stealing.differences import gain
+from rebat.papers.node_stealing.pictures import pictures
+from rebat.papers.node_stealing.published import idle_as_program, printed_for
+from rebat.papers.node_stealing.runs import index_of, main_settings
+from rebat.results.intervals import Interval, interval, spread
+from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
+from rebat.session.ledger import AttemptRecord, Ledger
+from tests.campaign.builders import campaign_file, run_here
+
+FINDINGS = Path(__file__).parents[3] / "docs/findings"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    file = campaign_file(folder, jobs=60, report="node-stealing")
+    run_here(file, folder / "results")
+    write_report(open_campaign(file), folder / "results", folder / "report")
+    return folder
+
+
+class Links(HTMLParser):
+    """Collects what a page would load, and whether its tags are balanced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.loads += [v for k, v in attrs if k in ("src", "href") and not (v or "").startswith(("#", "data:"))]  # noqa: E501  # fmt: skip
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        pass
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_loads_nothing(report: Path) -> None:
+    text = (report / "report" / "report.html").read_text()
+    page = Links()
+    page.feed(text)
+    assert page.open == []
+    assert page.loads == []
+    assert "<script" not in text
+    assert 'name="viewport"' in text
+
+
+def test_tables_and_figures_name_the_papers(report: Path) -> None:
+    text = (report / "report" / "report.html").read_text()
+    for paper in (
+        "Table 2",
+        "Table 3",
+        "Tables 4, 7, 8",
+        "Tables 5a, 8",
+        "Tables 5b, 9",
+        "Figure 3",
+        "Figure 8",
+    ):
+        assert paper in text
+    assert text.count("<svg") >= 6
+    markdown = (report / "report" / "report.md").read_text()
+    checkpoints = "checkpoints: Young/Daly (cost 5 min, recovery 5 min, floor)"
+    scenario = f"MTBF 30 min, downtime 10 min, {checkpoints}, failures up to 10 d"
+    assert f"| one, {scenario}, as the paper says | useful utilisation rises |" in markdown
+
+
+def test_every_figure_says_on_how_many_seeds_it_rests(report: Path) -> None:
+    runs = index_of(report / "results" / "results.parquet")
+    notes = [picture.note for picture in pictures(runs)]
+    assert notes
+    assert all(re.search(r"\b2 seeds", note) for note in notes)
+
+
+def table(numbers: dict[Setting, dict[str, dict[str, tuple[float, ...]]]]) -> RunIndex[str]:
+    """Numbers by hand: by setting, policy and metric a value per seed."""
+    return RunIndex(
+        (setting, policy, metric, "all" if metric.startswith("flow_") else "", (-1, seed), value)
+        for setting, policies in numbers.items()
+        for policy, metrics in policies.items()
+        for metric, values in metrics.items()
+        for seed, value in enumerate(values or (0.0,))
+    )
+
+
+def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
+    """June 2017 with 10 % of the time without an idle node: 6.67 % as it is printed."""
+    scenario = Scenario(
+        "authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS, accounting="program"
+    )
+    setting = Setting("", "june-2017", scenario)
+    numbers = {
+        "baseline": {"platform_idle_share": (0.9, 0.9)}, "h111": {"steals": ()},
+        "authors-h111": {"useful_utilisation": (0.7, 0.8)},
+    }  # fmt: skip
+    runs = table({setting: numbers})
+    ours = {one.metric: beside.ours(runs, setting, one) for one in beside.PRINTED}
+    idle = ours["platform_idle_share"]["as the paper says"]["baseline"]
+    assert idle.mean == pytest.approx(100 * (1 - 0.1 * 20 / 30))
+    useful = ours["useful_utilisation"]["as the program"]["h111"]
+    assert (useful.mean, useful.n) == (pytest.approx(75.0), 2)
+    assert [one.values["june-2017"]["h111"] for one in beside.PRINTED] == [80.69, 90.67, 63.4]
+    (picture,) = beside.beside_printed(runs, setting)
+    assert picture.note.endswith("95 % intervals as lines")
+    for said in ("printed", "as the program", "as the paper says", "steals in the window"):
+        assert f">{said}<" in picture.svg
+    assert not [*beside.beside_printed(runs, setting._replace(workload="one's own"))]
+
+
+def test_the_same_results_give_the_same_report(report: Path) -> None:
+    campaign = open_campaign(report / "small.toml")
+    write_report(campaign, report / "results", report / "again")
+    for name in ("report.html", "report.md"):
+        assert (report / "again" / name).read_bytes() == (report / "report" / name).read_bytes()
+
+
+def test_verdicts_follow_their_rules(report: Path) -> None:
+    runs = index_of(report / "results" / "results.parquet")
+    verdicts = list(judgements(runs))
+    assert verdicts
+    for verdict in verdicts:
+        low = verdict.number if verdict.estimate.low is None else verdict.estimate.low
+        high = verdict.number if verdict.estimate.high is None else verdict.estimate.high
+        assert low <= verdict.number <= high
+        if verdict.rule == "SFSJ / Baseline above 1":
+            assert verdict.holds == (low > 1)
+        if verdict.rule == "SFSJ / Baseline below 1":
+            assert verdict.holds == (high < 1)
+
+
+def one(rule: Rule, found: Interval, why: str = ""):
+    claim = Claim("falls", "", rule, "as printed", lambda on: found, why=why)
+    (verdict,) = judge([claim], None, "a month")
+    return verdict
+
+
+def test_a_claim_holds_when_its_whole_interval_keeps_the_rule() -> None:
+    found = Interval(0.9, 0.8, 1.05, 5)
+    undecided = one(Rule("below 1", 0.0, 1.0, whole=True), found)
+    assert not undecided.holds and "5 seeds do not decide" in undecided.why
+    assert one(Rule("below 1.1", 0.0, 1.1, whole=True), found).holds
+    wrong = one(Rule("above 1.1", 1.1, 2.0, whole=True), found)
+    assert not wrong.holds and wrong.why == ""
+    assert wrong.ours == "0.9000 [0.8000, 1.0500]"
+
+
+MONTH = Setting("", "june-2017", Scenario("authors", 3600.0, 3600.0))
+
+
+def verdicts(used: tuple[float, ...], workload: str = "june-2017"):
+    """By claim, where SFSJ's utilisation and mean flow are so many times Baseline's."""
+    setting = MONTH._replace(workload=workload)
+    base = tuple(range(1, len(used) + 1))
+    ours = tuple(share * value for share, value in zip(used, base, strict=True))
+    metrics = ("useful_utilisation", "flow_mean_s")
+    runs = table({setting: {"baseline": dict.fromkeys(metrics, base),
+                            "h111": dict.fromkeys(metrics, ours)}})  # fmt: skip
+    return {verdict.claim: verdict for verdict in judgements(runs)}
+
+
+def test_a_ratio_is_paired_holds_fails_or_is_undecided() -> None:
+    rises = "useful utilisation rises"
+    assert verdicts((1.02, 1.03, 1.02, 1.04))[rises].holds
+    fails = verdicts((0.98, 0.97, 0.99, 0.98))[rises]
+    assert (fails.holds, fails.why) == (False, "")
+    undecided = verdicts((1.05, 0.99, 1.06, 0.98))[rises]
+    assert not undecided.holds and "4 seeds do not decide" in undecided.why
+
+
+def test_where_a_generated_month_lies_elsewhere_the_report_says_why() -> None:
+    claim = "mean flow rises slightly if at all: by less than 10 %"
+    verdict = verdicts((1.5, 1.4, 1.6))[claim]
+    assert not verdict.holds
+    assert "Mira's November 2018" in verdict.why
+    assert verdicts((1.5, 1.4, 1.6), "my-own-month")[claim].why == ""
+    assert not any(claim.why for claim in rows_of("my-own-month"))
+
+
+def test_h311_is_held_against_the_lowest_of_the_others() -> None:
+    used = {"baseline": 0.8, "h111": 0.81, "h112": 0.79}
+    numbers = {name: {"useful_utilisation": (share, share)} for name, share in used.items()}
+    lowest = "H311 (wait for the next checkpoint) has the lowest utilisation"
+    for own, holds in ((0.78, True), (0.795, False)):
+        runs = table({MONTH: numbers | {"h311": {"useful_utilisation": (own, own)}}})
+        assert {v.claim: v for v in judgements(runs)}[lowest].holds == holds
+
+
+def test_failures_that_are_frequent_gain_more() -> None:
+    rare = MONTH._replace(scenario=MONTH.scenario._replace(mtbf_s=7200.0))
+    for gains, holds in (((1.03, 1.01), True), ((1.01, 1.03), False)):
+        runs = table({
+            setting: {"baseline": {"useful_utilisation": (0.5, 0.6)},
+                      "h111": {"useful_utilisation": (0.5 * gain, 0.6 * gain)}}
+            for setting, gain in zip((MONTH, rare), gains, strict=True)
+        })  # fmt: skip
+        claim = "downtime 1 h: SFSJ gains more when failures are frequent"
+        verdict = {v.claim: v for v in judgements(runs)}[claim]
+        assert verdict.holds == holds
+        assert "MTBF of 1 h minus that at 2 h" in verdict.rule
+
+
+def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> None:
+    """The numbers in the sentences on claims that do not hold, worked out again."""
+    drawn = RunIndex(simulations(FINDINGS / "synthetic/results.parquet", str))
+    program, paper = sorted(drawn.settings, key=lambda setting: setting.grid, reverse=True)
+    for claim in SYNTHETIC:
+        for setting, semantics in ((paper, ""), (program, "authors-")):
+            ratio = claim.number(On(drawn, setting, semantics))
+            assert spread(ratio, "{:.3f}".format) in claim.why
+    months = RunIndex(simulations(FINDINGS / "differences/results.parquet", str))
+    ends = {setting.grid: setting for setting in months.settings}
+    quoted = [claim for claim in MONTHS if claim.why]
+    metrics = ["flow_weighted_mean_s", "flow_mean_s"]
+    for claim, metric in zip(quoted, metrics, strict=True):
+        for grid, ours in (("from the paper", "h111"), ("from the program", "authors-h111")):
+            found = interval(gain(months, ends[grid], ours, metric))
+            assert spread(found, "{:.3f}".format) in claim.why
+
+
+def test_no_results_are_told(tmp_path: Path) -> None:
+    (tmp_path / "results.parquet").write_text("no table")
+    with pytest.raises(InputError, match="not a table of results"):
+        index_of(tmp_path / "results.parquet")
+
+
+def test_idle_share_as_the_program_counts_it() -> None:
+    """It divides by 30 days what it measured in 20: 10 % without an idle node become 6.67 %."""
+    assert idle_as_program(0.9) == pytest.approx(1 - 0.1 * 20 / 30)
+
+
+def test_the_hour_around_a_steal_tells_jobs_and_escapes_their_names() -> None:
+    attempt = Attempt("w0!<b>", "w0!<b>", 1, 1, 0, 2, 10**9, 0, 0)
+    record = AttemptRecord(
+        attempt, "p", None, 0, 10**9, Cause.STOLEN, "COMPLETED_KILLED", 0, NodeSet.parse("0-1")
+    )
+    ledger = Ledger(attempts=[record], node_events=[(5 * 10**8, False, NodeSet.of([3]))])
+    svg = steal_hour(ledger, 4, 10**9)
+    assert "job &lt;b&gt;, attempt 0, 2 nodes" in svg
+    assert "interrupted for another job" in svg
+    assert "node 3 down" in svg
+    assert not re.search(r"<b>", svg)
+
+
+# ---- scenarios are never merged
+
+TWICE = """
+[[grid]]
+name = "{name}"
+workloads = ["one"]
+policies = ["baseline", "h111"]
+{keys}
+[grid.failures]
+mtbf = {mtbf}
+downtime = "10min"
+{failures}
+{checkpoint}
+"""
+
+
+def grid(name: str, keys="", mtbf='"30min"', failures="", checkpoint="[grid.checkpoint]") -> str:
+    return TWICE.format(name=name, keys=keys, mtbf=mtbf, failures=failures, checkpoint=checkpoint)
+
+
+def reported(folder: Path, *grids: str) -> tuple[RunIndex[str], str]:
+    """The runs and the report's text of a campaign with these grids."""
+    file = campaign_file(folder, "".join(grids), jobs=40, report="node-stealing")
+    run_here(file, folder / "results")
+    write_report(open_campaign(file), folder / "results", folder / "report")
+    text = (folder / "report/report.md").read_text()
+    return index_of(folder / "results/results.parquet"), text
+
+
+SILENT = "[grid.checkpoint]\n[grid.silent_errors]\nrate = 1e-9"
+OTHERWISE = {
+    "checkpoints": ({"checkpoint": ""}, "checkpoints: none"),
+    "checkpoint cost": ({"checkpoint": '[grid.checkpoint]\ncost = "1min"'}, "cost 1 min"),
+    "silent errors": (
+        {"checkpoint": SILENT},
+        "rate 1e-09",
+    ),
+    "nodes": ({"keys": "nodes = 200"}, "200 nodes"),
+    "window": ({"keys": 'window = "0:1h"'}, "window 0:1h"),
+    "selection": ({"keys": 'select = "0.2:0.8"'}, "jobs 0.2:0.8"),
+    "failure model": ({"failures": 'model = "poisson"'}, "failures poisson"),
+    "horizon": ({"failures": 'horizon = "3h"'}, "failures up to 3 h"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_path: Path) -> None:
+    changes, told = OTHERWISE[what]
+    runs, text = reported(tmp_path, grid("usual"), grid("other", **changes))
+    main = [setting.scenario for setting, _ in main_settings(runs)]
+    assert len(main) == 2
+    for setting, _ in main_settings(runs):
+        scenario = setting.scenario
+        assert len(runs.values(setting, "baseline", "useful_utilisation")) == 1
+        assert f"## one: useful utilisation ({scenario.label})" in text
+        assert f"| one, {scenario.label}, as the paper says | useful utilisation rises |" in text
+    assert [told in scenario.label for scenario in main] == [False, True]
+
+
+def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Path) -> None:
+    runs, text = reported(tmp_path, grid("sweep", mtbf='["30min", "31min"]'))
+    ((main, family),) = main_settings(runs)
+    assert (main.workload, len(family)) == ("one", 2)
+    assert "(MTBF 30 min, downtime 10 min" in text
+    assert main.scenario.mtbf_s == 1800
+    for setting in family:
+        mean = runs.mean(setting, "h111", "useful_utilisation")
+        assert mean is not None
+        assert f"| {setting.scenario.mtbf_s / 60:g} min, 10 min | h111 | {mean:.2%} |" in text
+
+
+def june(scenario: Scenario) -> Setting:
+    return Setting("", "june-2017", scenario)
+
+
+def test_printed_values_stand_beside_the_papers_scenario_only() -> None:
+    paper = Scenario("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS, accounting="program")
+    assert printed_for(june(paper._replace(accounting=None)))  # results of earlier versions
+    assert printed_for(june(paper))
+    other = paper._replace(mtbf_s=1800.0, downtime_s=600.0)
+    assert printed_for(Setting("", "synthetic", other))
+    others = [
+        {"mtbf_s": 1800.0}, {"downtime_s": 600.0}, {"checkpoint": None}, {"nodes": 100},
+        {"window": "0:1d"}, {"select": "all"}, {"failure_model": "poisson"}, {"horizon_s": 1e5},
+        {"accounting": "exact"},
+    ]  # fmt: skip
+    assert not any(printed_for(june(paper._replace(**other))) for other in others)
+    assert not printed_for(Setting("", "mine", paper))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims of the silent-error report: rules with bounds, and why one does not hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rebat.kernels.resilient import HEURISTICS
+from rebat.papers.common.claims import Claim, above, below, between, judge
+from rebat.papers.silent_errors.claims import judge_synthetic
+from rebat.papers.silent_errors.day_claims import judge_days
+from rebat.papers.silent_errors.day_pictures import day_pictures
+from rebat.papers.silent_errors.pictures import synthetic_pictures
+from rebat.papers.silent_errors.sets import JobSets
+from rebat.papers.silent_errors.tables import synthetic_tables, table_1
+from rebat.results.intervals import Interval
+
+RULES = ("LPT", "LA", "HPA", "SPT")
+
+
+JOBS = {"one": 100.0, "two": 100.0}
+
+
+def evidence(
+    folder: Path, ratio, qs=(0.0, 0.3, 0.5, 0.9), procs=(10_000,), jobs=JOBS, more=None
+) -> JobSets:
+    """Job sets of so many jobs, whose mean is ``ratio(heuristic, rule, kept, q, n_procs)``.
+
+    ``more`` is added to it by name.
+    """
+    rows = []
+    for q in qs:
+        for n_procs in procs:
+            for kept in ("paper", "stale"):
+                for name in jobs:
+                    about = {
+                        "kind": "silent-errors", "source": "drawn", "set": name, "q": q,
+                        "n_procs": n_procs, "reservations": kept, "scenarios": 7,
+                        "key": f"{q} {n_procs} {kept} {name}",
+                    }  # fmt: skip
+                    rows.append({**about, "metric": "failures", "value": 3.0})
+                    rows.append({**about, "metric": "jobs", "value": jobs[name]})
+                    rows += [
+                        {**about, "metric": "makespan_ratio_mean", "heuristic": h, "rule": r,
+                         "value": ratio(h, r, kept, q, n_procs) + (more or {}).get(name, 0.0)}
+                        for h in (HEURISTICS if kept == "paper" else HEURISTICS[1:3])
+                        for r in RULES
+                    ]  # fmt: skip
+    pd.DataFrame(rows).to_parquet(folder / "t.parquet")
+    return JobSets(folder / "t.parquet")
+
+
+def q_is_stale(heuristic, rule, kept, q, n_procs) -> float:
+    """R-LIST-Q is a quarter above all others with stale reservations, at q-bar = 0.5."""
+    return 1.25 if (heuristic, kept, q) == ("R-LIST-Q", "stale", 0.5) else 1.0
+
+
+def test_rules_have_bounds_and_say_them() -> None:
+    rule = between(0.2, 0.3)
+    assert [rule.holds(Interval(x)) for x in (0.19, 0.2, 0.3, 0.31)] == [0, 1, 1, 0]
+    assert not above(0).holds(Interval(0))
+    assert not below(0).holds(Interval(0))
+    claim = Claim("claim", "what", rule, "paper", lambda on: on, why="because")
+    (one,) = judge([claim], 0.5, "s")
+    assert (one.rule, one.holds, one.why) == ("what, from 0.2 to 0.3", False, "because")
+    (one,) = judge([claim], 0.25, "s")
+    assert one.why == ""
+    assert [*judge([claim], None, "s")] == []
+
+
+def test_a_claim_on_what_was_not_played_is_not_judged(tmp_path: Path) -> None:
+    sets = evidence(tmp_path, lambda *_: 1.0, (0.0, 0.3))
+    found = {j.claim for j in judge_synthetic(sets, "drawn")}
+    assert "R-LIST-0: LPT and LA are the two best rules" in found
+    assert not [claim for claim in found if "q-bar = 0.5" in claim or "increase with P" in claim]
+
+
+def test_the_two_best_rules_must_both_be_better(tmp_path: Path) -> None:
+    claim = "R-SHELF-B: LPT and SPT are the two best rules"
+    for rules, holds in ((("LPT", "SPT"), True), (("LPT", "LA"), False)):
+        sets = evidence(tmp_path, lambda h, r, *_, best=rules: 1.0 if r in best else 1.2)
+        found = {j.claim: j for j in judge_synthetic(sets, "drawn")}
+        assert found[claim].holds == holds
+        assert found[claim].number == pytest.approx(0.2 if holds else -0.2)
+
+
+def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path) -> None:
+    found = {j.claim: j for j in judge_synthetic(evidence(tmp_path, q_is_stale), "drawn")}
+    claim = "R-LIST-Q is far above R-LIST-0 at q-bar = 0.5"
+    assert found[f"{claim} (stale reservations)"].holds
+    ours = found[f"{claim} (Algorithm 1)"]
+    assert not ours.holds
+    assert ours.why == "It hangs on the reservations: with stale ones it is 0.2500, and holds."
+
+
+def test_far_above_has_an_upper_bound_too(tmp_path: Path) -> None:
+    def ratio(heuristic, rule, kept, q, n_procs) -> float:
+        return 1.5 if heuristic == "R-LIST-Q" else 1.0
+
+    found = {j.claim: j for j in judge_synthetic(evidence(tmp_path, ratio), "drawn")}
+    one = found["R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 (Algorithm 1)"]
+    assert (one.number, one.holds) == (0.5, False)
+
+
+def test_days_with_la_far_from_the_bound_name_la(tmp_path: Path) -> None:
+    def ratio(heuristic, rule, kept, q, n_procs) -> float:
+        return 1.6 if rule == "LA" else 1.1
+
+    found = {j.claim: j for j in judge_days(evidence(tmp_path, ratio, (0.0,)), "drawn")}
+    one = found["R-LIST-0 is never more than 50 % above the bound at q-bar = 0"]
+    assert one.why == "It is with LA: with LPT the largest is 1.1000, and the claim holds."
+
+
+def test_every_table_and_figure_says_its_unit_and_n(tmp_path: Path) -> None:
+    drawn = evidence(tmp_path, q_is_stale, procs=(5000, 15_000, 20_000))
+    shown = [
+        *synthetic_pictures(drawn, "drawn"), *day_pictures(drawn, "drawn"),
+        *synthetic_tables(drawn, "drawn"), table_1(drawn, "drawn"),
+    ]  # fmt: skip
+    assert len(shown) > 15
+    for one in shown:
+        assert one.note.startswith("Unit: ")
+        assert "n = 2 job sets x 7 failure scenarios" in one.note
+
+
+def test_days_of_few_jobs_may_be_why_days_deviate(tmp_path: Path) -> None:
+    found = {
+        j.claim: j
+        for j in judge_days(
+            evidence(
+                tmp_path, lambda *_: 1.0, (0.0,), jobs={**JOBS, "few": 65.0}, more={"few": 0.4}
+            ),
+            "drawn",
+        )
+    }
+    one = found["list-based: low standard deviations at q-bar = 0 (Algorithm 1)"]
+    assert not one.holds
+    assert one.why.startswith("It is days of few jobs: on the 2 that have 66 or more")

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of boxes on a torus: which campaigns get it, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rebat.campaign.opening import open_campaign
+from rebat.campaign.reporting import write_report
+from rebat.figures.torus import DOWN, FREE
+from rebat.metrics.platform import free_steps
+from rebat.models.topology import Torus
+from rebat.models.units import Units
+from rebat.papers.common.machine import owners
+from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.torus.machine import busiest
+from rebat.papers.torus.many_jobs import judgements
+from rebat.policies.presets import preset
+from rebat.results.intervals import STUDENT, interval, minus
+from rebat.results.scenario import Scenario
+from rebat.runs.single import simulate
+from tests.campaign.builders import campaign_of
+from tests.scenarios import fails, machine
+
+ROOT = Path(__file__).parents[3]
+
+FILE = """
+report = "partitions"
+[workloads.load]
+generator = "torus-load:load=70,nodes=64,days=3"
+[[grid]]
+name = "boxes"
+workloads = ["load"]
+policies = ["baseline", "slurm-linear:torus=4x4x4", "rps:torus=4x4x4", "faps:torus=4x4x4"]
+[grid.failures]
+law = "weibull"
+scale = "300h"
+shape = 8
+begin = "3000h"
+seeds = [0, 1, 2]
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return campaign_of(tmp_path_factory.mktemp("partitions"), FILE)
+
+
+def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
+    campaign = open_campaign(ran[0])
+    for path in write_report(campaign, ran[1], tmp_path):
+        text = path.read_text()
+        assert "Boxes on a torus for many jobs at once" in text
+        assert "what each placement makes of it" in text
+        assert "begin=3000h" in text
+        assert "against rps:torus=4x4x4 on the same failures" in text
+        assert "FAPS: fewer failures hit a job than under RPS" in text
+        assert ("probability to fail within 1 d" in text) == (path.suffix == ".html")
+
+
+def test_what_the_table_says_is_what_the_runs_say(ran) -> None:
+    """A mean and its interval, by the textbook: t(0.975; 2 degrees of freedom) = 4.303."""
+    runs = RunIndex(simulations(ran[1] / "results.parquet", str))
+    (setting,) = (one for one in runs.settings if one.scenario.failure_model)
+    values = runs.values(setting, "rps:torus=4x4x4", "useful_utilisation")
+    found = interval(values, STUDENT)
+    numbers = np.array(list(values.values()))
+    assert found.mean == pytest.approx(numbers.mean())
+    assert found.half == pytest.approx(4.303 * numbers.std(ddof=1) / 3**0.5, rel=1e-3)
+
+
+def test_differences_are_paired_by_seed() -> None:
+    found = interval(minus({0: 5.0, 1: 7.0, 2: 0.0}, {0: 4.0, 1: 5.0, 3: 9.0}), STUDENT)
+    assert found.mean == 1.5
+    assert found.half == pytest.approx(12.706 * 0.5, rel=1e-3)
+    assert not found.tells_from(0)
+    assert interval([], STUDENT) is None
+    assert interval([3.0], STUDENT).half is None
+
+
+@pytest.mark.parametrize(
+    ("faps", "number", "holds", "unsure"),
+    [((3.0, 5.0, 4.0), -4.0, True, False), ((7.0, 10.0, 9.0), 2 / 3, False, True),
+     ((10.0, 13.0, 12.0), 11 / 3, False, False)],
+)  # fmt: skip
+def test_claims_follow_from_their_numbers(faps, number, holds, unsure) -> None:
+    """Failures under a job: with RPS 6, 9 and 9."""
+    setting = Setting("", "w", Scenario("weibull", law="x"))
+    rows = [
+        (setting, policy, "failures_hit", "", (-1, seed), value)
+        for policy, values in (("faps:torus=8", faps), ("rps:torus=8", (6.0, 9.0, 9.0)))
+        for seed, value in enumerate(values)
+    ]
+    (found,) = judgements(RunIndex(rows))
+    assert found.claim == "FAPS: fewer failures hit a job than under RPS"
+    assert (found.number, found.holds) == (pytest.approx(number), holds)
+    assert ("the seeds do not decide" in found.rule) == unsure
+
+
+def test_owners_and_the_busiest_date_by_hand() -> None:
+    jobs = machine(8, (2, 10), (2, 30), (2, 10, 5))
+    result = simulate(jobs, preset("torus-first:torus=8"), machine_events=fails(7, 6, 8))
+    units = Units(Torus((8,)))
+    at_us = busiest(result)
+    dates, free = free_steps(result.ledger, 8)
+    assert free[dates == at_us] == free.min() == 1
+    assert at_us == 6_000_000
+    assert owners(result.ledger, units, at_us).tolist() == [1, 1, 2, 2, 3, 3, FREE, DOWN]
+    assert owners(result.ledger, units, 8_000_000)[7] == FREE
+
+
+@pytest.mark.parametrize("name", ["quick", "full"])
+def test_shipped_campaigns_are_of_boxes(name: str) -> None:
+    campaign = open_campaign(ROOT / f"campaigns/partitions/{name}.toml")
+    assert {unit.spec.report for unit in campaign.units} == {"partitions"}
