@@ -76,6 +76,10 @@ class Metric(msgspec.Struct, frozen=True):
             heading = self.heading.strip()
         return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
 
+    def text(self, value: float) -> str:
+        """Return a value in the unit of the metric."""
+        return written(self.unit, value)
+
     def named(self, name: str) -> Metric | None:
         """Return the metric under a name that matches, with what its ``*`` stands for; else None.
 

@@ -78,7 +78,7 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
     ours = runs.values(setting, "h111", flow.metric)
     assert ratio == paired_ratio(ours, runs.values(setting, "easy", flow.metric))
     assert marked(ratio) in text and "3 seeds" in text
-    for words in ("mean wait", "mean bounded slowdown", "useful utilisation"):
+    for words in ("wait, mean", "bounded slowdown, mean", "useful utilisation"):
         assert words in text
     assert "Node stealing" not in text
 

@@ -11,32 +11,23 @@ from rebat.figures.ratios import ratios_svg
 from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.papers.common.parts import Picture, Report, Table, percent, seeds_text
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
-from rebat.papers.common.tables import Column
+from rebat.papers.common.tables import Column, column
 from rebat.results.intervals import marked, spread
 from rebat.runs.simulating import workload_of
 from rebat.runs.unit import Unit
 from rebat.workloads.describe import describe
 
-
-def _factor(value: float) -> str:
-    return f"{value:.2f}"
-
-
-UTILISATION = Column("useful utilisation", "useful_utilisation", "{:.2%}".format)
-METRICS = (
-    UTILISATION,
-    Column("mean flow", "flow_mean_s", format_duration),
-    Column("weighted mean flow", "flow_weighted_mean_s", format_duration),
-    Column("max flow", "flow_max_s", format_duration),
-    Column("mean wait", "service_wait_mean_s", format_duration),
-    Column("95 % wait", "service_wait_p95_s", format_duration),
-    Column("mean bounded slowdown", "service_bounded_slowdown_mean", _factor),
-    Column("95 % bounded slowdown", "service_bounded_slowdown_p95", _factor),
-    Column("users alike (Jain)", "fairness_jain", _factor),
-    Column("time with an idle node", "platform_idle_share", "{:.2%}".format),
-    Column("failures under a job", "failures_hit", "{:.1f}".format),
-    Column("steals", "steals", "{:.1f}".format),
-)
+METRICS = tuple(
+    map(
+        column,
+        (
+            "useful_utilisation", "flow_mean_s", "flow_weighted_mean_s", "flow_max_s",
+            "service_wait_mean_s", "service_wait_p95_s", "service_bounded_slowdown_mean",
+            "service_bounded_slowdown_p95", "fairness_jain", "platform_idle_share",
+            "failures_hit", "steals",
+        ),
+    )
+)  # fmt: skip
 DRAWN = METRICS[:4]
 """Metrics whose ratios are drawn, and set side by side over all settings."""
 
@@ -65,7 +56,7 @@ def report(
 def n_of(runs: RunIndex[str], setting: Setting) -> str:
     """How many seeds there are, or draws of the workload, for a note."""
     policies = runs.cases(setting)
-    text = seeds_text(len(runs.values(setting, name, UTILISATION.metric)) for name in policies)
+    text = seeds_text(len(runs.values(setting, name, "useful_utilisation")) for name in policies)
     return text.replace("seeds", "draws") if setting in runs.drawn else text
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rebat.papers.common.runs_index import Case, Run, RunIndex, difference
+from rebat.results.catalogue import metric
 from rebat.results.intervals import STUDENT, Interval, Shown, interval, spread
 
 Written = Callable[[Interval | None, Shown], str]
@@ -22,6 +23,13 @@ class Column(NamedTuple):
     shown: Shown
     change: Shown = str
     relative: bool = False
+
+
+def column(name: str, change: Shown = str, relative: bool = False) -> Column:
+    """Return the column of a metric with the heading and the unit of the catalogue."""
+    row = metric(name)
+    shown = "{:.1f}".format if row.unit == "count" else row.text
+    return Column(row.recorded(None), name, shown, change, relative)
 
 
 def means(

@@ -5,24 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rebat.core.units import format_duration
 from rebat.papers.common.claims import ABOVE, Claim, judge
 from rebat.papers.common.parts import Judgement, Table, change, number, percent, points
 from rebat.papers.common.runs_index import Run, Setting, difference
-from rebat.papers.common.tables import Column, differences, headings, means
+from rebat.papers.common.tables import Column, column, differences, headings, means
 from rebat.papers.replacement.runs import Case, Runs
 from rebat.results.intervals import STUDENT, Interval, interval, spread
 
 COLUMNS = (
-    Column("useful utilisation", "useful_utilisation", percent),
-    Column("weighted mean flow", "flow_weighted_mean_s", format_duration),
-    Column("mean flow", "flow_mean_s", format_duration),
-    Column("largest flow", "flow_max_s", format_duration),
-    Column("failures under a job", "failures_hit", number),
+    column("useful_utilisation"),
+    column("flow_weighted_mean_s"),
+    column("flow_mean_s"),
+    column("flow_max_s"),
+    column("failures_hit"),
     Column("replaced by idle nodes", "resizes_by_idle", number),
     Column("waited", "resizes_requeued", number),
-    Column("steals", "steals", number),
-    Column("jobs rejected", "rejected", number),
+    column("steals"),
+    column("rejected"),
 )
 DIFFERENCES = (
     Column("utilisation, points", "useful_utilisation", percent, points),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.core.units import format_duration
 from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, judge
 from rebat.papers.common.parts import (
     Judgement,
@@ -20,7 +19,7 @@ from rebat.papers.common.parts import (
     signed,
 )
 from rebat.papers.common.runs_index import Run, RunIndex, Setting, difference, simulations
-from rebat.papers.common.tables import Column, differences, headings, means
+from rebat.papers.common.tables import Column, column, differences, headings, means
 from rebat.results.intervals import STUDENT, Interval, interval
 
 LEAD = (
@@ -42,9 +41,9 @@ BASES = ("rps", "slurm-linear")
 _BLOCKED = "fragmentation_blocked_share"
 _WASTED = "platform_waste_failure"
 COLUMNS = (
-    Column("useful utilisation", "useful_utilisation", percent),
-    Column("weighted mean flow", "flow_weighted_mean_s", format_duration),
-    Column("failures under a job", "failures_hit", number),
+    column("useful_utilisation"),
+    column("flow_weighted_mean_s"),
+    column("failures_hit"),
     Column("wasted by them, node h", _WASTED, lambda value: f"{value / 3600:.0f}"),
     Column("head blocked, share of time", _BLOCKED, percent),
     Column("nodes free then", "fragmentation_blocked_free_nodes", number),
