@@ -24,7 +24,7 @@ from rebat.models.failures.events import (
     write_events,
 )
 from rebat.policies.presets import PRESETS, preset
-from rebat.report.batsim_csv import jobs_csv
+from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, replay, session_for

@@ -34,7 +34,6 @@ from rebat.core.shapes import Malleable
 from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine, Scheduler
 from rebat.engine.options import EngineOptions
-from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.laws import parse_law
@@ -51,7 +50,8 @@ from rebat.policies.point import Axes
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
-from rebat.report.batsim_csv import jobs_csv
+from rebat.results.files.batsim_csv import jobs_csv
+from rebat.results.measures.summary import Measures, summarise
 from rebat.session.session import Session
 from tests.coincidences import operations, outages
 from tests.flexible import check_work

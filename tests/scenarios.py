@@ -15,11 +15,11 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.base import Policy
 from rebat.policies.choosing import effective
 from rebat.policies.presets import Preset, preset
+from rebat.results.measures.platform import down_intervals
 from rebat.runs.single import RunResult, simulate
 from rebat.session.ledger import Ledger
 

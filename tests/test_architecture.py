@@ -22,10 +22,8 @@ ALLOWED = {
     "engine": {"core", "kernels", "models"},
     "wire": {"core", "policies", "session", "engine"},
     "workloads": {"core", "models"},
-    "metrics": {"core", "models", "results", "session"},
-    "results": {"core", "metrics"},
-    "figures": {"core", "metrics", "results", "session"},
-    "report": {"core", "engine", "models", "metrics", "results", "session", "figures"},
+    "results": {"core", "models", "engine", "session"},
+    "figures": {"core", "results", "session"},
     "executors": {"core", "console"},
     "runs": {
         "core",
@@ -33,8 +31,6 @@ ALLOWED = {
         "policies",
         "session",
         "engine",
-        "metrics",
-        "report",
         "results",
         "executors",
         "workloads",
@@ -46,10 +42,8 @@ ALLOWED = {
         "policies",
         "session",
         "workloads",
-        "metrics",
         "results",
         "figures",
-        "report",
         "runs",
         "executors",
     },
@@ -60,7 +54,7 @@ ALLOWED = {
     "cli": None,
 }
 
-PURE = ("core", "kernels", "models", "policies", "session", "engine", "wire", "metrics")
+PURE = ("core", "kernels", "models", "policies", "session", "engine", "wire", "results")
 LINKS = {"zmq_link.py"}  # a peer's silence is measured by the clock
 CLOCKS = {"time", "datetime"}
 

@@ -16,8 +16,8 @@ from rebat.cli.main import main
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.sizes import MAX_NODES
-from rebat.metrics.summary import RunSummary, as_json
 from rebat.models.topology import parse_torus
+from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import flat_metrics, metric_names
 from tests.campaign.builders import GRID, campaign_file
 

@@ -14,7 +14,7 @@ from rebat.models.failures.events import read_events
 from rebat.models.failures.law import generate_events
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
-from tests.report.tables import TOY, TOY_EVENTS, edited, toy_csv, without
+from tests.results.files.tables import TOY, TOY_EVENTS, edited, toy_csv, without
 
 ROOT = Path(__file__).parents[2]
 TABLE = {

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import PRESETS, preset
-from rebat.report.batsim_csv import jobs_csv
-from rebat.report.run_csv import rows_csv
+from rebat.results.files.batsim_csv import jobs_csv
+from rebat.results.files.run_csv import rows_csv
 from tests.scenarios import check_run, failures, flows, machine, run, workloads
 
 POLICIES = sorted(PRESETS)

@@ -15,7 +15,7 @@ from rebat.figures import gantt, runs
 from rebat.figures.binning import Rectangles, binned, coverage, tail_us
 from rebat.figures.canvas import png_of
 from rebat.figures.causes import CAUSE_COLOURS
-from rebat.metrics.timeline import timeline_of
+from rebat.results.measures.timeline import timeline_of
 from rebat.session.ledger import Ledger
 from tests.scenarios import fails, machine, run
 

@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 from rebat.figures.explore.data import page_data, run_data
 from rebat.figures.explore.packing import packed
 from rebat.figures.explore.page import explorer_page
-from rebat.metrics.timeline import Timeline, timeline_of
+from rebat.results.measures.timeline import Timeline, timeline_of
 from tests.scenarios import fails, failures, machine, run, workloads
 
 EVIL = "<script>alert(1)</script>"

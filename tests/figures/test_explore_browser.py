@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rebat.figures.explore.page import explorer_page
-from rebat.metrics.timeline import Timeline, timeline_of
+from rebat.results.measures.timeline import Timeline, timeline_of
 from tests.scenarios import fails, machine, run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rebat.metrics.platform import Window
+from rebat.results.measures.platform import Window
 from rebat.session.ledger import Ledger
 
 

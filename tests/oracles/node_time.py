@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from rebat.metrics.platform import PlatformTime, Window
+from rebat.results.measures.platform import PlatformTime, Window
 from rebat.session.session import Session
 
 

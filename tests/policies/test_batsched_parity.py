@@ -21,8 +21,8 @@ from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
-from rebat.report.batsim_files import JobsFile, read_jobs
-from rebat.report.compare import compare
+from rebat.results.compare.schedules import compare
+from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.runs.single import RunResult, simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.oracles.named import ConservativeBf, EasyBf, Plan

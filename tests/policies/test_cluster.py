@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
-from rebat.metrics.cores import usage
-from rebat.metrics.summary import Measures
 from rebat.models.failures.events import GenericEvent
 from rebat.models.migration import cost_us
 from rebat.policies.presets import preset
+from rebat.results.measures.cores import usage
+from rebat.results.measures.summary import Measures
 from rebat.runs.single import RunResult, simulate
 from rebat.workloads.generate import generator
 from tests.oracles import cluster_days

@@ -12,8 +12,8 @@ from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.members import Member
 from rebat.policies.malleable.rules import dbes
-from rebat.report.batsim_csv import jobs_csv
-from rebat.report.run_csv import rows_csv
+from rebat.results.files.batsim_csv import jobs_csv
+from rebat.results.files.run_csv import rows_csv
 from rebat.runs.single import write_run
 from tests.flexible import (
     check_sizes_allowed,

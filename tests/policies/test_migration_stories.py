@@ -18,9 +18,9 @@ from rebat.core.attempts import Cause, Priority
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
-from rebat.metrics.cores import usage
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
+from rebat.results.measures.cores import usage
 from rebat.runs.single import RunResult, simulate
 from tests.scenarios import check_run
 

@@ -23,7 +23,7 @@ from rebat.policies.presets import preset
 from rebat.policies.queue_order import program_id
 from rebat.policies.reactions.stealing import NodeStealing
 from rebat.policies.reactions.victims import TIMINGS, Steal, fewest_nodes
-from rebat.report.batsim_csv import jobs_csv
+from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from rebat.core.errors import InputError
-from rebat.metrics.summary import RunSummary
 from rebat.results.catalogue import CATALOGUE, FURTHER, NODE_TIME, RATIOS, USUAL, columns, metric
+from rebat.results.measures.summary import RunSummary
 from rebat.results.metric import metric_names, written
 
 ROWS = (*CATALOGUE, *FURTHER)

@@ -19,8 +19,8 @@ from rebat.core.shipped import folder, names
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.options import EngineOptions
 from rebat.policies.presets import preset
-from rebat.report.batsim_csv import jobs_csv
-from rebat.report.batsim_files import JobsFile, read_jobs
+from rebat.results.files.batsim_csv import jobs_csv
+from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.runs.single import simulate, write_batsim_files
 from rebat.wire.remote import run_remote
 from rebat.wire.zmq_link import connect

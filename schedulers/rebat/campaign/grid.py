@@ -296,7 +296,7 @@ def _checkpoint(
 
 def _check_names(spec: RunSpec) -> None:
     """Everything that is looked up by name or parsed later must be there now."""
-    from rebat.metrics.summary import parse_selection, parse_window
+    from rebat.results.measures.summary import parse_selection, parse_window
 
     place = f"grid {spec.grid!r}"
     for where, check in (

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Accounting, Rounding
+from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.options import Count, ScenarioOptions
 from rebat.runs.reading import Duration
 

@@ -12,11 +12,11 @@ import msgspec
 from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
 from rebat.kernels.jit import is_compiled
-from rebat.metrics.summary import as_json
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.papers.common.kind import Document, Expansion, Kind
 from rebat.papers.common.parts import Picture, Table
+from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.keys import scheduler_of
 from rebat.runs.labels import COLUMNS, DETAILS

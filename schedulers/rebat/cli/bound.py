@@ -131,7 +131,7 @@ def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], i
     Second, how many were killed, as when a node fails.
     """
     from rebat.core.attempts import split_attempt
-    from rebat.report.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
+    from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
     counts: dict[str, int] = {}
     n_killed = 0

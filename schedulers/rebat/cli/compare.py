@@ -14,8 +14,8 @@ from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
-    from rebat.report.batsim_files import JobRecord
-    from rebat.report.compare import Comparison, Divergence
+    from rebat.results.compare.schedules import Comparison, Divergence
+    from rebat.results.files.batsim_files import JobRecord
 
 RUNS = click.Path(path_type=Path)
 BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
@@ -67,8 +67,8 @@ def compare(
 def _two_runs(
     a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None, force: bool
 ) -> bool:
-    from rebat.report.batsim_files import read_jobs
-    from rebat.report.compare import compare
+    from rebat.results.compare.schedules import compare
+    from rebat.results.files.batsim_files import read_jobs
 
     in_a, in_b = read_jobs(a), read_jobs(b)
     result = compare(in_a, in_b, tolerance)
@@ -98,12 +98,15 @@ def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> Non
     """Write each comparison into its folder within ``out``."""
     if out is None:
         return
+    from rebat.core.files import write_text
     from rebat.core.folders import atomic_folder
-    from rebat.report.differences import write_comparison
+    from rebat.figures.compare import draw_comparison
+    from rebat.results.compare.differences import differences_csv
 
     with atomic_folder(out, force) as folder:
         for name, result in results.items():
-            write_comparison(result, folder / name, ("A", "B"))
+            write_text(folder / name / "differences.csv", differences_csv(result))
+            draw_comparison(result, ("A", "B"), folder / name / "differences.png")
     click.echo(f"differences in {out}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rebat.report.compare import Comparison
+    from rebat.results.compare.schedules import Comparison
 
 TIMEOUT_S = 600.0
 """How long a Batsched may take for one answer."""
@@ -43,8 +43,8 @@ def with_batsched(
         recorded_of,
     )
     from rebat.console.progress import compiling_notice, simulation_bar
-    from rebat.report.batsim_files import read_jobs
-    from rebat.report.compare import compare
+    from rebat.results.compare.schedules import compare
+    from rebat.results.files.batsim_files import read_jobs
     from rebat.workloads.load import load_workload
 
     chosen = list(policies or VARIANTS)

@@ -109,7 +109,7 @@ def run(
 def _check_gantt(drawn: bool, gantt: str | None) -> None:
     """Before anything runs."""
     from rebat.library.checks import given_by
-    from rebat.metrics.summary import parse_window
+    from rebat.results.measures.summary import parse_window
 
     if gantt is None:
         return

@@ -12,7 +12,7 @@ import click
 from rebat.cli.types import DURATION, FILE, MACHINE
 
 if TYPE_CHECKING:
-    from rebat.report.findings import Finding
+    from rebat.results.validate.findings import Finding
 
 
 @click.command()
@@ -45,9 +45,9 @@ def validate(
     """
     from rebat.core.units import to_us
     from rebat.models.failures.events import read_events
-    from rebat.report.batsim_files import read_jobs
-    from rebat.report.findings import Reference
-    from rebat.report.validate import validate
+    from rebat.results.files.batsim_files import read_jobs
+    from rebat.results.validate.findings import Reference
+    from rebat.results.validate.validate import validate
     from rebat.workloads.load import load_workload
 
     table = read_jobs(jobs)
@@ -78,7 +78,7 @@ def _by_rebat(jobs: Path) -> bool | None:
 def _ended(jobs: Path) -> frozenset[str]:
     """The jobs of a run of rebat's that had no end of their own, and were ended."""
     from rebat.core.attempts import Cause
-    from rebat.report.rows import Rows
+    from rebat.results.files.rows import Rows
 
     path = jobs.parent / "rebat_attempts.csv"
     if not path.is_file():
@@ -106,7 +106,7 @@ def _six_digits(jobs: Path) -> bool | None:
 
 
 def _lines(findings: Sequence[Finding], show: int) -> list[str]:
-    from rebat.report.findings import KINDS
+    from rebat.results.validate.findings import KINDS
 
     lines = []
     for kind, meaning in KINDS.items():

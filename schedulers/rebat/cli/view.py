@@ -11,7 +11,7 @@ import click
 from rebat.cli.types import FILE
 
 if TYPE_CHECKING:
-    from rebat.metrics.timeline import Timeline
+    from rebat.results.measures.timeline import Timeline
 
 
 @click.command()
@@ -43,7 +43,7 @@ def view(
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
     from rebat.library.checks import given_by
-    from rebat.metrics.summary import parse_window
+    from rebat.results.measures.summary import parse_window
 
     if html and html.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{html.name!r} is no page", "--html", "a name ending in .html")
@@ -67,7 +67,7 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
     from rebat.console.progress import counting_bar
     from rebat.core.errors import InputError
     from rebat.figures.explore.page import MOST_TOGETHER
-    from rebat.report.timelines import read_timeline, run_folders
+    from rebat.results.files.timelines import read_timeline, run_folders
 
     found = []
     if len(policies) > MOST_TOGETHER:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, STOPPED
-from rebat.metrics.timeline import CAUSES, Timeline
+from rebat.results.measures.timeline import CAUSES, Timeline
 
 Float = npt.NDArray[np.float64]
 

@@ -3,33 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rebat.core.units import to_s
 from rebat.figures.canvas import COLOURS, new_figure, save, time_unit
+from rebat.results.compare.schedules import Comparison
 
 
-def draw_comparison(
-    moved: Sequence[tuple[float, float]],
-    waits: Sequence[tuple[float, float]],
-    labels: tuple[str, str],
-    path: Path,
-) -> None:
-    """Left: start in B minus start in A over time; right: distribution of the waiting times.
+def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path) -> None:
+    """Draw how much later jobs start in B, over time, and the distribution of waiting times.
 
     Parameters
     ----------
-    moved : sequence of (start in A, start in B minus start in A)
-        Seconds, one per job that ran in both.
-    waits : sequence of (waiting time in A, waiting time in B)
-        Seconds; empty where no submission is known.
+    comparison : Comparison
     labels : (str, str)
         What to call A and B.
     path : Path
     """
+    moved = [
+        (to_s(pair.a.start), to_s(gap))
+        for pair in comparison.pairs
+        if pair.a.start is not None and (gap := pair.difference_us("start")) is not None
+    ]
+    rows = [(pair.a.waiting, pair.b.waiting) for pair in comparison.pairs]
+    waits = [(to_s(a), to_s(b)) for a, b in rows if a is not None and b is not None]
     figure = new_figure(10, 3.8)
     left, right = figure.subplots(1, 2)
     _moved(left, np.array(moved, dtype=float).reshape(-1, 2), labels)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rebat.figures.canvas import colours, label, new_figure, time_unit
-from rebat.metrics.summary import RunSummary
+from rebat.results.measures.summary import RunSummary
 
 
 def _size_class(name: str) -> str:

@@ -12,8 +12,8 @@ from rebat.core.units import US_PER_S, to_s
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, time_unit
 from rebat.figures.causes import HELD_COLOUR, STOPPED
-from rebat.metrics.platform import Window, down_intervals
-from rebat.metrics.timeline import holds_of
+from rebat.results.measures.platform import Window, down_intervals
+from rebat.results.measures.timeline import holds_of
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400

@@ -14,9 +14,9 @@ from rebat.figures.binning import PALE, binned, tail_us
 from rebat.figures.canvas import colours, label, new_figure, time_unit
 from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
 from rebat.figures.gantt import named_gantt, worth_drawing
-from rebat.metrics.platform import Window
-from rebat.metrics.steps import Steps
-from rebat.metrics.timeline import CAUSES, Timeline, series_of, timeline_of
+from rebat.results.measures.platform import Window
+from rebat.results.measures.steps import Steps
+from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timeline_of
 from rebat.session.ledger import Ledger
 
 _ROWS, _COLUMNS = 240, 1000

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rebat.core.units import FOREVER_US, to_s
-from rebat.metrics.jobs import JobRow
-from rebat.metrics.owners import GROUP_COLUMNS, group_rows
-from rebat.metrics.platform import down_intervals
-from rebat.report.run_csv import ATTEMPT_COLUMNS, attempt_values
+from rebat.results.files.run_csv import ATTEMPT_COLUMNS, attempt_values
+from rebat.results.measures.jobs import JobRow
+from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
+from rebat.results.measures.platform import down_intervals
 from rebat.results.seeds import COMPARED, Row, Seeds
 from rebat.results.seeds import compared as row_of
 from rebat.runs.single import RunResult

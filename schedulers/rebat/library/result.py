@@ -17,9 +17,9 @@ from rebat.library import frames, sheets
 from rebat.library.checks import in_python
 from rebat.library.page import page
 from rebat.library.plots import Plot
-from rebat.metrics.summary import as_json, parse_window
 from rebat.results.catalogue import OF_POLICIES, USUAL
 from rebat.results.catalogue import columns as columns_of
+from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import Name, flat_metrics
 from rebat.results.seeds import Row, Seeds, intervals_csv, rows, seeds_csv
 from rebat.runs.comparing import Compared, failure_lines, folder_of

@@ -10,8 +10,8 @@ from typing import Any
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.library.result import Result
-from rebat.metrics.summary import Layout, Measures, summarise
 from rebat.policies.presets import Preset, scheduler
+from rebat.results.measures.summary import Layout, Measures, summarise
 from rebat.runs.comparing import Compared
 from rebat.runs.single import RunResult, layout_of
 from rebat.session.session import Session

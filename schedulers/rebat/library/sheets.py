@@ -8,11 +8,11 @@ from functools import partial
 
 from rebat.console.tables import Sheet
 from rebat.core.units import format_duration
-from rebat.metrics.backlog import NOT_COMPARABLE, WHY_NOT
-from rebat.metrics.summary import RunSummary
 from rebat.results.catalogue import metric
 from rebat.results.comparison import comparable_with, comparison
 from rebat.results.intervals import marked, spread
+from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
+from rebat.results.measures.summary import RunSummary
 from rebat.results.metric import Name, Unit, written
 from rebat.results.seeds import Row, Seeds
 

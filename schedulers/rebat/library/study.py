@@ -26,9 +26,9 @@ from rebat.library.many import SeedOptions
 from rebat.library.remarks import Remark
 from rebat.library.result import Result
 from rebat.library.workloads import LoadedWorkload
-from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.correlated import NONE
 from rebat.models.failures.laws import name_of
+from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.results.seeds import Seeds
 from rebat.runs.comparing import run_each
 from rebat.runs.options import ScenarioOptions

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from rebat.metrics.backlog import AtHand, comparable, of_window
-from rebat.metrics.summary import RunSummary, as_json
 from rebat.results.catalogue import CATALOGUE
+from rebat.results.measures.backlog import AtHand, comparable, of_window
+from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Metric, Unit, Values, flat_metrics
 
 
 class Line(msgspec.Struct, frozen=True):
     """One metric of every policy.
 
-    ``of_window``: it is of the window's node time, see `metrics.backlog.comparable`.
+    ``of_window``: it is of the window's node time, see `measures.backlog.comparable`.
     """
 
     metric: str
@@ -71,7 +71,7 @@ def _any(values: Values, names: tuple[str, ...]) -> bool:
 
 
 def comparable_with(summary: RunSummary, other: RunSummary) -> bool:
-    """Return whether shares of node time of two runs can be compared, see `metrics.backlog`."""
+    """Return whether shares of node time of two runs can be compared, see `measures.backlog`."""
     return comparable(_at_hand(summary), _at_hand(other))
 
 

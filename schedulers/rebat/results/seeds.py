@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from rebat.core.csv_text import name_field
-from rebat.metrics.backlog import are_comparable, of_window
 from rebat.results.intervals import BySeed, Interval, interval, paired_ratio
+from rebat.results.measures.backlog import are_comparable, of_window
 from rebat.results.metric import Name
 
 
@@ -68,7 +68,7 @@ class Row(msgspec.Struct, frozen=True):
     """One metric of one policy, and its ratio to the first policy (None: it is the first).
 
     ``comparable``: whether both are of windows with the same work at hand, where the metric is of a
-    window's node time (see `metrics.backlog`).
+    window's node time (see `measures.backlog`).
     """
 
     metric: Name

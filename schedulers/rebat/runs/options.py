@@ -14,13 +14,13 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.sizes import MAX_NODES
-from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
 from rebat.models.failures.recorded import Recorded
 from rebat.models.operations import read_operations
+from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.spec import (
     CheckpointModel,
     FailureScenario,

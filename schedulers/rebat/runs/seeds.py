@@ -15,8 +15,8 @@ import msgspec
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
 from rebat.executors.resources import Resources
 from rebat.executors.table import EXECUTORS
-from rebat.metrics.summary import RunSummary, as_json
 from rebat.results.intervals import interval, paired_ratio, relative_width
+from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Name, flat_metrics, metric_names
 from rebat.results.seeds import Seeds
 from rebat.runs.simulating import simulate_run, units

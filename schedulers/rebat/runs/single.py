@@ -19,16 +19,22 @@ from rebat.core.traits import OWNERS, traits_of
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
-from rebat.metrics.jobs import SIZE_COLUMNS, JobRows, Owners
-from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.overload import stuck_job
 from rebat.policies.base import Policy
 from rebat.policies.own import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
-from rebat.report.batsim_csv import jobs_csv, schedule_csv
-from rebat.report.run_csv import attempts_csv, groups_csv, holds_csv, node_events_csv, rows_csv
+from rebat.results.files.batsim_csv import jobs_csv, schedule_csv
+from rebat.results.files.run_csv import (
+    attempts_csv,
+    groups_csv,
+    holds_csv,
+    node_events_csv,
+    rows_csv,
+)
+from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
+from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 

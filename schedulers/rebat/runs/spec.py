@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from rebat.core.options import MAX_ATTEMPTS
-from rebat.metrics.platform import WalltimeKills
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
+from rebat.results.measures.platform import WalltimeKills
 
 
 class Source(msgspec.Struct, frozen=True):

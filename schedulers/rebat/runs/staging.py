@@ -14,7 +14,6 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
-from rebat.metrics.summary import Measures, parse_selection, parse_window
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.events import GenericEvent, MachineEvent
@@ -22,6 +21,7 @@ from rebat.models.failures.history import History, Remembered, after, before
 from rebat.models.operations import check_operations
 from rebat.policies.placement.boxes import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
+from rebat.results.measures.summary import Measures, parse_selection, parse_window
 from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
 from rebat.runs.spec import (
     CheckpointModel,

@@ -11,7 +11,6 @@ import pytest
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.figures.torus import DOWN, FREE
-from rebat.metrics.platform import free_steps
 from rebat.models.topology import Torus
 from rebat.models.units import Units
 from rebat.papers.common.machine import owners
@@ -20,6 +19,7 @@ from rebat.papers.torus.machine import busiest
 from rebat.papers.torus.many_jobs import judgements
 from rebat.policies.presets import preset
 from rebat.results.intervals import STUDENT, interval, minus
+from rebat.results.measures.platform import free_steps
 from rebat.results.scenario import Scenario
 from rebat.runs.single import simulate
 from tests.campaign.builders import campaign_of

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rebat.figures.binning import tail_us
 from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
-from rebat.metrics.steps import Steps
-from rebat.metrics.timeline import CAUSES, Pattern, Timeline, series_of
+from rebat.results.measures.steps import Steps
+from rebat.results.measures.timeline import CAUSES, Pattern, Timeline, series_of
 
 Array = npt.NDArray[Any]
 

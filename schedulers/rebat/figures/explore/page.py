@@ -12,7 +12,7 @@ from rebat.core.attempts import Cause
 from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
 from rebat.figures.explore.data import page_data
 from rebat.figures.explore.packing import packed
-from rebat.metrics.timeline import CAUSES, Timeline
+from rebat.results.measures.timeline import CAUSES, Timeline
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from rebat.core.units import FOREVER_US
 from rebat.figures.torus import DOWN, FREE
-from rebat.metrics.platform import down_intervals
 from rebat.models.units import Units
+from rebat.results.measures.platform import down_intervals
 from rebat.session.ledger import Ledger
 
 Ints = npt.NDArray[np.int64]

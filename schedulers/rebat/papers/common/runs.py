@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratios_svg
-from rebat.metrics.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.papers.common.parts import Picture, Report, Table, percent, seeds_text
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.common.tables import Column, column
 from rebat.results.intervals import marked, spread
+from rebat.results.measures.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.runs.simulating import workload_of
 from rebat.runs.unit import Unit
 from rebat.workloads.describe import describe

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rebat.metrics.backlog import are_comparable
 from rebat.results.intervals import (
     ANY_SEED,
     BOOTSTRAP,
@@ -20,6 +19,7 @@ from rebat.results.intervals import (
     paired_ratio,
     relative,
 )
+from rebat.results.measures.backlog import are_comparable
 from rebat.results.reading import read_results
 from rebat.results.scenario import Scenario, scenario_of_row
 
@@ -165,7 +165,7 @@ class RunIndex(Index[Setting, Case]):
 
     def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
         """Whether shares of node time of two policies, or settings, can be compared; see
-        `metrics.backlog`."""
+        `measures.backlog`."""
         return are_comparable(partial(self.mean, *ours), partial(self.mean, *others))
 
     def ratio(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rebat.core.units import exact, format_duration
-from rebat.metrics.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.papers.common.parts import Table, number, percent
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.node_stealing import published
@@ -24,6 +23,7 @@ from rebat.papers.node_stealing.runs import (
     semantics,
 )
 from rebat.results.intervals import spread
+from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 
 Ours = Callable[[str], str]
 """What we have for a policy, its semantics in its name."""

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from rebat.core.units import format_duration, to_s
 from rebat.figures.torus import torus_instant
-from rebat.metrics.platform import free_steps
 from rebat.models.units import Units
 from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture
 from rebat.policies.choosing import effective
 from rebat.policies.placement.table import site
 from rebat.policies.presets import Preset
+from rebat.results.measures.platform import free_steps
 from rebat.runs.keys import scheduler_of
 from rebat.runs.labels import scenario_of
 from rebat.runs.simulating import simulate_run, workload_of

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two job tables of the same workload, job by job: where two schedulers or simulators part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.units import to_s
+from rebat.results.comparison import Line
+from rebat.results.files.batsim_files import JobRecord, JobsFile
+
+QUANTITIES = ("start", "finish", "waiting", "flow")
+"""What is compared of a job: two dates and two durations."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What a table tells of a job, microseconds; None where it does not."""
+
+    state: str
+    start: int | None
+    finish: int | None
+    waiting: int | None
+    flow: int | None
+    record: JobRecord
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A job that both tables have."""
+
+    key: str
+    a: Row
+    b: Row
+
+    def difference_us(self, quantity: str) -> int | None:
+        """B minus A; None where one of them does not tell."""
+        one, other = getattr(self.a, quantity), getattr(self.b, quantity)
+        return None if one is None or other is None else other - one
+
+    @property
+    def same_state(self) -> bool:
+        """Whether the job ended alike (or was rejected) in both."""
+        return self.a.state == self.b.state and (self.a.start is None) == (self.b.start is None)
+
+    @property
+    def same_nodes(self) -> bool:
+        """Whether the job ran on the same nodes."""
+        return self.a.record.nodes == self.b.record.nodes
+
+    def differs(self, tolerance_us: float) -> bool:
+        """Whether a time differs by more than the tolerance, or the final state."""
+        gaps = (self.difference_us(quantity) for quantity in QUANTITIES)
+        return not self.same_state or any(
+            abs(gap) > tolerance_us for gap in gaps if gap is not None
+        )
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """The differences of one quantity over the jobs that have it in both; seconds, absolute."""
+
+    equal: int
+    differing: int
+    max_s: float
+    mean_s: float
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    """The first date at which the two tables part, the job, and what was running then."""
+
+    at_us: int
+    key: str
+    a: JobRecord | None
+    b: JobRecord | None
+    running_a: list[JobRecord]
+    running_b: list[JobRecord]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What two tables have in common and where they differ; A is the first of them."""
+
+    pairs: list[Pair]
+    only_a: list[JobRecord]
+    only_b: list[JobRecord]
+    tolerance_us: float
+    spreads: dict[str, Spread]
+    first: Divergence | None
+    metrics: list[Line]
+
+    @property
+    def differing(self) -> list[Pair]:
+        """Jobs whose times differ beyond the tolerance, or whose final state does."""
+        return [pair for pair in self.pairs if pair.differs(self.tolerance_us)]
+
+    @property
+    def other_states(self) -> int:
+        """How many jobs ended otherwise."""
+        return sum(not pair.same_state for pair in self.pairs)
+
+    @property
+    def other_nodes(self) -> int:
+        """How many jobs ran on other nodes."""
+        return sum(not pair.same_nodes for pair in self.pairs)
+
+    def same(self, allocations: bool = False) -> bool:
+        """Whether the tables tell the same story, on demand down to the nodes."""
+        apart = self.only_a or self.only_b or self.differing
+        return not apart and not (allocations and self.other_nodes)
+
+
+def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
+    """Join two tables by job and compare them.
+
+    Parameters
+    ----------
+    a, b : JobsFile
+        A row per execution. The jobs are joined by their ids alone where these are unique in both,
+        else together with the name of the workload. A submission that only one table tells (an
+        extract may have dropped it) counts for both.
+    tolerance_s : float
+        Differences up to this are taken for none, in seconds.
+
+    Raises
+    ------
+    InputError
+        When a table has two rows for one job, or one of two tables without any in common.
+    """
+    short = a.unique_ids and b.unique_ids
+    in_a, in_b = _by_key(a, short), _by_key(b, short)
+    pairs = [_pair(key, in_a[key], in_b[key]) for key in in_a if key in in_b]
+    only_a = [record for key, record in in_a.items() if key not in in_b]
+    only_b = [record for key, record in in_b.items() if key not in in_a]
+    if not pairs:
+        raise InputError(f"no job in common with {a.path}", str(b.path), "the same workload")
+    tolerance_us = tolerance_s * 1e6
+    spreads = {quantity: _spread(pairs, quantity, tolerance_us) for quantity in QUANTITIES}
+    return Comparison(
+        pairs,
+        only_a,
+        only_b,
+        tolerance_us,
+        {name: spread for name, spread in spreads.items() if spread is not None},
+        _first(a, b, pairs, only_a, only_b, tolerance_us),
+        _metrics(
+            [*(pair.a for pair in pairs), *map(_row, only_a)],
+            [*(pair.b for pair in pairs), *map(_row, only_b)],
+        ),
+    )
+
+
+def _by_key(table: JobsFile, short: bool) -> dict[str, JobRecord]:
+    repeated = table.repeated()
+    if repeated:
+        raise InputError(f"several rows for job {repeated[0]}", str(table.path), "one row a job")
+    return {record.job_id if short else record.key: record for record in table.records}
+
+
+def _pair(key: str, a: JobRecord, b: JobRecord) -> Pair:
+    return Pair(key, _row(a, b.submit_us), _row(b, a.submit_us))
+
+
+def _row(record: JobRecord, submit_us: int | None = None) -> Row:
+    submit = submit_us if record.submit_us is None else record.submit_us
+    start, finish = record.start_us, record.end_us
+    waiting = start - submit if start is not None and submit is not None else None
+    flow = finish - submit if finish is not None and submit is not None else None
+    return Row(record.state, start, finish, waiting, flow, record)
+
+
+def _spread(pairs: Sequence[Pair], quantity: str, tolerance_us: float) -> Spread | None:
+    gaps = [abs(gap) for pair in pairs if (gap := pair.difference_us(quantity)) is not None]
+    if not gaps:
+        return None
+    differing = sum(gap > tolerance_us for gap in gaps)
+    mean_s = sum(gaps) / len(gaps) / 1e6
+    return Spread(len(gaps) - differing, differing, to_s(max(gaps)), mean_s)
+
+
+def _first(
+    a: JobsFile, b: JobsFile, pairs: Iterable[Pair], only_a: Iterable[JobRecord],
+    only_b: Iterable[JobRecord], tolerance_us: float,
+) -> Divergence | None:  # fmt: skip
+    found: list[tuple[int, str, JobRecord | None, JobRecord | None]] = [
+        (_parting_us(pair, tolerance_us), pair.key, pair.a.record, pair.b.record)
+        for pair in pairs
+        if pair.differs(tolerance_us)
+    ]
+    found += [(_begin_us(record), record.key, record, None) for record in only_a]
+    found += [(_begin_us(record), record.key, None, record) for record in only_b]
+    if not found:
+        return None
+    at_us, key, in_a, in_b = min(found, key=lambda item: item[:2])
+    return Divergence(at_us, key, in_a, in_b, running_at(a, at_us), running_at(b, at_us))
+
+
+def _parting_us(pair: Pair, tolerance_us: float) -> int:
+    """The earlier of the two dates at which a job's rows part: start, or else finish."""
+    gap = pair.difference_us("start")
+    if gap is None or abs(gap) > tolerance_us:
+        return min(_begin_us(pair.a.record), _begin_us(pair.b.record))
+    return min(us for us in (pair.a.finish, pair.b.finish) if us is not None)
+
+
+def _begin_us(record: JobRecord) -> int:
+    """When a row begins to matter: at its start, a rejected job's at its submission."""
+    return next((us for us in (record.start_us, record.submit_us) if us is not None), 0)
+
+
+def running_at(table: JobsFile, at_us: int) -> list[JobRecord]:
+    """The rows that held nodes just after a date, by start."""
+    running = [
+        record
+        for record in table.records
+        if record.start_us is not None
+        and record.end_us is not None
+        and record.start_us <= at_us < record.end_us
+    ]
+    return sorted(running, key=lambda record: (record.start_us, record.key))
+
+
+def _metrics(a: Sequence[Row], b: Sequence[Row]) -> list[Line]:
+    values_a, values_b = _summary(a), _summary(b)
+    lines = [
+        Line(
+            name,
+            "count" if name == "mean slowdown" else "time",
+            {"A": values_a[name], "B": values_b[name]},
+        )
+        for name in values_a
+    ]
+    return [line for line in lines if any(value is not None for value in line.values.values())]
+
+
+def _summary(rows: Iterable[Row]) -> dict[str, float | None]:
+    """Batsim's own metrics of a schedule, every row a job; seconds, the slowdown without unit."""
+    ran = [row for row in rows if row.start is not None and row.finish is not None]
+    waits = [to_s(row.waiting) for row in ran if row.waiting is not None]
+    flows = [to_s(row.flow) for row in ran if row.flow is not None]
+    slowdowns = [
+        row.flow / (row.finish - row.start)
+        for row in ran
+        if row.flow is not None and row.finish is not None and row.start is not None
+        and row.finish > row.start
+    ]  # fmt: skip
+    return {
+        "makespan": to_s(max((row.finish for row in ran if row.finish is not None), default=0)),
+        "mean waiting time": _mean(waits),
+        "max waiting time": max(waits, default=None),
+        "mean turnaround": _mean(flows),
+        "max turnaround": max(flows, default=None),
+        "mean slowdown": _mean(slowdowns),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batsim's own output files, jobs.csv and schedule.csv, from the engine's record.
+
+Names are as Batsim writes them: they are compared with its files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from rebat.core.attempts import job_name
+from rebat.core.csv_text import csv_field
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_s
+from rebat.engine.jobs import REJECTED, SUCCESS, EngineJob
+from rebat.results.files.batsim_files import NULL_RUN_US
+from rebat.results.measures.platform import down_intervals
+
+JOB_COLUMNS = (
+    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
+    "success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,"
+    "stretch,allocated_resources,consumed_energy,metadata"
+)
+
+
+def jobs_csv(jobs: Iterable[EngineJob]) -> Iterator[str]:
+    """The lines: a row per Batsim job (each resubmission is one), in the order of their ends."""
+    yield JOB_COLUMNS
+    yield from map(_row, jobs)
+
+
+def _row(job: EngineJob) -> str:
+    name, workload, profile = map(csv_field, (job_name(job.id), job.workload, job.profile))
+    metadata = job.metadata.replace('"', '""')
+    walltime = -1.0 if job.walltime_us is None else to_s(job.walltime_us)
+    head = (
+        f"{name},{workload},{profile},{to_s(job.submit_us):.6f},{job.n_nodes},"
+        f"{walltime:.6f},{int(job.state == SUCCESS)},{job.state}"
+    )
+    if job.state == REJECTED:
+        return f'{head},,,,,,,,,"{metadata}"'
+    run, turnaround = _times(job)
+    return (
+        f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(_finish_us(job)):.6f},"
+        f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{_stretch(job):.6f},"
+        f'{job.nodes},-1.000000,"{metadata}"'
+    )
+
+
+def _finish_us(job: EngineJob) -> int:
+    """The end of a job as Batsim writes it: a little late if it ended as it started."""
+    return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
+
+
+def _times(job: EngineJob) -> tuple[float, float]:
+    finish_us = _finish_us(job)
+    return to_s(finish_us - job.start_us), to_s(finish_us - job.submit_us)
+
+
+def _stretch(job: EngineJob) -> float:
+    run, turnaround = _times(job)
+    return turnaround / run
+
+
+NodeEvents = Sequence[tuple[int, bool, NodeSet]]
+"""Date, whether the nodes are up from then on, the nodes."""
+
+
+def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents) -> str:
+    """One row of totals, every resubmission counted as a job, as Batsim does.
+
+    Nodes count as unavailable up to the makespan, where Batsim goes on to the last machine event.
+    The two columns of wall-clock time are 0: the same run gives the same bytes.
+    """
+    ran = [job for job in jobs if job.state != REJECTED]
+    makespan = max(map(_finish_us, ran), default=0)
+    computing = sum((job.end_us - job.start_us) * job.n_nodes for job in ran)
+    down = _unavailable_us(node_events, makespan)
+    waits = [to_s(job.start_us - job.submit_us) for job in ran]
+    turnarounds = [_times(job)[1] for job in ran]
+    slowdowns = [_stretch(job) for job in ran]
+    success = sum(job.state == SUCCESS for job in ran)
+
+    def mean(values: Sequence[float]) -> str:
+        """Over all jobs: Batsim counts rejected ones with 0."""
+        return f"{math.fsum(values) / len(jobs) if jobs else 0:.6f}"
+
+    values: dict[str, str] = {
+        "batsim_version": "4.2.1-rebat",
+        "consumed_joules": "0.000000",
+        "makespan": f"{to_s(makespan):.6f}",
+        "max_slowdown": f"{max(slowdowns, default=0):.6f}",
+        "max_turnaround_time": f"{max(turnarounds, default=0):.6f}",
+        "max_waiting_time": f"{max(waits, default=0):.6f}",
+        "mean_slowdown": mean(slowdowns),
+        "mean_turnaround_time": mean(turnarounds),
+        "mean_waiting_time": mean(waits),
+        "nb_computing_machines": str(n_nodes),
+        "nb_grouped_switches": "0",
+        "nb_jobs": str(len(jobs)),
+        "nb_jobs_finished": str(len(ran)),
+        "nb_jobs_killed": str(sum(job.state != SUCCESS for job in ran)),
+        "nb_jobs_rejected": str(len(jobs) - len(ran)),
+        "nb_jobs_success": str(success),
+        "nb_machine_switches": "0",
+        "scheduling_time": "0.000000",
+        "simulation_time": "0.000000",
+        "success_rate": f"{success / len(jobs) if jobs else 0:.6f}",
+        "time_computing": f"{to_s(computing):.6f}",
+        "time_idle": f"{to_s(max(0, n_nodes * makespan - computing - down)):.6f}",
+        "time_sleeping": "0.000000",
+        "time_switching_off": "0.000000",
+        "time_switching_on": "0.000000",
+        "time_unavailable": f"{to_s(down):.6f}",
+    }
+    return ",".join(values) + "\n" + ",".join(values.values()) + "\n"
+
+
+def _unavailable_us(node_events: NodeEvents, until_us: int) -> int:
+    outages = down_intervals(node_events, until_us)
+    return sum(min(up, until_us) - down for _, down, up in outages if down < until_us)

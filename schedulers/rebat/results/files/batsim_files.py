@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading Batsim's jobs.csv: the real one's, ours, and extracts of fewer columns.
+
+Times become integers of one microsecond, as printed (``%.6f``). Reading is strict, an error names
+the file and line; `rebat.results.validate` checks whether the rows make sense together.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.files import open_text
+from rebat.core.jobs import ASKING
+from rebat.core.nodes import NodeSet, parse_intervals
+from rebat.core.sizes import MAX_NODES
+from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
+
+REQUIRED = ("job_id", "final_state", "starting_time", "finish_time", "allocated_resources")
+
+OPTIONAL_TIMES = {
+    "submission_time": "submit_us",
+    "requested_time": "walltime_us",
+    "execution_time": "run_us",
+    "waiting_time": "wait_us",
+    "turnaround_time": "flow_us",
+}
+"""Column -> field of a row; None where the file or the row has no value."""
+
+STATES = (
+    "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED",
+    "COMPLETED_KILLED", "REJECTED",
+)  # fmt: skip
+
+SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
+
+NULL_RUN_US = 10
+"""The run time that Batsim writes for what ended at the time it started."""
+
+LONGEST_FIELD = 2**27
+"""Characters; every second node of a large machine takes more than Python's default of 2**17."""
+
+
+class JobRecord(msgspec.Struct, frozen=True):
+    """One row: one execution of a job, or a job that was rejected (no start, no end, no nodes).
+
+    ``workload`` is '' in files without that column, other fields None; ``walltime_us`` is None also
+    for no bound, ``walltime_told`` says which. ``twice`` is a node that the row lists twice.
+    """
+
+    line: int
+    workload: str
+    job_id: str
+    state: str
+    start_us: int | None
+    end_us: int | None
+    nodes: NodeSet
+    n_nodes: int | None = None
+    submit_us: int | None = None
+    walltime_us: int | None = None
+    run_us: int | None = None
+    wait_us: int | None = None
+    flow_us: int | None = None
+    walltime_told: bool = False
+    profile: str | None = None
+    success: bool | None = None
+    stretch: float | None = None
+    twice: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The id as on Batsim's wire, ``w0!12``."""
+        return f"{self.workload}!{self.job_id}" if self.workload else self.job_id
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was started."""
+        return self.start_us is not None
+
+    @property
+    def left_us(self) -> int | None:
+        """When it gave its nodes back: as it started, if it ran for what Batsim writes of that."""
+        if self.start_us is None or self.end_us is None:
+            return self.end_us
+        return self.start_us if self.end_us - self.start_us == NULL_RUN_US else self.end_us
+
+    @property
+    def held_us(self) -> int | None:
+        """How long it held its nodes, None if it never did; see `left_us`."""
+        left_us = self.left_us
+        return None if self.start_us is None or left_us is None else left_us - self.start_us
+
+
+class JobsFile(msgspec.Struct, frozen=True):
+    """The rows of a jobs.csv in their order, and where they came from."""
+
+    path: Path
+    records: list[JobRecord]
+
+    def at(self, record: JobRecord) -> str:
+        """File and line of a row."""
+        return f"{self.path}:{record.line}"
+
+    @property
+    def unique_ids(self) -> bool:
+        """Whether job ids alone, without the workload's name, tell the rows apart."""
+        return len({record.job_id for record in self.records}) == len(self.records)
+
+    def repeated(self) -> list[str]:
+        """Keys that more than one row has."""
+        counts = Counter(record.key for record in self.records)
+        return [key for key, count in counts.items() if count > 1]
+
+
+def find_jobs_file(path: Path) -> Path:
+    """The jobs.csv that a path means: the file itself, or the one in the folder of a run.
+
+    A folder that holds the runs of several policies means the run of the only policy.
+
+    Raises
+    ------
+    InputError
+        When a folder holds none or several of them.
+    """
+    if not path.is_dir():
+        return path
+    own = [path / name for name in ("jobs.csv", "jobs.csv.gz") if (path / name).is_file()]
+    named = [p for p in sorted(path.glob("*_jobs.csv*")) if not p.name.startswith("rebat_")]
+    found = own or named or sorted(path.glob("*/jobs.csv"))
+    if len(found) == 1:
+        return found[0]
+    if own or named:
+        tables = ", ".join(file.name for file in found)
+        raise InputError(f"{len(found)} job tables: {tables}", str(path), "one of these files")
+    if found:
+        policies = ", ".join(file.parent.name for file in found)
+        example = found[0].parent
+        what = f"runs of {len(found)} policies: {policies}"
+        raise InputError(what, str(path), f"the folder of one of them, such as {example}")
+    raise InputError("no job table in the folder", str(path), "one jobs.csv or *_jobs.csv")
+
+
+def read_jobs(path: Path) -> JobsFile:
+    """Read a jobs.csv, plain or .gz, or the one in a folder.
+
+    Rows of jobs that `rebat serve` registered for their acknowledgement are left out.
+
+    Raises
+    ------
+    InputError
+        With file and line: missing columns, rows of another length, bad times, states, node sets.
+    """
+    path = find_jobs_file(Path(path))
+    csv.field_size_limit(LONGEST_FIELD)
+    with open_text(path, newline="") as text:
+        try:
+            rows = _records(csv.reader(text, strict=True), str(path))
+            return JobsFile(path, [row for row in rows if row.workload != ASKING])
+        except csv.Error as error:
+            raise InputError(f"broken CSV: {error}", str(path), "Batsim's jobs.csv") from None
+
+
+def _records(reader: Any, where: str) -> Iterator[JobRecord]:
+    header = [name.strip() for name in next(reader, [])]
+    missing = [name for name in REQUIRED if name not in header]
+    if missing:
+        what = f"no column {', '.join(missing)}"
+        raise InputError(what, f"{where}:1", "the header of Batsim's jobs.csv")
+    for fields in reader:
+        if not fields:
+            continue
+        place = f"{where}:{reader.line_num}"
+        if len(fields) != len(header):
+            raise InputError(f"{len(fields)} fields", place, f"{len(header)} as in the header")
+        try:
+            yield _record(dict(zip(header, fields, strict=True)), reader.line_num)
+        except InputError as error:
+            raise error.at(place) from None
+
+
+def _record(row: dict[str, str], line: int) -> JobRecord:
+    if not row["job_id"].strip():
+        raise InputError("job_id is empty", expected="a job's id")
+    if row["final_state"] not in STATES:
+        state = row["final_state"][:40]
+        raise InputError(f"final_state is {state!r}", expected=f"one of {', '.join(STATES)}")
+    start_us, end_us = _time(row, "starting_time"), _time(row, "finish_time")
+    if (start_us is None) != (end_us is None):
+        raise InputError("one of starting_time and finish_time is empty", expected="both or none")
+    times: dict[str, Any] = {field: _time(row, name) for name, field in OPTIONAL_TIMES.items()}
+    told = times["walltime_us"] is not None
+    if told and times["walltime_us"] < 0:
+        times["walltime_us"] = None
+    nodes, twice = _nodes(row["allocated_resources"])
+    return JobRecord(
+        line=line,
+        workload=row.get("workload_name", "").strip(),
+        job_id=row["job_id"].strip(),
+        state=row["final_state"],
+        start_us=start_us,
+        end_us=end_us,
+        nodes=nodes,
+        n_nodes=_size(row),
+        walltime_told=told,
+        profile=row.get("profile") or None,
+        success=_success(row),
+        stretch=_stretch(row),
+        twice=twice,
+        **times,
+    )
+
+
+def _time(row: dict[str, str], name: str) -> int | None:
+    value = _number(row, name, MAX_SECONDS, "seconds")
+    return None if value is None else to_us(value)
+
+
+def _stretch(row: dict[str, str]) -> float | None:
+    most = MAX_SECONDS * US_PER_S  # after a run of a microsecond
+    return _number(row, "stretch", most, "turnaround time over execution time")
+
+
+def _number(row: dict[str, str], name: str, most: float, expected: str) -> float | None:
+    text = row.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= most:  # also NaN
+        raise InputError(f"{name} is {text[:40]!r}", expected=expected)
+    return value
+
+
+def _success(row: dict[str, str]) -> bool | None:
+    text = row.get("success", "").strip()
+    if text not in ("", "0", "1"):
+        raise InputError(f"success is {text[:40]!r}", expected="0 or 1")
+    return None if not text else text == "1"
+
+
+def _size(row: dict[str, str]) -> int | None:
+    name = "requested_number_of_resources"
+    text = row.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isdecimal() and len(text) <= 9):
+        raise InputError(f"{name} is {text[:40]!r}", expected="a whole number")
+    return int(text)
+
+
+def _nodes(text: str) -> tuple[NodeSet, int | None]:
+    """The nodes, and the first one that the text names twice."""
+    pairs = sorted(parse_intervals(text))
+    nodes = NodeSet.from_intervals(pairs)
+    if len(nodes) and nodes.intervals[-1, 1] >= MAX_NODES:
+        largest = int(nodes.intervals[-1, 1])
+        raise InputError(f"allocated_resources names node {largest}", expected=f"< {MAX_NODES}")
+    again = (first for (_, last), (first, _) in pairwise(pairs) if first <= last)
+    return nodes, next(again, None)

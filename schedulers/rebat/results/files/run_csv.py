@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rebat's own files of a run, line by line; times in seconds, dates from the run's start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import Any
+
+from rebat.core.attempts import job_name
+from rebat.core.csv_text import name_field
+from rebat.core.units import to_s
+from rebat.results.measures.jobs import JOB_COLUMNS, JobRows
+from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
+from rebat.results.measures.timeline import checkpoint_dates
+from rebat.session.ledger import AttemptRecord, Ledger
+
+ATTEMPT_COLUMNS = (
+    "job_id", "attempt", "size", "submission_time", "queued_time", "start_time", "finish_time",
+    "cause", "why", "kept_seconds", "lost_seconds", "nodes",
+    "recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds",
+)  # fmt: skip
+"""Of rebat_attempts.csv: see `attempt_values`."""
+
+
+def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
+    """rebat_jobs.csv, or other columns: a row per original job."""
+    yield ",".join(columns)
+    for row in rows.table[list(columns)]:
+        yield _line(row.item())
+
+
+def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
+    """rebat_users.csv or rebat_queues.csv: a row per user or queue, see `metrics.owners`."""
+    yield ",".join((column, *GROUP_COLUMNS))
+    for values in group_rows(rows, column):
+        yield _line(values)
+
+
+def attempts_csv(ledger: Ledger) -> Iterator[str]:
+    """rebat_attempts.csv: a row per attempt, in the order of their ends."""
+    yield ",".join(ATTEMPT_COLUMNS)
+    for record in ledger.attempts:
+        yield _line(attempt_values(record))
+
+
+def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
+    """What became of an attempt, by `ATTEMPT_COLUMNS`.
+
+    What never ran has no start and no nodes, what was rejected no end either.
+
+    ``attempt`` is 0 for a job's first; ``cause`` why it ended (`core.attempts.Cause`), ``why`` the
+    word of the policy that stopped it: of a victim, the job that its nodes were taken for.
+    ``kept_seconds`` is the progress kept, of which ``lost_seconds`` were lost after all.
+    The last four are its recovery, the periods before its first checkpoint and before each further
+    one, and what a checkpoint takes; without the latter where it writes none at known dates.
+    """
+    attempt, ran = record.attempt, record.start_us >= 0
+    recovery_us, pattern = checkpoint_dates(record.checkpointing)
+    return (
+        job_name(attempt.job_id), attempt.number, attempt.n_nodes, to_s(attempt.submit_us),
+        to_s(attempt.queued_us), to_s(record.start_us) if ran else None,
+        to_s(record.end_us) if record.end_us >= 0 else None,
+        str(record.cause), record.why, to_s(max(0, record.useful_us)), to_s(record.lost_us),
+        str(record.nodes or ""), to_s(recovery_us), *map(to_s, pattern or ()),
+        *(() if pattern else (None, None, None)),
+    )  # fmt: skip
+
+
+HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")
+"""Of rebat_holds.csv; without a finish_time: to the end."""
+
+
+def holds_csv(ledger: Ledger) -> Iterator[str]:
+    """rebat_holds.csv: a row per set of nodes held for a job that did not run on them."""
+    yield ",".join(HOLD_COLUMNS)
+    for hold in ledger.holds:
+        if hold.until_us != hold.since_us:
+            until = None if hold.until_us is None else to_s(hold.until_us)
+            yield _line((job_name(hold.job_id), to_s(hold.since_us), until, str(hold.nodes)))
+
+
+def node_events_csv(ledger: Ledger) -> Iterator[str]:
+    """node_events.csv: failures and rejuvenations as they were told."""
+    yield "time,event,nodes"
+    for at, up, nodes in ledger.node_events:
+        yield f"{to_s(at):.6f},{'rejuvenated' if up else 'failed'},{nodes}"
+
+
+def _line(values: Sequence[Any]) -> str:
+    return ",".join([_cell(value) for value in values])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if isnan(value) else f"{value:.6f}"
+    return "" if value is None else name_field(str(value))

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that was at hand: what a window began and ended with, and how long nothing waited.
+
+In a window of a longer run useful time is bounded by the work at hand as much as by the scheduler:
+what an earlier part of the run has put off fills it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from rebat.core.units import US_PER_S
+from rebat.models.checkpoint import Accounting
+from rebat.results.measures.platform import Window, column, work_done_us
+from rebat.results.measures.steps import from_to, steps_of
+from rebat.session.ledger import Ledger
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """Work of submitted jobs that is not done yet, in node-seconds.
+
+    ``begin`` and ``end`` are at the ends of the window, ``submitted`` is that of the jobs submitted
+    within it: the work done in the window is begin + submitted - end. ``nothing_waits`` is the
+    share of time during which no attempt waited. Work is useful time, and that of jobs killed at
+    their walltimes.
+    """
+
+    begin: float
+    submitted: float
+    end: float
+    nothing_waits: float
+
+
+class AtHand(NamedTuple):
+    """What a window could be filled with: the work at hand in it (its backlog at the beginning, and
+    what was submitted) as a share of its node time, the share of time with nothing waiting, and the
+    node time (windows that end with their runs differ in it)."""
+
+    share: float
+    nothing_waits: float
+    total: float = 1.0
+
+
+MOST_APART = 0.01
+"""Of the node time of the window: by so much may the work at hand of two runs differ that are
+compared. Useful time is the work at hand less what is left, so the difference may be all of it."""
+
+NOT_COMPARABLE = "n.c."
+"""The mark of a utilisation or share of node time that is not comparable."""
+
+WHY_NOT = (
+    f"{NOT_COMPARABLE}: not comparable, as the work at hand in the window differs by more than "
+    f"{MOST_APART:.0%} of its node time and did not always suffice"
+)
+
+
+def comparable(ours: AtHand, others: AtHand) -> bool:
+    """Whether shares of node time of two runs can be compared.
+
+    They cannot where one had more work to do, and the machine could not always be kept busy: what
+    the one did more is then what it had put off before.
+
+    >>> comparable(AtHand(0.72, 0.4), AtHand(0.81, 0.0))
+    False
+    >>> comparable(AtHand(0.97, 0.0), AtHand(1.03, 0.0))
+    True
+    """
+    ran_dry = max(ours.nothing_waits, others.nothing_waits) > 0
+    apart = abs(ours.share * ours.total - others.share * others.total)
+    return not (ran_dry and apart > MOST_APART * min(ours.total, others.total))
+
+
+def of_window(metric: str) -> bool:
+    """Whether a metric is a share or sum of the window's node time."""
+    return metric == "useful_utilisation" or metric.startswith("platform_")
+
+
+def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
+    """From the means of a run's metrics by name; None for results without them."""
+    names = ("backlog_begin", "backlog_submitted", "backlog_nothing_waits", "platform_total")
+    begin, submitted, nothing_waits, total = map(mean, names)
+    if begin is None or submitted is None or nothing_waits is None or not total:
+        return None
+    return AtHand((begin + submitted) / total, nothing_waits, total)
+
+
+def are_comparable(
+    ours: Callable[[str], float | None], others: Callable[[str], float | None]
+) -> bool | None:
+    """The same of the means of two runs' metrics by name; None where that is not known."""
+    mine, theirs = at_hand(ours), at_hand(others)
+    return None if mine is None or theirs is None else comparable(mine, theirs)
+
+
+def backlog(ledger: Ledger, window: Window, accounting: Accounting = "exact") -> Backlog:
+    """Measure a window of a run."""
+    first, last = window
+    begin = submitted = end = 0
+    for record in ledger.attempts:
+        before, within, after = work_done_us(record, window, accounting)
+        submit_us = record.attempt.submit_us
+        if submit_us < first:
+            begin += within + after
+        elif submit_us < last:
+            submitted += before + within + after
+        if submit_us < last:
+            end += after
+    return Backlog(
+        begin / US_PER_S, submitted / US_PER_S, end / US_PER_S, _nothing_waits(ledger, window)
+    )
+
+
+def _nothing_waits(ledger: Ledger, window: Window) -> float:
+    first, last = window
+    waited = [r for r in ledger.attempts if max(r.start_us, 0) > r.attempt.queued_us]
+    dates, by = from_to(column(waited, "attempt.queued_us"), column(waited, "start_us"))
+    zero = np.zeros(1, dtype=np.int64)
+    at, queued = steps_of(np.concatenate([zero, dates]), np.concatenate([zero, by]))
+    lengths = np.diff(np.append(np.clip(at, first, last), last))
+    return float(lengths[queued == 0].sum()) / (last - first) if last > first else 0.0

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All numbers of one run, ready for JSON and for tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rebat.core.attempts import Cause
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.units import parse_duration, to_us
+from rebat.models.checkpoint import Accounting
+from rebat.models.power import NodePower
+from rebat.models.units import Allotment
+from rebat.results.measures.backlog import Backlog, backlog
+from rebat.results.measures.cores import (
+    ASLEEP,
+    Energy,
+    NodeStates,
+    energy,
+    node_states,
+    states_by_name,
+    usage,
+)
+from rebat.results.measures.flows import (
+    EVERY_JOB,
+    Flow,
+    Selection,
+    by_class,
+    flow_of,
+    flows_by_class,
+    select,
+)
+from rebat.results.measures.fragmentation import Fragmentation, fragmentation
+from rebat.results.measures.jobs import JobRows, Owners, job_rows
+from rebat.results.measures.migrations import Drains, Migrations, drains, migrations
+from rebat.results.measures.platform import (
+    DAY_US,
+    PAPER_WINDOW,
+    PlatformTime,
+    WalltimeKills,
+    Window,
+    platform_time,
+)
+from rebat.results.measures.resizes import Resizes, resizes
+from rebat.results.measures.service import Fairness, Service, fairness, service_of
+from rebat.session.ledger import Ledger
+
+MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
+"""Workloads submitted over so long are measured as months are in the paper."""
+
+
+class Measures(msgspec.Struct, frozen=True):
+    """What to measure: the window of platform time and the selection of jobs; None: automatic.
+
+    Automatic means the paper's choice (days 10 to 30, the middle 60 % of the jobs) for a workload
+    that spans a month, and everything for any other. ``walltime_kills``: whether the work of jobs
+    that are killed at their walltimes counts as 'wasted' or as 'useful' (they may have written what
+    their users wanted). ``accounting``: see `checkpoint.Accounting`.
+    """
+
+    window: Window | None = None
+    selection: Selection | None = None
+    walltime_kills: WalltimeKills = "wasted"
+    accounting: Accounting = "exact"
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """What metrics know of the machine and its scheduler.
+
+    Attributes
+    ----------
+    allotted : Allotment, optional
+        How many nodes attempts get that ask for so many (default: as many).
+    cores_per_node : int
+        With more than 1 the machine's nodes are cores of nodes.
+    partitions : dict
+        The nodes of each partition.
+    asked : dict
+        The partition of a job, by its Batsim id, where it may run in one only; others count to
+        where they ended.
+    owners : dict
+        User and queue of each job, by its Batsim id.
+    power : NodePower
+    """
+
+    allotted: Allotment | None = None
+    cores_per_node: int = 1
+    partitions: Mapping[str, NodeSet] = {}
+    asked: Mapping[str, str] = {}
+    owners: Owners = {}
+    power: NodePower | None = None
+
+
+class RunSummary(msgspec.Struct, frozen=True):
+    """The metrics of one run; failures and steals are counted within the window.
+
+    ``failures_hit`` are the failures under a running job, ``free_node_at_hit`` those of them at
+    which some node was free (Table 5); ``steals`` the decisions to steal (Tables 5 and 9),
+    ``victims`` the attempts really interrupted for it, ``steals_off`` why others were not.
+    ``node_states``: where nodes have several cores; ``energy``: where the power of a node is given,
+    or nodes slept; ``partition_states`` and
+    ``turnaround`` (the flow of its jobs): by partition, where there are some. ``service`` is of all
+    jobs whose flow is measured, ``service_classes`` by size class, ``fairness`` among users, where
+    these are known.
+
+    ``given_up`` counts the jobs that ended as failed because failures had interrupted too many of
+    their attempts.
+    """
+
+    n_nodes: int
+    jobs: int
+    finished: int
+    rejected: int
+    succeeded: int
+    attempts: int
+    makespan_s: float
+    window_s: tuple[float, float]
+    selected_jobs: int
+    platform: PlatformTime
+    backlog: Backlog
+    useful_utilisation: float
+    flows: dict[str, Flow | None]
+    node_failures: int
+    failures_hit: int
+    steals: int
+    victims: int
+    free_node_at_hit: int
+    fragmentation: Fragmentation
+    resizes: Resizes
+    migrations: Migrations
+    drains: Drains
+    node_states: NodeStates | None = None
+    energy: Energy | None = None
+    partition_states: dict[str, NodeStates] = {}
+    turnaround: dict[str, Flow | None] = {}
+    steals_off: dict[str, int] = {}
+    service: Service | None = None
+    service_classes: dict[str, Service | None] = {}
+    fairness: Fairness | None = None
+    given_up: int = 0
+
+
+def parse_window(text: str) -> Window | None:
+    """'10d:30d' to a window; 'auto' to None."""
+    return None if text == "auto" else _pair(text, "window", "auto or START:END, like 10d:30d")
+
+
+def _pair(text: str, what: str, expected: str) -> Window:
+    first, separator, last = text.partition(":")
+    if not separator:
+        raise InputError(f"{what} {text!r}", expected=expected)
+    window = to_us(parse_duration(first)), to_us(parse_duration(last))
+    if window[0] >= window[1]:
+        raise InputError(f"{what} {text!r} is empty", expected=expected)
+    return window
+
+
+def parse_selection(text: str) -> Selection | None:
+    """'0.2:0.8', '0.2:0.8:time', 'all' or 'auto'."""
+    if text == "auto":
+        return None
+    if text == "all":
+        return EVERY_JOB
+    parts = text.split(":")
+    expected = "auto, all, or FIRST:LAST[:count|time], like 0.2:0.8:count"
+    try:
+        first, last = float(parts[0]), float(parts[1])
+    except (ValueError, IndexError):
+        raise InputError(f"job selection {text!r}", expected=expected) from None
+    by = parts[2] if len(parts) == 3 else "count"
+    if not 0 <= first < last <= 1 or by not in ("count", "time") or len(parts) > 3:
+        raise InputError(f"job selection {text!r}", expected=expected)
+    return Selection(first, last, by)
+
+
+def summarise(
+    ledger: Ledger, n_nodes: int, measures: Measures, layout: Layout | None = None
+) -> tuple[RunSummary, JobRows]:
+    """The summary of a run and the rows of its jobs."""
+    layout = layout or Layout()
+    makespan = max((r.end_us for r in ledger.attempts), default=0)
+    submissions = [r.attempt.submit_us for r in ledger.attempts]
+    span = max(submissions) - min(submissions) if submissions else 0
+    month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
+    window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
+    kills, accounting = measures.walltime_kills, measures.accounting
+    platform = platform_time(ledger, n_nodes, window, kills, accounting)
+    blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
+    rows = job_rows(ledger, layout.owners)
+    selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
+
+    def within(dates: list[int]) -> int:
+        return sum(window[0] <= date < window[1] for date in dates)
+
+    hits = ledger.failures_that_hit
+    summary = RunSummary(
+        n_nodes=n_nodes,
+        jobs=len(rows),
+        finished=int(rows.has_finished.sum()),
+        rejected=sum(r.cause == Cause.REJECTED for r in ledger.attempts),
+        succeeded=int((rows.column("final_state") == "COMPLETED_SUCCESSFULLY").sum()),
+        attempts=int(rows.column("attempts").sum()),
+        makespan_s=makespan / 1e6,
+        window_s=(window[0] / 1e6, window[1] / 1e6),
+        selected_jobs=len(selected),
+        platform=platform,
+        backlog=backlog(ledger, window, accounting),
+        useful_utilisation=platform.useful_utilisation,
+        flows=flows_by_class(selected, n_nodes),
+        node_failures=within([at for at, up, _ in ledger.node_events if not up]),
+        failures_hit=within([at for at, _ in hits]),
+        steals=within(ledger.steals),
+        victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
+        free_node_at_hit=within([at for at, free in hits if free > 0]),
+        fragmentation=blocked,
+        resizes=resizes(ledger, rows, window),
+        migrations=migrations(ledger, window),
+        drains=drains(ledger, window, layout.cores_per_node),
+        turnaround=_turnaround(ledger, selected, layout),
+        service=service_of(selected),
+        service_classes={
+            name: service_of(some) for name, some in by_class(selected, n_nodes).items()
+        },
+        fairness=fairness(selected),
+        given_up=len(ledger.given_up),
+        steals_off=dict(
+            Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
+        ),
+        **_of_cores(ledger, n_nodes, window, layout),
+    )
+    return summary, rows
+
+
+def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
+    """What is measured of nodes and their cores, where that says something."""
+    cores = layout.cores_per_node
+    sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
+    if cores == 1 and not (layout.partitions or sleeping or layout.power):
+        return {}
+    of = usage(ledger, n_nodes // cores, cores, window)
+    found: dict[str, Any] = {"partition_states": states_by_name(of, cores, layout.partitions)}
+    if cores > 1:
+        found["node_states"] = node_states(of, cores)
+    if layout.power or sleeping:
+        found["energy"] = energy(of, ledger, cores, window, layout.power)
+    return found
+
+
+def _turnaround(ledger: Ledger, rows: JobRows, layout: Layout) -> dict[str, Flow | None]:
+    """Flow of the jobs of each partition."""
+    if not layout.partitions:
+        return {}
+    ended = {r.attempt.job_id: r.nodes for r in ledger.attempts if r.nodes is not None}
+    groups: dict[str, list[int]] = {name: [] for name in layout.partitions}
+    for place, name_of_job in enumerate(rows.column("job_id")):
+        job_id = f"w0!{name_of_job}"
+        name = layout.asked.get(job_id)
+        for other, nodes in layout.partitions.items():
+            if name is None and job_id in ended and nodes.meets(ended[job_id]):
+                name = other
+        if name is not None:
+            groups[name].append(place)
+    return {name: flow_of(rows[np.array(some, dtype=int)]) for name, some in groups.items()}
+
+
+def as_json(summary: RunSummary) -> dict[str, Any]:
+    """A summary as plain JSON values."""
+    value: dict[str, Any] = msgspec.to_builtins(summary)
+    return value

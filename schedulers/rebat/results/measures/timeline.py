@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole run in columns: who ran where and when, and what was down; for pictures of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import Cause, job_name
+from rebat.core.nodes import NodeSet
+from rebat.models.checkpoint import Checkpointing
+from rebat.results.measures.platform import column, down_intervals
+from rebat.results.measures.steps import Steps, from_to, steps_of
+from rebat.session.ledger import AttemptRecord, Ledger
+
+Int = npt.NDArray[np.int64]
+
+CAUSES = tuple(Cause)
+"""What the numbers in ``Timeline.cause`` mean."""
+
+NodeEvents = Sequence[tuple[int, bool, NodeSet]]
+"""Date, whether the nodes are up from then on, the nodes; ascending."""
+
+
+class Pattern(NamedTuple):
+    """When each attempt checkpoints: after its recovery and first period, then after each period.
+
+    Microseconds; a checkpoint takes ``cost_us``. Periods and cost are -1 where it never does.
+    """
+
+    recovery_us: Int
+    first_us: Int
+    period_us: Int
+    cost_us: Int
+
+
+class Blocks(NamedTuple):
+    """Blocks of neighbouring nodes, ``first`` to ``last``, each with whose it is."""
+
+    owner: Int
+    first: Int
+    last: Int
+
+
+class Spans(NamedTuple):
+    """Nodes ``first`` to ``last`` were down, or held, together from one time to another
+    (microseconds)."""
+
+    begin_us: Int
+    end_us: Int
+    first: Int
+    last: Int
+
+    @property
+    def sizes(self) -> Int:
+        """Nodes of each."""
+        return self.last - self.first + 1
+
+
+class Timeline(NamedTuple):
+    """The attempts of a run in the order of their ends, a row each; dates in microseconds.
+
+    Attributes
+    ----------
+    name : str
+        The policy.
+    n_nodes : int
+        Of the machine.
+    job_id, why : list of str
+        The original job; the word of the policy that stopped the attempt.
+    number, submit_us, queued_us, start_us, end_us : int arrays
+        ``start_us`` is -1 for what never ran, ``end_us`` too for what was rejected.
+    kept_us, lost_us : int arrays
+        The progress kept, and what of it was lost after all.
+    cause : int array
+        Place in ``CAUSES``.
+    blocks : Blocks
+        The nodes of all attempts; owners are rows, ascending.
+    outages : Spans
+    failures : (dates, nodes)
+        Every failure of a node.
+    pattern : Pattern
+    held : Spans
+        Nodes that were kept for a job which did not run on them.
+    held_for : list of str
+        The job of each of these.
+    """
+
+    name: str
+    n_nodes: int
+    job_id: list[str]
+    number: Int
+    submit_us: Int
+    queued_us: Int
+    start_us: Int
+    end_us: Int
+    cause: Int
+    why: list[str]
+    kept_us: Int
+    lost_us: Int
+    blocks: Blocks
+    outages: Spans
+    failures: tuple[Int, Int]
+    pattern: Pattern
+    held: Spans
+    held_for: list[str]
+
+    @property
+    def ran(self) -> npt.NDArray[np.bool_]:
+        """Which attempts had nodes."""
+        return self.start_us >= 0
+
+    @property
+    def sizes(self) -> Int:
+        """Nodes that each attempt held."""
+        found = np.zeros(len(self.job_id), dtype=np.int64)
+        np.add.at(found, self.blocks.owner, self.blocks.last - self.blocks.first + 1)
+        return found
+
+    @property
+    def makespan_us(self) -> int:
+        """The last end."""
+        return int(self.end_us.max(initial=0))
+
+
+class Series(NamedTuple):
+    """What goes on beside the nodes: numbers over time."""
+
+    busy: Steps
+    queued: Steps
+    free: Steps
+
+
+def series_of(timeline: Timeline) -> Series:
+    """Nodes in use, attempts that wait, and nodes that are up and free, over time.
+
+    Nodes that are held for a job are neither in use nor free. An attempt waits from its entry into
+    the queue to its start, or to its end if it never ran.
+    """
+    ran, sizes, down, held = timeline.ran, timeline.sizes, timeline.outages, timeline.held
+    zero = np.zeros(1, dtype=np.int64)
+    use = from_to(timeline.start_us[ran], timeline.end_us[ran], sizes[ran])
+    out = from_to(down.begin_us, down.end_us, down.sizes)
+    kept = from_to(held.begin_us, held.end_us, held.sizes)
+    left_us = np.where(ran, timeline.start_us, timeline.end_us)
+    waits = from_to(timeline.queued_us, np.maximum(left_us, timeline.queued_us))
+    busy, queued = (
+        steps_of(np.concatenate([zero, dates]), np.concatenate([zero, by]))
+        for dates, by in (use, waits)
+    )
+    dates = np.concatenate([zero, use[0], out[0], kept[0]])
+    free = steps_of(dates, np.concatenate([zero + timeline.n_nodes, -use[1], -out[1], -kept[1]]))
+    return Series(busy, queued, free)
+
+
+def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int]]:
+    """The outages up to a date, neighbours that share theirs as one; and every failure."""
+    spans = sorted(
+        (down, min(up, until_us), node)
+        for node, down, up in down_intervals(events, until_us)
+        if down < until_us
+    )
+    table = np.array(spans, dtype=np.int64).reshape(-1, 3)
+    down, up, node = table.T
+    apart = (np.diff(down) != 0) | (np.diff(up) != 0) | (np.diff(node) != 1)
+    begins = np.flatnonzero(np.concatenate([[True], apart])) if len(table) else np.arange(0)
+    ends = np.append(begins[1:], len(table)) - 1 if len(table) else begins
+    return Spans(down[begins], up[begins], node[begins], node[ends]), (down, node)
+
+
+def spans_of(begin_us: Int, end_us: Int, blocks: Blocks) -> Spans:
+    """From the time of each owner of blocks of nodes."""
+    owner = blocks.owner
+    return Spans(begin_us[owner], end_us[owner], blocks.first, blocks.last)
+
+
+def holds_of(ledger: Ledger, until_us: int) -> tuple[Spans, list[str]]:
+    """Nodes held up to a time, and the job of each."""
+    some = [hold for hold in ledger.holds if hold.until_us != hold.since_us]
+    begin_us = column(some, "since_us")
+    ends_us = [until_us if hold.until_us is None else hold.until_us for hold in some]
+    blocks = blocks_of([hold.nodes.intervals for hold in some])
+    names = [job_name(some[at].job_id) for at in blocks.owner]
+    return spans_of(begin_us, np.array(ends_us, dtype=np.int64), blocks), names
+
+
+def blocks_of(sets: Sequence[Int]) -> Blocks:
+    """Blocks from the intervals (k x 2) of each owner, in order."""
+    counts = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
+    pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
+    return Blocks(np.repeat(np.arange(len(sets)), counts), pairs[:, 0], pairs[:, 1])
+
+
+def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
+    """The timeline of a run that was just made."""
+    records = ledger.attempts
+    end_us = max((record.end_us for record in records), default=0)
+    outages, failures = outages_of(ledger.node_events, end_us)
+    nobody = np.empty((0, 2), dtype=np.int64)
+    return Timeline(
+        name, n_nodes,
+        [job_name(record.attempt.job_id) for record in records],
+        column(records, "attempt.number"),
+        column(records, "attempt.submit_us"),
+        column(records, "attempt.queued_us"),
+        column(records, "start_us"),
+        column(records, "end_us"),
+        np.array([CAUSES.index(record.cause) for record in records], dtype=np.int64),
+        [record.why for record in records],
+        np.maximum(column(records, "useful_us"), 0),
+        column(records, "lost_us"),
+        blocks_of([nobody if r.nodes is None else r.nodes.intervals for r in records]),
+        outages, failures, pattern_of(records), *holds_of(ledger, end_us),
+    )  # fmt: skip
+
+
+def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:
+    """When attempts checkpoint."""
+    rows = []
+    for record in records:
+        recovery_us, periods = checkpoint_dates(record.checkpointing)
+        rows.append((recovery_us, *(periods or (-1, -1, -1))))
+    return Pattern(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
+
+
+def checkpoint_dates(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:
+    """Recovery, and first period, period and cost where checkpoints are written at dates."""
+    if c is None:
+        return 0, None
+    seldom = None if c.never or c.perfect else (c.first_period_us, c.period_us, c.cost_us)
+    return c.first_recovery_us, seldom

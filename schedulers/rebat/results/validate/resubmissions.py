@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the resubmissions that rebat made: their profile, submission, state and digits.
+
+Other schedulers may name profiles as they like, and submit again when they like.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rebat.core.attempts import attempt_profile
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
+from rebat.models.silent_errors import errors_left
+from rebat.models.six_digits import written_us
+from rebat.results.files.batsim_files import FAILED, REJECTED, SUCCESS, JobRecord
+from rebat.results.validate.attempts import Attempts, Chains, made_by_rebat
+from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, seconds
+
+Key = tuple[str, str]
+"""The workload's name and the job's id."""
+
+ProfileOf = Callable[[Key, Attempts], str | None]
+"""The profile of a job by its key and attempts; None where it is not known."""
+
+
+def profile_of(main: str, workload: Workload | None) -> ProfileOf:
+    """The profile that the workload, of this name, gives a job; or that of its first row."""
+    jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
+
+    def name(key: Key, attempts: Attempts) -> str | None:
+        if key in jobs:
+            return jobs[key]
+        return attempts[0].profile if 0 in attempts else None
+
+    return name
+
+
+def six_digits(jobs: Chains, original: ProfileOf) -> bool:
+    """Whether resubmissions look as if rebat had written them with six digits.
+
+    All their walltimes have at most six, and so have the run times of those that succeeded.
+    """
+    rows = [
+        row
+        for key, attempts in jobs.items()
+        for row in attempts.values()
+        if made_by_rebat(row, original(key, attempts)) and row.walltime_us is not None
+    ]
+    return bool(rows) and all(map(_in_six_digits, rows))
+
+
+def _in_six_digits(row: JobRecord) -> bool:
+    walltime_us = row.walltime_us or 0
+    if written_us(walltime_us) != walltime_us:
+        return False
+    if row.state != SUCCESS or row.start_us is None or row.end_us is None:
+        return True
+    run_us = row.end_us - row.start_us
+    return abs(written_us(run_us) - run_us) <= ROUNDING_US
+
+
+def made_again(
+    jobs: Chains, original: ProfileOf, profiles: Mapping[str, dict[str, Any]], reference: Reference
+) -> Iterator[Finding]:
+    """What is wrong with rows of resubmissions, if rebat made them."""
+    if not _by_rebat(jobs, original, reference):
+        return
+    instants = _instants(jobs, reference) if reference.events else []
+    slack_us = ROUNDING_US + reference.slack_us
+    for key, attempts in jobs.items():
+        name, failed = original(key, attempts), 0
+        errors = _errors(profiles.get(name or ""))
+        for number in sorted(attempts):
+            row = attempts[number]
+            if number:
+                yield from _profile(row, name, profiles)
+            if number - 1 in attempts:
+                yield from _submission(row, attempts[number - 1], instants, slack_us)
+            if errors is not None and number and row.state in (SUCCESS, FAILED):
+                yield from _state(row, max(0, errors - failed))
+            failed += row.state == FAILED
+
+
+def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
+    """Whether rebat decided: as is known, or as one of the profiles is named."""
+    if reference.by_rebat is not None:
+        return reference.by_rebat
+    return any(
+        made_by_rebat(row, original(key, attempts))
+        for key, attempts in jobs.items()
+        for number, row in attempts.items()
+        if number
+    )
+
+
+def _profile(
+    row: JobRecord, name: str | None, profiles: Mapping[str, dict[str, Any]]
+) -> Iterator[Finding]:
+    """A resubmission has a profile of its own, but for composed ones: those are used again."""
+    if name is None or row.profile is None or made_by_rebat(row, name):
+        return
+    composed = profiles[name].get("type") == "composed" if name in profiles else True
+    if composed and row.profile == name:
+        return
+    expected = name if composed and name in profiles else attempt_profile(row.job_id, name)
+    text = f"job {row.key}: profile is {row.profile!r}, a resubmission's is {expected!r}"
+    yield Finding("request", row.line, text)
+
+
+def _submission(
+    row: JobRecord, before: JobRecord, instants: Sequence[int], slack_us: int
+) -> Iterator[Finding]:
+    """A job is submitted again when its attempt ends, or later if it waits for a stolen node.
+
+    Then something ends or fails at that time. What starts on another number of nodes is rejected,
+    submitted again and started at one time.
+    """
+    if row.submit_us is None:
+        return
+    expected_us = row.start_us if before.state == REJECTED else before.left_us
+    if expected_us is None or abs(row.submit_us - expected_us) <= slack_us:
+        return
+    waited = before.state != REJECTED and row.submit_us > expected_us
+    if waited and (not instants or _near(row.submit_us, instants, slack_us)):
+        return
+    what = "it starts" if before.state == REJECTED else f"{before.key} ends"
+    text = f"submitted at {seconds(row.submit_us)}, {what} at {seconds(expected_us)}"
+    yield Finding("times", row.line, f"job {row.key}: {text}")
+
+
+def _instants(jobs: Chains, reference: Reference) -> list[int]:
+    """The times at which a job ends, and nodes fail or come back, in their order."""
+    ends = {row.left_us for attempts in jobs.values() for row in attempts.values()}
+    events = {event.at_us for event in reference.events}
+    return sorted({us for us in ends if us is not None} | events)
+
+
+def _near(us: int, instants: Sequence[int], slack_us: int) -> bool:
+    at = bisect_left(instants, us - slack_us)
+    return at < len(instants) and instants[at] <= us + slack_us
+
+
+def _errors(profile: Mapping[str, Any] | None) -> int | None:
+    """How many attempts of a delay end with an error; None where that cannot be told."""
+    if profile is None or profile.get("type") != "delay" or profile.get("ret", 0) < 0:
+        return None
+    try:
+        return errors_left(profile)
+    except InputError:
+        return None
+
+
+def _state(row: JobRecord, errors: int) -> Iterator[Finding]:
+    if (row.state == FAILED) != (errors > 0):
+        text = f"job {row.key}: {row.state}, {errors} errors of its profile are left"
+        yield Finding("state", row.line, text)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds which node, in the order of time: finds overlaps and jobs on dead nodes.
+
+One pass over all starts, ends, failures and repairs, with an array of holders. An interval of nodes
+is one slice, so that a job of 49,152 nodes costs no more steps than a job of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.nodes import NodeSet
+from rebat.models.failures.events import MachineEvent
+from rebat.results.files.batsim_files import JobRecord
+
+_END, _REPAIR, _FAILURE, _START = range(4)
+"""Order within an instant: a node is given back, repaired, lost, and only then taken."""
+
+
+class Clash(msgspec.Struct, frozen=True):
+    """Two jobs on one node ('overlap', with ``other``), or a job on a dead one ('dead node')."""
+
+    kind: str
+    at_us: int
+    node: int
+    row: JobRecord
+    other: JobRecord | None = None
+
+
+class _Machine:
+    """The row that holds each node (-1: none), and which nodes are down."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self.holder: npt.NDArray[np.int64] = np.full(n_nodes, -1, dtype=np.int64)
+        self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
+
+    def holders(self, nodes: NodeSet) -> dict[int, int]:
+        """The rows that hold some of these nodes, each with the first such node."""
+        found: dict[int, int] = {}
+        for first, last in nodes.intervals.tolist():
+            span = self.holder[first : last + 1]
+            if span.max() < 0:
+                continue
+            rows, where = np.unique(span, return_index=True)
+            for row, offset in zip(rows.tolist(), where.tolist(), strict=True):
+                if row >= 0:
+                    found.setdefault(row, first + offset)
+        return found
+
+    def first_down(self, nodes: NodeSet) -> int | None:
+        """The lowest of these nodes that is down."""
+        for first, last in nodes.intervals.tolist():
+            span = self.down[first : last + 1]
+            if span.any():
+                return int(first + span.argmax())
+        return None
+
+    def take(self, nodes: NodeSet, row: int) -> None:
+        """Give the nodes to a row."""
+        for first, last in nodes.intervals.tolist():
+            self.holder[first : last + 1] = row
+
+    def free(self, nodes: NodeSet, row: int) -> None:
+        """Take the nodes from a row, those apart that another one has taken meanwhile."""
+        for first, last in nodes.intervals.tolist():
+            span = self.holder[first : last + 1]
+            span[span == row] = -1
+
+    def mark(self, nodes: NodeSet, down: bool) -> None:
+        """Nodes fail or come back."""
+        for first, last in nodes.intervals.tolist():
+            self.down[first : last + 1] = down
+
+
+def sweep(
+    rows: Sequence[JobRecord], events: Sequence[MachineEvent] = (), slack_us: int = 0
+) -> Iterator[Clash]:
+    """Every clash, in the order of time; one per pair of jobs, one per job and dead instant.
+
+    Where two jobs are on one node, the later one is followed from there on: the first clash of a
+    node is always told, what comes of it may not be.
+
+    Parameters
+    ----------
+    rows : sequence of JobRecord
+        Those that held nodes for no time, or for less than none, are passed over; so are those
+        that ran for what Batsim writes of no time.
+    events : sequence of MachineEvent
+        By date, alternating per node.
+    slack_us : int
+        How long a job may go on on a node that failed.
+    """
+    agenda = [
+        *(
+            (event.at_us, _REPAIR if event.available else _FAILURE, n)
+            for n, event in enumerate(events)
+        ),
+        *_job_steps(rows),
+    ]
+    machine = _Machine(_span(rows, events))
+    for at_us, kind, number in sorted(agenda):
+        if kind == _END:
+            machine.free(rows[number].nodes, number)
+        elif kind == _START:
+            yield from _start(machine, rows, number, at_us)
+        else:
+            nodes = events[number].nodes
+            machine.mark(nodes, kind == _FAILURE)
+            if kind == _FAILURE:
+                yield from _failure(machine, rows, nodes, at_us, slack_us)
+
+
+def _job_steps(rows: Sequence[JobRecord]) -> Iterator[tuple[int, int, int]]:
+    for number, row in enumerate(rows):
+        left_us = row.left_us
+        if row.start_us is not None and left_us is not None and row.start_us < left_us:
+            yield row.start_us, _START, number
+            yield left_us, _END, number
+
+
+def _span(rows: Sequence[JobRecord], events: Sequence[MachineEvent]) -> int:
+    sets = [*(row.nodes for row in rows), *(event.nodes for event in events)]
+    return 1 + max((int(nodes.intervals[-1, 1]) for nodes in sets if len(nodes)), default=0)
+
+
+def _start(
+    machine: _Machine, rows: Sequence[JobRecord], number: int, at_us: int
+) -> Iterator[Clash]:
+    row = rows[number]
+    for other, node in machine.holders(row.nodes).items():
+        yield Clash("overlap", at_us, node, row, rows[other])
+    dead = machine.first_down(row.nodes)
+    if dead is not None:
+        yield Clash("dead node", at_us, dead, row)
+    machine.take(row.nodes, number)
+
+
+def _failure(
+    machine: _Machine, rows: Sequence[JobRecord], nodes: NodeSet, at_us: int, slack_us: int
+) -> Iterator[Clash]:
+    for number, node in machine.holders(nodes).items():
+        end_us = rows[number].end_us
+        if end_us is not None and end_us > at_us + slack_us:
+            yield Clash("dead node", at_us, node, rows[number])

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is a jobs.csv the record of something that can have happened? Whoever wrote it.
+
+Every rule here holds for any correct scheduler on Batsim, so that a finding is a mistake: of the
+scheduler, of the simulator, or of whoever edited the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from rebat.results.files.batsim_files import JobRecord, JobsFile
+from rebat.results.validate.against_workload import against_workload, filled
+from rebat.results.validate.attempts import attempts_in_order, chains, main_workload
+from rebat.results.validate.findings import KINDS, Finding, Reference, seconds
+from rebat.results.validate.resubmissions import made_again, profile_of, six_digits
+from rebat.results.validate.row_checks import CHECKS
+from rebat.results.validate.sweep import Clash, sweep
+
+
+def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding]:
+    """Everything that is wrong with a job table, by kind and line; empty when all is well."""
+    reference = reference or Reference()
+    rows = jobs.records
+    workload = reference.workload
+    known = filled(rows, workload)
+    attempts = chains(known, workload)
+    original = profile_of(main_workload(rows), workload)
+    if reference.six_digits is None:
+        six = six_digits(attempts, original)
+        reference = msgspec.structs.replace(reference, six_digits=six)
+    findings = [
+        *_rows_alone(known, reference),
+        *_on_nodes(rows, reference),
+        *_doubled(rows),
+        *attempts_in_order(attempts, reference),
+        *made_again(attempts, original, workload.profiles if workload else {}, reference),
+        *against_workload(known, reference),
+    ]
+    order = list(KINDS)
+    return sorted(findings, key=lambda f: (order.index(f.kind), f.line, f.text))
+
+
+def _rows_alone(rows: Iterable[JobRecord], reference: Reference) -> Iterator[Finding]:
+    for row in rows:
+        for check in CHECKS:
+            for kind, text in check(row, reference):
+                yield Finding(kind, row.line, f"job {row.key}: {text}")
+
+
+def _on_nodes(rows: Sequence[JobRecord], reference: Reference) -> Iterator[Finding]:
+    for clash in sweep(rows, reference.events, reference.slack_us):
+        yield Finding(clash.kind, clash.row.line, _text_of(clash))
+
+
+def _text_of(clash: Clash) -> str:
+    at = f"from {seconds(clash.at_us)}"
+    if clash.other is not None:
+        return f"jobs {clash.other.key} and {clash.row.key} both hold node {clash.node} {at}"
+    return f"job {clash.row.key} runs on node {clash.node}, which is down, {at}"
+
+
+def _doubled(rows: Sequence[JobRecord]) -> Iterator[Finding]:
+    seen: dict[str, int] = {}
+    for row in rows:
+        if row.key in seen:
+            text = f"job {row.key} has a row in line {seen[row.key]} already"
+            yield Finding("doubled", row.line, text)
+        seen.setdefault(row.key, row.line)

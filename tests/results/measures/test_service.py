@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting times and slowdowns, worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebat.results.measures.jobs import JobRows, job_rows
+from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
+from rebat.results.measures.service import fairness, jain, service_of
+from tests.scenarios import machine, run
+
+
+def test_of_three_jobs_one_after_the_other() -> None:
+    """Lengths 20, 5 and 40 on one node, all there at 0: waits 0, 20 and 25."""
+    found = service_of(run("baseline", machine(1, (1, 20), (1, 5), (1, 40))).rows)
+    assert found is not None
+    assert (found.wait_mean_s, found.wait_max_s) == (15, 25)
+    assert found.slowdown_mean == pytest.approx((1 + 25 / 5 + 65 / 40) / 3)
+    assert found.bounded_slowdown_mean == pytest.approx((1 + 25 / 10 + 65 / 40) / 3)
+    assert found.wait_p50_s == 20
+    assert found.bounded_slowdown_max == 2.5
+    assert service_of(JobRows(np.empty(0))) is None
+
+
+OWNERS = {"w0!1": ("ann", "long"), "w0!2": ("bob", "short"), "w0!3": ("ann", "short")}
+
+
+def owned(*jobs: tuple) -> JobRows:
+    """Jobs one after the other on one node, with their owners."""
+    return job_rows(run("baseline", machine(1, *jobs)).ledger, OWNERS)
+
+
+def test_users_and_queues_of_three_jobs() -> None:
+    """Bounded slowdowns 1, 2.5 and 65/40; ann's mean is 1.3125, bob's 2.5."""
+    rows = owned((1, 20), (1, 5), (1, 40))
+    users = {name: values for name, *values in group_rows(rows, "user")}
+    bounded = GROUP_COLUMNS.index("bounded_slowdown_mean")
+    assert {name: values[:2] for name, values in users.items()} == {"ann": [2, 2], "bob": [1, 1]}
+    assert [users[name][bounded] for name in ("ann", "bob")] == pytest.approx([1.3125, 2.5])
+    assert [name for name, *_ in group_rows(rows, "queue")] == ["long", "short"]
+    found = fairness(rows)
+    assert found is not None
+    assert (found.users, found.worst_user) == (2, 2.5)
+    assert found.jain == pytest.approx((1.3125 + 2.5) ** 2 / (2 * (1.3125**2 + 2.5**2)))
+
+
+def test_jobs_without_a_user_are_nobodys(tmp_path) -> None:
+    owners = {"w0!1": ("ann", ""), "w0!3": ("ann", "")}
+    rows = job_rows(run("baseline", machine(1, (1, 20), (1, 5), (1, 40))).ledger, owners)
+    found = fairness(rows)
+    assert found is not None
+    assert (found.users, found.jain) == (1, 1)
+    assert [name for name, *_ in group_rows(rows, "user")] == ["", "ann"]
+
+
+def test_without_users_there_is_no_fairness() -> None:
+    rows = run("baseline", machine(1, (1, 20))).rows
+    assert fairness(rows) is None
+    assert list(group_rows(rows, "user")) == []
+
+
+@given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30))
+def test_jain_lies_between_one_for_all_and_all_alike(values: list[float]) -> None:
+    index = jain(np.array(values))
+    assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
+    assert jain(np.full(len(values), values[0])) == pytest.approx(1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.sampled_from("abc")), min_size=1, max_size=25))
+def test_groups_hold_every_job_once_and_their_own_numbers(jobs: list[tuple[int, str]]) -> None:
+    """Against a plain loop over the rows."""
+    owners = {f"w0!{n}": (name, "") for n, (_, name) in enumerate(jobs, 1)}
+    made = machine(1, *((1, length) for length, _ in jobs))
+    rows = job_rows(run("baseline", made).ledger, owners)
+    by_user: dict[str, list[float]] = {}
+    for row in rows:
+        assert row.waiting_time is not None
+        by_user.setdefault(row.user, []).append(row.waiting_time)
+    found = {name: values for name, *values in group_rows(rows, "user")}
+    mean, largest = (GROUP_COLUMNS.index(name) for name in ("wait_mean_s", "wait_max_s"))
+    assert found.keys() == by_user.keys()
+    for name, waits in by_user.items():
+        assert found[name][0] == len(waits)
+        assert found[name][mean] == pytest.approx(sum(waits) / len(waits))
+        assert found[name][largest] == max(waits)
