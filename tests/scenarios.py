@@ -19,7 +19,6 @@ from rebat.core.units import to_us
 from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.base import Policy
-from rebat.policies.choosing import effective
 from rebat.policies.presets import Preset, preset
 from rebat.session.ledger import Ledger
 
@@ -62,7 +61,7 @@ def on_ring(policy: str, n_nodes: int) -> Preset:
     """A preset by name; one for a torus on a ring of any size, without a law."""
     chosen = preset(policy)
     ring = {"torus": str(n_nodes), "foresight": "oldest"}
-    own = [f"{axis}={value}" for axis, value in ring.items() if axis in effective(chosen.axes)]
+    own = [f"{axis}={value}" for axis, value in ring.items() if axis in chosen.point.effective]
     return preset(policy + (":" if ":" not in policy else ",") + ",".join(own)) if own else chosen
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rebat.campaign.batsched import VARIANTS, embedded, recorded
 from rebat.campaign.single import RunResult, simulate
+from rebat.core.dialect import Dialect
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.shipped import names
@@ -107,7 +108,7 @@ def test_named_planning_is_safe_under_failures_and_equals_the_oracle(
         planning = ListScheduling(
             depth=depth, maintenance=maintenance, margin_us=margin_us, placement=plan_on
         )
-        options = SessionOptions(plan_while_killing=twice)
+        options = SessionOptions(dialect=Dialect(passes="two" if twice else "one"))
         one = Unnamed(Scheduler(planning), options)
         results.append(simulate(workload, one, machine_events=events))
     check_run(results[0])

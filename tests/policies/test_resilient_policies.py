@@ -259,7 +259,7 @@ def test_every_rule_is_a_queue_order() -> None:
 
 @pytest.mark.parametrize("spec", ["r-list-q:la", "R-LIST-Q:LA", "r-list-q:order=la"])
 def test_a_bare_choice_is_a_queue_order(spec) -> None:
-    assert preset(spec).axes.order == "la"
+    assert preset(spec).point.common.order == "la"
     assert preset(spec).session.silent_errors == "retry"
 
 

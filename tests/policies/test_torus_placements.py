@@ -24,7 +24,6 @@ from rebat.models.topology import parse_torus
 from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.boxes import (
-    Ageing,
     BoxChooser,
     LeastHazard,
     Site,
@@ -32,7 +31,7 @@ from rebat.policies.placement.boxes import (
 )
 from rebat.policies.placement.choosers import Request
 from rebat.policies.placement.chosen import ChosenPlan
-from rebat.policies.placement.table import FORESIGHTS
+from rebat.policies.placement.hazards import FORESIGHTS, Ageing
 from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.presets import preset

@@ -8,6 +8,7 @@ import pytest
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import Cause
+from rebat.core.dialect import Dialect
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
@@ -356,7 +357,9 @@ class Holds(Policy):
 @pytest.mark.parametrize(("lowest", "expected"), [(False, "2-3"), (True, "0 2")])
 def test_which_nodes_are_held_is_an_option(lowest: bool, expected: str) -> None:
     """The job ran on 1-3 and lost 1; node 0 is free."""
-    session = Session(Holds(), SessionOptions(hold_lowest=lowest))
+    session = Session(
+        Holds(), SessionOptions(dialect=Dialect(held="lowest" if lowest else "surviving"))
+    )
     config = {"dynamic-jobs-enabled": True}
     say(session, 0, e.SimulationBegan(
         at_us=0, n_nodes=4, config=config, profiles=PROFILES, workloads={},

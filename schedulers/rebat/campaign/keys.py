@@ -20,8 +20,8 @@ from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.metrics.summary import parse_selection, parse_window
 from rebat.models.failures.laws import name_of
-from rebat.policies.identity import identity as policy_identity
-from rebat.policies.own import OwnPolicy
+from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.preset import identity as policy_identity
 from rebat.policies.presets import Preset, scheduler
 from rebat.workloads.generate import generator
 

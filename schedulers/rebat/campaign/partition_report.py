@@ -18,8 +18,6 @@ from rebat.core.units import FOREVER_US, format_duration, to_s
 from rebat.figures.torus import DOWN, FREE, torus_instant
 from rebat.metrics.platform import down_intervals, free_steps
 from rebat.models.units import Units
-from rebat.policies.choosing import effective
-from rebat.policies.placement.table import site
 from rebat.policies.presets import Preset
 from rebat.reports.parts import Picture
 from rebat.session.ledger import Ledger
@@ -58,10 +56,9 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
 def _division(unit: Unit) -> Units | None:
     """The units of a run's machine, if its policy places jobs on a torus."""
     chosen = scheduler_of(unit.spec)
-    if not isinstance(chosen, Preset) or "torus" not in effective(chosen.axes):
+    if not isinstance(chosen, Preset) or not chosen.on_torus:
         return None
-    n_nodes = unit.spec.scenario.nodes or workload_of(unit).n_nodes
-    return site(chosen.axes).units(n_nodes)
+    return chosen.units(unit.spec.scenario.nodes or workload_of(unit).n_nodes)
 
 
 def _foresees(unit: Unit) -> bool:

@@ -16,7 +16,6 @@ from rebat.core.units import to_us
 from rebat.figures.gantt import gantt_svg
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.point import parts
 from rebat.policies.presets import Preset, preset
 from rebat.reports.parts import Picture
 
@@ -39,7 +38,11 @@ def about_replacement(units: Sequence[Unit]) -> bool:
 def reactions(unit: Unit) -> frozenset[str]:
     """The reactions of a run's policy."""
     chosen = scheduler_of(unit.spec)
-    return frozenset(parts(chosen.axes.react) if isinstance(chosen, Preset) else ())
+    return (
+        frozenset(part.name for part in chosen.point.reactions)
+        if isinstance(chosen, Preset)
+        else frozenset()
+    )
 
 
 def replacement_pictures() -> Iterator[Picture]:

@@ -24,7 +24,7 @@ from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summari
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.overload import stuck_job
 from rebat.policies.base import Policy
-from rebat.policies.own import OwnPolicy
+from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.report.batsim_csv import jobs_csv, schedule_csv

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rebat.core.options import Semantics
+from rebat.core.dialect import Semantics
 from rebat.core.proposals import When
 
 Time = TypeVar("Time", int, float)

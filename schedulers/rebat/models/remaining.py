@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rebat.core.options import Semantics
+from rebat.core.dialect import Semantics
 from rebat.core.proposals import When
 from rebat.models.checkpoint import NEVER, Checkpointing
 from rebat.models.interruptions import INTERRUPTIONS

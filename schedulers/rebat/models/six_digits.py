@@ -11,7 +11,7 @@ import math
 
 import msgspec
 
-from rebat.core.options import Semantics
+from rebat.core.dialect import Semantics
 from rebat.core.proposals import When
 from rebat.core.units import to_s, to_us
 from rebat.models.checkpoint import Checkpointing

@@ -87,7 +87,7 @@ class KnownJobs:
             if checkpointing is None and self._board.options.resize_cost != "0":
                 checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
         period_s = 0.0
-        if checkpointing and self._board.options.digits == "six":
+        if checkpointing and self._board.options.dialect.digits == "six":
             period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
         return attempt

@@ -59,7 +59,7 @@ class Session:
         self._uptime_us = uptime_us
         self._policy = policy
         self._board = Board(options or SessionOptions(), Ledger())
-        self._may_plan_while_killing = self._board.options.plan_while_killing
+        self._may_plan_while_killing = self._board.options.dialect.two_passes
         self._furnish(0)
 
     def _furnish(self, n_nodes: int) -> None:
@@ -150,7 +150,7 @@ class Session:
         """
         self._transactions.complete_moves()
         if not self._jobs.stopping:
-            self._may_plan_while_killing = self._board.options.plan_while_killing
+            self._may_plan_while_killing = self._board.options.dialect.two_passes
         self._react()
         self._plan()
         if self._transactions.waits.second_pass():
@@ -177,10 +177,10 @@ class Session:
         if news.hit:
             n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
             scheduled = [name for name in self._jobs.scheduled if name in hit]
-            later = board.options.plan_while_killing
+            later = board.options.dialect.two_passes
             called_off = {name: transactions.call_off(name, "hit", later) for name in scheduled}
             news.called_off = [*called_off]
-            if board.options.victim_hit == "failed" or hit > called_off.keys():
+            if board.options.dialect.hit == "failed" or hit > called_off.keys():
                 board.ledger.failures_that_hit.append((board.now_us, n_free))
         for proposal in self._policy.react(self.view, news):
             transactions.propose(proposal)

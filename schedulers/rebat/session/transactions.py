@@ -144,7 +144,7 @@ class Transactions:
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
             self.call_off(attempt_id, "hit")
-            if victim and self._board.options.victim_hit == "victim":
+            if victim and self._board.options.dialect.hit == "victim":
                 then = Requeue(Priority.VICTIM)
                 stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, then)
                 self._kill(stop, victim.if_hit)
@@ -195,7 +195,7 @@ class Transactions:
         for attempt_id, scheduled in list(jobs.scheduled.items()):
             running = jobs.running.get(attempt_id)
             if running is None or attempt_id in jobs.stopping:
-                self.call_off(attempt_id, "ended", board.options.others_first)
+                self.call_off(attempt_id, "ended", board.options.dialect.ended == "others-first")
             elif scheduled.at_us <= board.now_us:
                 del jobs.scheduled[attempt_id]
                 self._kill(scheduled.stop, scheduled.remaining, scheduled.claims)
@@ -210,7 +210,7 @@ class Transactions:
         if waiting is None:
             self._board.refuse(proposal.job_id, "cannot be released: it does not wait")
             return
-        later = self._board.options.plan_while_killing
+        later = self._board.options.dialect.two_passes
         if not (waiting.on and self.call_off(waiting.on, "given up", later)):
             self.waits.end(proposal.job_id, later)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Generator, Iterator
+from typing import ClassVar
 
 import msgspec
 
@@ -21,7 +22,8 @@ from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Requeue, Stop, When
 from rebat.core.traits import USUAL
 from rebat.policies.base import Changes, Proposal, Reject, Start, View
-from rebat.policies.partitions import Partition, open_to, partitions_on
+from rebat.policies.context import Context, PlanningOptions
+from rebat.policies.partitions import Partition, PartitionsOption, open_to, partitions_on
 from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
 from rebat.policies.queue_order import Key, QueueOrder, bound, fcfs
 
@@ -216,3 +218,23 @@ class Room:
         """These are free no longer."""
         nodes.put(self.free, False)
         self.n_free -= nodes.size
+
+
+class FifoOptions(PlanningOptions, frozen=True, tag="fifo"):
+    """First come, first served, without backfilling."""
+
+    places: ClassVar[bool] = True
+    boxless: ClassVar[str] = "what is left of a box is kept by a plan"
+
+    partitions: PartitionsOption = ""
+
+    def make(self, context: Context) -> Fifo:
+        """Return the planning."""
+        place = context.placement
+        return Fifo(
+            None if place.counted and not self.partitions else place.choose,
+            place.backwards,
+            context.order,
+            self.partitions,
+            context.seed,
+        )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import count
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -23,12 +24,17 @@ from rebat.core.shapes import Moldable
 from rebat.kernels.counts import NEVER
 from rebat.kernels.dependents import dependents
 from rebat.policies.base import Changes, View
+from rebat.policies.composition import Planning
+from rebat.policies.context import Context
+from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.members import Dependents, Member, Members, resized_nodes, take_lowest
-from rebat.policies.malleable.molding import Molding, least_turnaround
-from rebat.policies.malleable.rules import Rule
+from rebat.policies.malleable.molding import MOLDINGS, Molding, least_turnaround
+from rebat.policies.malleable.rules import MALLEABILITY, MANAGED, Rule
+from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.list_scheduling import ListScheduling, Upkeep
+from rebat.policies.planning.list_scheduling import ListScheduling, Maintenance, Upkeep
 from rebat.policies.queue_order import QueueOrder, fcfs
+from rebat.policies.variants import choice, price, text
 
 Mask = npt.NDArray[np.bool_]
 
@@ -231,3 +237,48 @@ class FlexibleScheduling(ListScheduling):
             queue.size[order],
         )
         return {one.job_id: int(n) for (one, _), n in zip(holders, found, strict=True)}
+
+
+class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
+    """Conservative backfilling with moldable and malleable jobs (Prabhakaran et al. 2018)."""
+
+    maintenance: Maintenance = "compression"
+    malleable: Annotated[str, choice(MALLEABILITY, "When malleable jobs grow and shrink.")] = "dbes"
+    moldable: Annotated[str, choice(MOLDINGS, "Which of its sizes a moldable job gets.")] = "sa"
+    manager: Annotated[
+        str, choice(MANAGERS, "Which malleable jobs grow and shrink under pra and pwa.")
+    ] = "fpsma"
+    resize_cost: Annotated[
+        str | float,
+        text(
+            partial(price, "resize_cost"),
+            "Cost of continuing on another number of nodes, paid as a recovery: seconds, or table "
+            "(Table 1 of Rodríguez-Pascual et al. 2019), with the memory of a task: table*1000 MB.",
+        ),
+    ] = "0"
+
+    @property
+    def malleability(self) -> Rule:
+        """How malleable jobs are treated."""
+        return MALLEABILITY[self.malleable](MANAGERS[self.manager])
+
+    def idle(self) -> frozenset[str]:
+        """Return what malleable jobs that are treated as rigid ones leave without effect."""
+        names = set() if self.malleable in MANAGED else {"manager"}
+        return frozenset(names | ({"resize_cost"} if self.malleable == "asked" else set()))
+
+    def make(self, context: Context) -> Planning:
+        """Return the planning."""
+        return self.timed(
+            FlexibleScheduling(
+                self.malleability,
+                context.members,
+                MOLDINGS[self.moldable],
+                context.order,
+                self.maintenance,
+                self.margin_us,
+                context.seed,
+                context.n_spares,
+                context.hit_first,
+            )
+        )

@@ -9,8 +9,12 @@ for it: with jobs that arrive over time this is scheduling in batches (Shmoys et
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from rebat.policies.base import Changes, Proposal, Reject, Start, View
+from rebat.policies.composition import Planning
+from rebat.policies.context import Context
+from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import QueueOrder
 
@@ -62,3 +66,19 @@ class Shelves:
                 self._queue.start[position] = view.now_us
             elif not self._backfill:
                 break
+
+
+class ShelfOptions(TimedOptions, frozen=True, tag="shelf"):
+    """Shelves of jobs that start together, with backfilling (RR-9296, b = 1)."""
+
+    backfill: ClassVar[bool] = True
+
+    def make(self, context: Context) -> Planning:
+        """Return the planning."""
+        return self.timed(Shelves(context.order, self.backfill, self.margin_us, context.seed))
+
+
+class PlainShelfOptions(ShelfOptions, frozen=True, tag="shelf-nb"):
+    """Shelves without backfilling (RR-9296, b = 0)."""
+
+    backfill: ClassVar[bool] = False

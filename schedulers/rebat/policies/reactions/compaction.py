@@ -10,6 +10,7 @@ use for which it can be done.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
@@ -18,11 +19,15 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Proposal, Stop, When
+from rebat.core.units import to_us
 from rebat.kernels.cores import find_move, shares_of, survey
 from rebat.policies.base import News, View
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import partitions_on, places_of
+from rebat.policies.placement.cores import FITS, Fit
 from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.policies.reactions.periodic import Period, Periodic
+from rebat.policies.variants import choice
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -169,3 +174,20 @@ class Compaction(Periodic):
             then = Move(to, job.attempt.priority)
             stops.append(Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "compact"))
         return stops
+
+
+class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
+    """Jobs are moved together, so that nodes are full or empty."""
+
+    boxless: ClassVar[str] = "jobs would leave their boxes (see defragment)"
+
+    period: Period = 60.0
+    targets: Annotated[
+        str, choice(TARGETS, "Whether all jobs of an emptied node go to one other, or to several.")
+    ] = "single"
+    fit: Fit = "best"
+
+    def make(self, context: Context) -> Compaction:
+        """Return the reaction."""
+        period_us, single = to_us(self.period), TARGETS[self.targets]
+        return Compaction(period_us, single, FITS[self.fit], context.partitions)

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Move, Proposal, Stop, When
+from rebat.core.units import to_us
 from rebat.policies.base import News, View
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Chooser, Mask, Request
 from rebat.policies.queue_order import QueueOrder, bound
 from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.policies.reactions.periodic import Period, Periodic
 
 MOST_TRIED = 64
 """So many of the smallest jobs are tried at each date."""
@@ -79,3 +81,14 @@ class Defragmentation(Periodic):
         for_head.put(vacated, False)
         found = self._place(view, vacated, one.attempt)
         return None if found is None else found.first(one.attempt.n_nodes)
+
+
+class DefragmentationOptions(ReactionOptions, frozen=True, tag="defragment"):
+    """A job is moved when that makes room for the head of the queue."""
+
+    period: Period = 60.0
+
+    def make(self, context: Context) -> Defragmentation:
+        """Return the reaction."""
+        choose, order = context.placement.choose, context.order
+        return Defragmentation(to_us(self.period), choose, order, context.seed)

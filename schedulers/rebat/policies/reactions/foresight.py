@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from rebat.core.attempts import Cause, Running
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Move, Proposal, Stop, Undrain, When
+from rebat.core.units import to_us
 from rebat.policies.base import News, View
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import places_of
-from rebat.policies.placement.boxes import Hazards
 from rebat.policies.placement.choosers import Chooser, Mask, Request
+from rebat.policies.placement.hazards import FORESIGHTS, ForesightOption, Hazards, assumed, believed
 from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.policies.reactions.periodic import Period, Periodic
+from rebat.policies.variants import number
 
 WHY = "foresee"
 
@@ -114,3 +119,36 @@ class Foresight(Periodic):
             if found is not None:
                 return found.first(attempt.n_nodes)
         return None
+
+
+class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
+    """Jobs leave nodes that are likely to fail soon, and nothing starts there."""
+
+    period: Period = 60.0
+    foresight: ForesightOption = "law"
+    ahead: Annotated[float, number(1e-3, 1e9, "seconds", "Seconds to look ahead.")] = 3600.0
+    survival: Annotated[
+        float,
+        number(
+            1e-9, 1 - 1e-9, "a probability",
+            "Least probability that a node survives this time, with which it is used.",
+        ),
+    ] = 0.9  # fmt: skip
+
+    def check(self) -> None:
+        """Raise InputError for a foresight without probabilities."""
+        if self.foresight in FORESIGHTS:
+            what = f"foresight {self.foresight!r} knows no probabilities"
+            raise InputError(what, "react foresee", "law, fit or FILE.csv")
+
+    def make(self, context: Context) -> Foresight:
+        """Return the reaction."""
+        return Foresight(
+            to_us(self.period),
+            assumed(self.foresight, context.hazards),
+            believed(self.foresight)[0] == "law",
+            to_us(self.ahead),
+            self.survival,
+            context.placement.choose,
+            context.partitions,
+        )

@@ -4,9 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 from rebat.core.proposals import Proposal, Wake
 from rebat.policies.base import News, View
+from rebat.policies.variants import number
+
+Period = Annotated[
+    float,
+    number(
+        1e-3, 1e9, "seconds", "Seconds between the times at which reactions look at the machine."
+    ),
+]
 
 
 class Periodic:

@@ -13,12 +13,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from rebat.core.attempts import Cause, Running
+from rebat.core.errors import InputError
 from rebat.core.proposals import Move, Proposal, Stop, When
+from rebat.core.units import to_us
 from rebat.policies.base import News, View
-from rebat.policies.partitions import Partition, open_to, partitions_on
+from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.partitions import (
+    Partition,
+    PartitionsOption,
+    open_to,
+    partitions_on,
+    read_partitions,
+)
 from rebat.policies.placement.choosers import Chooser, Request
 from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.policies.reactions.periodic import Period, Periodic
 
 
 class Priorities(Periodic):
@@ -71,3 +80,20 @@ class Priorities(Periodic):
             return False
         traits = view.job(one.attempt.job_id).traits
         return better in open_to(places, traits) and worth_moving(view, one)
+
+
+class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
+    """Jobs are moved up into the better partition."""
+
+    period: Period = 60.0
+    partitions: PartitionsOption = ""
+
+    def check(self) -> None:
+        """Raise InputError for fewer than two partitions."""
+        if len(read_partitions(self.partitions)) < 2:
+            expected = "two or more for the reaction priorities, like high:0%-25%+low:25%-100%"
+            raise InputError(f"is {self.partitions!r}", "axis partitions", expected)
+
+    def make(self, context: Context) -> Priorities:
+        """Return the reaction."""
+        return Priorities(to_us(self.period), self.partitions, context.placement.choose)

@@ -9,20 +9,29 @@ waits at the head of the queue. All are decided on before anything is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from typing import Annotated, ClassVar
 
-import msgspec
 import numpy as np
 
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Move, Proposal, Reject, Requeue, Stop, Undrain, When
 from rebat.core.shapes import Moldable
-from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.core.units import FOREVER_US, US_PER_S, to_us
 from rebat.policies.base import News, View
-from rebat.policies.malleable.members import Member, Members
+from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.malleable.members import Members
 from rebat.policies.malleable.rules import Rule
-from rebat.policies.reactions.restarts import Restart, Solver, cheapest
+from rebat.policies.reactions.restarts import (
+    SOLVERS,
+    Replacement,
+    Restart,
+    Round,
+    Solver,
+    cheapest,
+)
+from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
 """The five steps in their order; each can be switched off."""
@@ -33,58 +42,6 @@ USUAL_REPAIR_US = 10_080 * US_PER_S
 
 SPARE = "spare"
 """What spare nodes are drained for."""
-
-
-class Replacement(msgspec.Struct, frozen=True):
-    """What a hit attempt gets: the step that helped it, its nodes, and who starts over for it."""
-
-    step: str
-    nodes: list[int]
-    restarts: Sequence[Restart] = ()
-
-
-class Round:
-    """The nodes that can still be handed out in one reaction, and who could give some.
-
-    ``hit`` are the attempts that lost nodes; ``free`` are idle nodes, those of the spare pool
-    first; ``lenders`` malleable jobs with the nodes that they have; ``moldable`` attempts that
-    could start over.
-    """
-
-    def __init__(
-        self,
-        view: View,
-        hit: set[str],
-        free: list[int],
-        lenders: list[Member],
-        moldable: list[Running],
-    ) -> None:
-        self.view, self.hit, self.free, self.lenders = view, hit, free, lenders
-        self.moldable = {running.attempt.id: running for running in moldable}
-        self.nodes = {
-            member.running.attempt.id: list(member.running.nodes)
-            for member in lenders
-            if member.running
-        }
-
-    @property
-    def spare(self) -> int:
-        """How many nodes the lenders have beyond their minimum."""
-        return sum(member.extra for member in self.lenders)
-
-    def take_free(self, n: int) -> list[int]:
-        """Hand idle nodes out."""
-        taken, self.free = self.free[:n], self.free[n:]
-        return taken
-
-    def collect(self) -> list[int]:
-        """What the lenders have to give, now that their sizes were changed: their last nodes."""
-        given: list[int] = []
-        for member in self.lenders:
-            nodes = self.nodes[member.attempt.id]
-            given += nodes[member.size :]
-            del nodes[member.size :]
-        return given
 
 
 class NodeReplacement:
@@ -321,3 +278,54 @@ class NodeReplacement:
             yield Stop(attempt.id, Cause.PREEMPTED, When.NOW, move, "restart for another")
         move = Move(NodeSet.of(one.nodes), Priority.FAILED)
         yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, move, one.step)
+
+
+class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
+    """Dead nodes of running jobs are replaced."""
+
+    boxless: ClassVar[str] = "what replaces a node of a box would have to lie in it"
+    uncustom: ClassVar[bool] = True
+
+    steps: Annotated[str, several(STEPS, "Steps that are tried, with + between them.")] = (
+        "local+idle+remote+restart+wait"
+    )
+    spares: Annotated[
+        int, number(0, 2**31 - 1, "a number of nodes", "Nodes kept for replacement alone.")
+    ] = 0
+    repair: Annotated[
+        float, number(1e-6, 1e9, "seconds", "Expected mean time to repair a node, in seconds.")
+    ] = 10_080.0
+    solver: Annotated[str, choice(SOLVERS, "Solver of the integer program of the fourth step.")] = (
+        "kernel"
+    )
+
+    def idle(self) -> frozenset[str]:
+        """Return the options of steps that are not tried."""
+        steps, names = parts(self.steps), set[str]()
+        if "idle" not in steps:
+            names.add("spares")
+        if "restart" not in steps:
+            names |= {"solver", "repair"}
+        return frozenset(names)
+
+    @property
+    def n_spares(self) -> int:
+        """Nodes kept for replacement alone."""
+        return self.spares
+
+    @property
+    def hit_first(self) -> bool:
+        """Whether attempts that nothing helped wait at the head of the queue."""
+        return "wait" in parts(self.steps)
+
+    def make(self, context: Context) -> NodeReplacement:
+        """Return the reaction."""
+        return NodeReplacement(
+            frozenset(parts(self.steps)),
+            context.rule,
+            context.members,
+            self.spares,
+            to_us(self.repair),
+            context.flexible,
+            SOLVERS[self.solver],
+        )

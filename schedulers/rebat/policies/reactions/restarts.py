@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which moldable jobs start over on fewer nodes: the integer program of equation 3 of Prabhakaran,
-Neumann and Wolf 2018.
+"""What a replacement hands out: nodes, and which moldable jobs start over on fewer of them.
+
+The latter is the integer program of equation 3 of Prabhakaran, Neumann and Wolf 2018.
 
 At most one size for each job, so that enough nodes become free at the least sum of delays.
 """
@@ -14,6 +15,8 @@ import numpy as np
 
 from rebat.core.attempts import Running
 from rebat.kernels.knapsack import cheapest_restarts
+from rebat.policies.base import View
+from rebat.policies.malleable.members import Member
 
 Rows = Sequence["Restart"]
 
@@ -35,6 +38,58 @@ class Restart(msgspec.Struct, frozen=True):
     def freed(self) -> int:
         """How many nodes that gives back."""
         return self.running.attempt.n_nodes - self.n_nodes
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """What a hit attempt gets: the step that helped it, its nodes, and who starts over for it."""
+
+    step: str
+    nodes: list[int]
+    restarts: Sequence[Restart] = ()
+
+
+class Round:
+    """The nodes that can still be handed out in one reaction, and who could give some.
+
+    ``hit`` are the attempts that lost nodes; ``free`` are idle nodes, those of the spare pool
+    first; ``lenders`` malleable jobs with the nodes that they have; ``moldable`` attempts that
+    could start over.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        hit: set[str],
+        free: list[int],
+        lenders: list[Member],
+        moldable: list[Running],
+    ) -> None:
+        self.view, self.hit, self.free, self.lenders = view, hit, free, lenders
+        self.moldable = {running.attempt.id: running for running in moldable}
+        self.nodes = {
+            member.running.attempt.id: list(member.running.nodes)
+            for member in lenders
+            if member.running
+        }
+
+    @property
+    def spare(self) -> int:
+        """How many nodes the lenders have beyond their minimum."""
+        return sum(member.extra for member in self.lenders)
+
+    def take_free(self, n: int) -> list[int]:
+        """Hand idle nodes out."""
+        taken, self.free = self.free[:n], self.free[n:]
+        return taken
+
+    def collect(self) -> list[int]:
+        """What the lenders have to give, now that their sizes were changed: their last nodes."""
+        given: list[int] = []
+        for member in self.lenders:
+            nodes = self.nodes[member.attempt.id]
+            given += nodes[member.size :]
+            del nodes[member.size :]
+        return given
 
 
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,12 @@ from rebat.core.attempts import Attempt
 from rebat.core.cores import processors_of
 from rebat.core.nodes import NodeSet
 from rebat.core.proposals import Drain, Proposal, Undrain, Wake
+from rebat.core.units import to_us
 from rebat.policies.base import News, View
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import places_of
 from rebat.policies.reactions.periodic import changes_in
+from rebat.policies.variants import number
 
 SLEEP, BOOT = "sleep", "boot"
 """What nodes are drained for."""
@@ -172,3 +176,18 @@ class Sleep:
 
 def _cores_of(attempts: Iterable[Attempt]) -> int:
     return sum(attempt.n_nodes for attempt in attempts)
+
+
+class SleepOptions(ReactionOptions, frozen=True, tag="sleep"):
+    """Empty nodes sleep, and are woken for jobs that wait."""
+
+    sleep: Annotated[
+        float, number(0, 1e9, "seconds", "Seconds that a node is empty before it sleeps.")
+    ] = 600.0
+    boot: Annotated[float, number(0, 1e9, "seconds", "Seconds that a node takes to wake up.")] = (
+        120.0
+    )
+
+    def make(self, context: Context) -> Sleep:
+        """Return the reaction."""
+        return Sleep(to_us(self.sleep), to_us(self.boot), context.partitions)

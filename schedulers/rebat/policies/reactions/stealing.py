@@ -9,26 +9,36 @@ when the victim ends or is hit first (section 7.2.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated
 
 import msgspec
 
 from rebat.core.attempts import Cause, Priority, Running, job_name
+from rebat.core.errors import InputError
 from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
 from rebat.core.shapes import Shape
 from rebat.models.remaining import Remaining
 from rebat.policies.base import News, View
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
 from rebat.policies.reactions.victims import (
+    CRITERIA,
+    RELEASES,
     TIES,
+    TIMINGS,
+    VICTIMS,
     Candidate,
     Criterion,
     LastOf,
+    OwnCriterion,
+    OwnVictim,
     ReleaseOf,
     Steal,
     VictimKey,
     earliest_end,
     original_release,
 )
+from rebat.policies.variants import choice, text
 
 
 class NodeStealing:
@@ -182,4 +192,99 @@ class NodeStealing:
             victim_end_us=victim_end_us,
             next_end_us=earliest_end(others),
             next_end_besides_us=earliest_end([r for r in others if r is not victim]),
+        )
+
+
+def check_margin(margin: str | float) -> None:
+    """Check the option hold_margin; InputError for what is no number of seconds."""
+    try:
+        fits = margin == "auto" or 0 <= float(margin) <= 1e9
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(f"hold_margin {margin!r}", expected="seconds, 0 to 1e+09, or auto")
+
+
+class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
+    """A job that lost a node takes one of a victim, which is stopped for that (Du et al. 2024).
+
+    An option that is 'auto' follows the option semantics.
+    """
+
+    victim: Annotated[
+        str, choice(VICTIMS, "Which job a node is stolen from; or FILE.py:FUNCTION.", OwnVictim)
+    ] = "fewest-nodes"
+    criterion: Annotated[
+        str, choice(CRITERIA, "Whether to steal from it; or FILE.py:FUNCTION.", OwnCriterion)
+    ] = "fewer-nodes"
+    timing: Annotated[str, choice(TIMINGS, "When the victim is stopped.")] = "now"
+    release: Annotated[
+        str,
+        choice(
+            ("auto", *RELEASES),
+            "Release time of a resubmission, for V1, V2, K2 and K3: that of the original job, or "
+            "its own.",
+        ),
+    ] = "auto"
+    held: Annotated[
+        str,
+        choice(
+            ("auto", "surviving", "lowest"),
+            "Nodes held for a job that waits for a stolen one: its surviving ones, or as many of "
+            "the lowest free ones.",
+        ),
+    ] = "auto"
+    hold_margin: Annotated[
+        str | float,
+        text(
+            check_margin,
+            "Seconds that plans expect nodes to be held longer; auto: 0, or 900 as the program.",
+        ),
+    ] = "auto"
+    tie: Annotated[str, choice(("auto", *TIES), "Last key of V1 and V2.")] = "auto"
+    ended: Annotated[
+        str,
+        choice(
+            ("auto", "together", "others-first"),
+            "When a victim ends before it is stopped: its nodes and those held are planned "
+            "together, or others are planned first on those of the victim.",
+        ),
+    ] = "auto"
+    hit: Annotated[
+        str,
+        choice(
+            ("auto", "failed", "victim"),
+            "How a victim continues that fails before it is stopped: as any failed job, or with "
+            "the priority of a victim and the work it had when it was chosen.",
+        ),
+    ] = "auto"
+    chosen: Annotated[
+        str,
+        choice(
+            ("auto", "again", "once"),
+            "Whether an attempt that was chosen and not stopped may be chosen again.",
+        ),
+    ] = "auto"
+    k3: Annotated[
+        str,
+        choice(
+            ("auto", "text", "program"),
+            "What K3 compares: as the paper's text, or as the program: the victim's planned end "
+            "without its recovery, the next end also among nodes held for others.",
+        ),
+    ] = "auto"
+
+    def make(self, context: Context) -> NodeStealing:
+        """Return the reaction."""
+        dialect = context.dialect
+        return NodeStealing(
+            self.rule("victim"),
+            self.rule("criterion"),
+            TIMINGS[self.timing],
+            RELEASES[dialect.release],
+            TIES[dialect.tie],
+            dialect.chosen == "once",
+            dialect.k3 == "program",
+            context.placement.choose,
+            context.rule.least,
         )
