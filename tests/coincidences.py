@@ -27,11 +27,12 @@ from rebat.models.failures.events import (
 from rebat.policies.presets import PRESETS, preset
 from rebat.report.batsim_csv import jobs_csv
 from rebat.session.session import Session
-from rebat.wire.conversation import Conversation, replay, session_for
+from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
 from tests.noise import Noise
+from tests.recordings import replay
 from tests.scenarios import check_run, on_ring
 
 REPLACING = [

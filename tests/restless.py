@@ -13,23 +13,26 @@ from copy import deepcopy
 import msgspec
 import numpy as np
 
-from rebat.core.attempts import Cause
-from rebat.core.errors import RebatError
-from rebat.core.jobs import Job, Workload
-from rebat.core.nodes import NodeSet
-from rebat.core.proposals import (
+from rebat.contract import (
     Drain,
     Move,
+    News,
+    Policy,
     Reject,
     Release,
     Requeue,
     Start,
     Stop,
     Undrain,
+    View,
     Wait,
     Wake,
     When,
 )
+from rebat.core.attempts import Cause
+from rebat.core.errors import RebatError
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Malleable
 from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine, Scheduler
@@ -38,7 +41,6 @@ from rebat.metrics.summary import Measures, summarise
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.laws import parse_law
-from rebat.policies.base import News, Policy, View
 from rebat.policies.choosing import changed
 from rebat.policies.choosing import point as any_point
 from rebat.policies.malleable.managers import MANAGERS

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from rebat.campaign.single import RunResult, simulate
+from rebat.contract import Policy
 from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -18,7 +19,6 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.metrics.platform import down_intervals
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.base import Policy
 from rebat.policies.presets import Preset, preset
 from rebat.session.ledger import Ledger
 

@@ -17,15 +17,16 @@ ALLOWED = {
     "kernels": {"core"},
     "models": {"core", "kernels"},
     "platforms": {"core", "models"},
-    "policies": {"core", "kernels", "models"},
-    "session": {"core", "kernels", "models", "policies"},
+    "contract": {"core", "models"},
+    "policies": {"core", "kernels", "models", "contract"},
+    "session": {"core", "kernels", "models", "contract"},
     "engine": {"core", "kernels", "models"},
     "wire": {"core", "policies", "session", "engine"},
     "workloads": {"core", "models"},
     "metrics": {"core", "models", "session"},
     "figures": {"core", "metrics", "session"},
     "report": {"core", "engine", "models", "metrics", "session", "figures"},
-    "reports": {"core", "kernels", "metrics", "figures", "report"},
+    "reports": {"core", "models", "metrics", "figures", "report"},
     "console": {"core", "campaign", "engine", "kernels"},
     "campaign": None,  # wires things up
     "library": None,
@@ -33,7 +34,7 @@ ALLOWED = {
     "cli": None,
 }
 
-PURE = ("core", "kernels", "models", "policies", "session", "engine", "wire", "metrics")
+PURE = ("core", "kernels", "models", "contract", "policies", "session", "engine", "wire", "metrics")
 LINKS = {"zmq_link.py"}  # a peer's silence is measured by the clock
 CLOCKS = {"time", "datetime"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from rebat.campaign.makespan import PAPER_RULES, Row, makespans, read_job_set
 from rebat.core.errors import InputError
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from tests.recordings import job_sets
 
 GOOD = {

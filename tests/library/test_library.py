@@ -15,7 +15,7 @@ import pytest
 
 import rebat
 from rebat.cli.main import main
-from rebat.policies.base import Policy, Start
+from rebat.contract import Policy, Start
 from rebat.policies.choosing import changed
 from rebat.policies.presets import preset
 from rebat.workloads.batsim_json import write_workload
@@ -41,7 +41,7 @@ DATA = '<script type="text/plain" id="data">[^<]*'
 
 MINE = """
 from rebat import Policy
-from rebat.policies.base import Start
+from rebat.contract import Start
 
 class Mine(Policy):
     def plan(self, view, changes):

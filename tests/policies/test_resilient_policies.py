@@ -23,7 +23,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
-from rebat.kernels import resilient
+from rebat.models import resilient
 from rebat.models.silent_errors import add_silent_errors
 from rebat.policies.presets import preset
 from rebat.policies.priority_rules import PRIORITY_RULES, ranks

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rebat.campaign.scenario import staged
 from rebat.campaign.single import simulate
 from rebat.campaign.spec import FailureScenario, Scenario
+from rebat.contract import Policy, Start
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_us
@@ -21,7 +22,6 @@ from rebat.models.failures.laws import make_law
 from rebat.models.failures.per_node import WeibullNodes
 from rebat.models.failures.poisson import Poisson
 from rebat.models.topology import parse_torus
-from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.boxes import (
     BoxChooser,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.reports.silent_errors.claims import judge_days, judge_synthetic
 from rebat.reports.silent_errors.day_pictures import day_pictures
 from rebat.reports.silent_errors.evidence import Evidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from rebat.contract import Move, Policy, Reject, Start, Stop, Wait
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import Cause
@@ -13,7 +14,6 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Move, Policy, Reject, Start, Stop, Wait
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 from tests.scenarios import on_ring

@@ -26,7 +26,7 @@ from rebat.campaign.reading import LARGEST_SEED, convert, some
 from rebat.campaign.silent_sets import JobSet, Name, Positive, Probability, job_sets
 from rebat.campaign.unit import Document, Expansion, Kind, Unit, key_of
 from rebat.core.errors import InputError, unknown_name
-from rebat.kernels import resilient
+from rebat.models import resilient
 from rebat.models.silent_errors import (
     PAPER_SCENARIOS,
     draw_failures,

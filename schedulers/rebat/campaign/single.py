@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import rebat
+from rebat.contract import Policy
 from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
@@ -23,7 +24,6 @@ from rebat.metrics.jobs import SIZE_COLUMNS, JobRows, Owners
 from rebat.metrics.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.overload import stuck_job
-from rebat.policies.base import Policy
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset

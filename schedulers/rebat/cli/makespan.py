@@ -45,7 +45,7 @@ def makespan(
     """
     from rebat.campaign.makespan import PAPER_RULES, makespans
     from rebat.core.files import atomic_path, write_text
-    from rebat.kernels.resilient import HEURISTICS
+    from rebat.models.resilient import HEURISTICS
 
     rows = makespans(
         files, heuristics or HEURISTICS, rules or PAPER_RULES,

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import Policy
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions, YoungDaly
 from rebat.core.units import parse_duration
-from rebat.policies.base import Policy
 from rebat.policies.choosing import changed
 from rebat.policies.presets import Preset, scheduler
 

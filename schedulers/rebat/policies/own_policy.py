@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import Policy
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions
-from rebat.policies.base import Policy
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.own import OwnCode, file_of, load, name_of, placed, source_of

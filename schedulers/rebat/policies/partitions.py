@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import View
 from rebat.core.cores import groups_of, processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
-from rebat.policies.base import View
 from rebat.policies.variants import text
 
 _EXPECTED = "NAME:NODES[:TIER][:reversed] with + between, like normal:all:2+eternal:all:1:reversed"

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rebat.contract import Policy
 from rebat.core.dialect import DIALECTS, Dialect
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.models.power import read_power
-from rebat.policies.base import Policy
 from rebat.policies.composition import Duty, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
 from rebat.policies.guard import Guarded

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import Policy
 from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
 from rebat.models.power import NodePower, read_power
 from rebat.models.units import Allotment, Units
-from rebat.policies.base import Policy
 from rebat.policies.own import OwnCode
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import Partition, partitions_on

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rebat.contract import Wake
 from rebat.core.decisions import CallMeLater
-from rebat.core.proposals import Wake
 from rebat.core.units import FOREVER_US
 from rebat.session.board import Board
 

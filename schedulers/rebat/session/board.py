@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import msgspec
 
+from rebat.contract import Changes, News
 from rebat.core.decisions import Decision
 from rebat.core.errors import PolicyError
 from rebat.core.events import SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
-from rebat.policies.base import Changes, News
 from rebat.session.ledger import Ledger
 
 

@@ -6,9 +6,9 @@ Whatever a real Batsim would abort on is found here.
 
 from __future__ import annotations
 
+from rebat.contract import Move, Start, Stop, Wait, When
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Start, Stop, Wait, When
 from rebat.kernels.pool import FREE
 from rebat.session.claims import Claims
 from rebat.session.lifecycle import Lifecycle

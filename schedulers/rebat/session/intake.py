@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
+from rebat.contract import End
 from rebat.core.attempts import Cause, Running
 from rebat.core.errors import InputError
 from rebat.core.events import (
@@ -23,7 +24,6 @@ from rebat.core.events import (
     SimulationEnded,
 )
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import End
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import Submission
 from rebat.core.attempts import Attempt, resubmission_id, split_attempt, taken_id
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
@@ -23,7 +24,6 @@ from rebat.models.checkpoint import (
 from rebat.models.migration import cost_us
 from rebat.models.six_digits import period_as_forwarded_s
 from rebat.models.speedup import speedup_of
-from rebat.policies.base import Submission
 from rebat.session.board import Board
 from rebat.session.submission import first_attempt
 

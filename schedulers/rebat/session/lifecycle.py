@@ -14,9 +14,9 @@ from enum import StrEnum
 
 import msgspec
 
+from rebat.contract import Stop
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
-from rebat.core.proposals import Stop
 from rebat.models.remaining import Remaining
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import When
 from rebat.core.attempts import Attempt, Cause, Priority, attempt_profile, job_name, resubmission_id
 from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
 from rebat.core.jobs import batsim_number
-from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
     Checkpointing,

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Changes, News, Policy
 from rebat.core.attempts import Attempt, Running
 from rebat.core.cores import groups_of
 from rebat.core.decisions import FinishRegistration, Reply
@@ -20,7 +21,6 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
-from rebat.policies.base import Changes, News, Policy
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.intake import Intake

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from rebat.contract import Reject, Start
 from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.decisions import ExecuteJob, RejectJob
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Reject, Start
 from rebat.session import checks
 from rebat.session.board import Board
 from rebat.session.claims import Claims

@@ -13,10 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from rebat.core.attempts import Cause, Priority, Running
-from rebat.core.decisions import KillJobs
-from rebat.core.nodes import NodeSet
-from rebat.core.proposals import (
+from rebat.contract import (
     Drain,
     End,
     Move,
@@ -32,6 +29,9 @@ from rebat.core.proposals import (
     Wake,
     When,
 )
+from rebat.core.attempts import Cause, Priority, Running
+from rebat.core.decisions import KillJobs
+from rebat.core.nodes import NodeSet
 from rebat.models.remaining import Remaining
 from rebat.session import checks
 from rebat.session.agenda import Agenda

@@ -9,12 +9,11 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Submission, When
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import When
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
-from rebat.policies.base import Submission
 from rebat.session import checks
 from rebat.session.board import Board
 from rebat.session.claims import Claims
@@ -23,7 +22,7 @@ from rebat.session.resubmission import Registry
 
 
 class MachineView:
-    """The nodes one by one; see ``policies.base.Machine``."""
+    """The nodes one by one; see ``contract.Machine``."""
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
@@ -75,7 +74,7 @@ class MachineView:
 
 
 class SessionView:
-    """The view of ``policies.base.View``; one object for the whole session."""
+    """The view of ``contract.View``; one object for the whole session."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rebat.core.proposals import Wait
+from rebat.contract import Wait
 from rebat.core.units import FOREVER_US
 from rebat.models.six_digits import written_us
 from rebat.session.agenda import Agenda

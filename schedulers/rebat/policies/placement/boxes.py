@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Machine
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.kernels.box_free import LINEAR, LOWEST
@@ -25,7 +26,6 @@ from rebat.kernels.box_sums import first_box, random_box
 from rebat.models.boxes import TIE, Boxes
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
 from rebat.models.units import MIDPLANES, Units
-from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.placement.hazards import Hazards
 

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Machine
 from rebat.core.attempts import Attempt
 from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import lowest_of
-from rebat.policies.base import Machine
 from rebat.policies.own import Rule, UnfitAnswer
 
 Mask = npt.NDArray[np.bool_]

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from rebat.contract import Machine
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Chooser, Mask, Request
 from rebat.policies.planning.queue import SortedQueue
 

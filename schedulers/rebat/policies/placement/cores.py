@@ -13,9 +13,9 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
+from rebat.contract import Machine
 from rebat.core.nodes import NodeSet
 from rebat.kernels.cores import fit
-from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.placement.plans import Placement, PlacementOptions

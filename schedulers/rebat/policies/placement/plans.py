@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import msgspec
 
+from rebat.contract import Machine
 from rebat.models.units import Allotment, Units
-from rebat.policies.base import Machine
 from rebat.policies.own import own_rule
 from rebat.policies.placement.choosers import Chooser, OwnChooser, lowest
 from rebat.policies.placement.chosen import ChosenPlan

@@ -14,8 +14,8 @@ from typing import Annotated
 
 import msgspec
 
+from rebat.contract import Changes, Proposal, Reject, View
 from rebat.core.units import to_us
-from rebat.policies.base import Changes, Proposal, Reject, View
 from rebat.policies.composition import Planning
 from rebat.policies.context import PlanningOptions
 from rebat.policies.variants import choice, number

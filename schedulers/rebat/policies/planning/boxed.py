@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Machine
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import box_plan
 from rebat.kernels.box_free import RANDOM
 from rebat.kernels.box_slots import NEVER
-from rebat.policies.base import Machine
 from rebat.policies.placement.boxes import BoxChooser
 from rebat.policies.placement.choosers import Request
 from rebat.policies.planning.box_timeline import Timeline

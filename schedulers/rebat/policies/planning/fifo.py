@@ -16,12 +16,11 @@ from typing import ClassVar
 
 import msgspec
 
+from rebat.contract import Changes, Proposal, Reject, Requeue, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Requeue, Stop, When
 from rebat.core.traits import USUAL
-from rebat.policies.base import Changes, Proposal, Reject, Start, View
 from rebat.policies.context import Context, PlanningOptions
 from rebat.policies.partitions import Partition, PartitionsOption, open_to, partitions_on
 from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest

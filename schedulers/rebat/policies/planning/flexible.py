@@ -17,13 +17,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Changes, Move, Proposal, Reject, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Proposal, Reject, Start, Stop, When
 from rebat.core.shapes import Moldable
 from rebat.kernels.counts import NEVER
 from rebat.kernels.dependents import dependents
-from rebat.policies.base import Changes, View
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context
 from rebat.policies.malleable.managers import MANAGERS

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Annotated, ClassVar
 
+from rebat.contract import Changes, Machine, Proposal, Reject, Start, View
 from rebat.core.attempts import Priority, Running
 from rebat.core.errors import InputError
-from rebat.policies.base import Changes, Machine, Proposal, Reject, Start, View
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context
 from rebat.policies.planning.batsched import TimedOptions

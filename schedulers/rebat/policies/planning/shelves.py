@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from rebat.policies.base import Changes, Proposal, Reject, Start, View
+from rebat.contract import Changes, Proposal, Reject, Start, View
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context
 from rebat.policies.planning.batsched import TimedOptions

@@ -16,12 +16,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Move, News, Proposal, Stop, View, When
 from rebat.core.attempts import Cause, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Proposal, Stop, When
 from rebat.core.units import to_us
 from rebat.kernels.cores import find_move, shares_of, survey
-from rebat.policies.base import News, View
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import partitions_on, places_of
 from rebat.policies.placement.cores import FITS, Fit

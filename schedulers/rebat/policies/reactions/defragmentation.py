@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rebat.contract import Move, News, Proposal, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Proposal, Stop, When
 from rebat.core.units import to_us
-from rebat.policies.base import News, View
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Chooser, Mask, Request
 from rebat.policies.queue_order import QueueOrder, bound

@@ -14,12 +14,11 @@ from typing import Annotated
 
 import numpy as np
 
+from rebat.contract import Drain, Move, News, Proposal, Stop, Undrain, View, When
 from rebat.core.attempts import Cause, Running
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Proposal, Stop, Undrain, When
 from rebat.core.units import to_us
-from rebat.policies.base import News, View
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Chooser, Mask, Request

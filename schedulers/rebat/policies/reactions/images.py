@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
+from rebat.contract import View, When
 from rebat.core.attempts import Running
-from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US
-from rebat.policies.base import View
 
 
 def remaining_us(view: View, running: Running) -> int:

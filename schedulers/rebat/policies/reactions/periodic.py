@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-from rebat.core.proposals import Proposal, Wake
-from rebat.policies.base import News, View
+from rebat.contract import News, Proposal, View, Wake
 from rebat.policies.variants import number
 
 Period = Annotated[

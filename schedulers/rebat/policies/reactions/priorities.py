@@ -12,11 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rebat.contract import Move, News, Proposal, Stop, View, When
 from rebat.core.attempts import Cause, Running
 from rebat.core.errors import InputError
-from rebat.core.proposals import Move, Proposal, Stop, When
 from rebat.core.units import to_us
-from rebat.policies.base import News, View
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import (
     Partition,

@@ -14,12 +14,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from rebat.contract import Drain, Move, News, Proposal, Reject, Requeue, Stop, Undrain, View, When
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Proposal, Reject, Requeue, Stop, Undrain, When
 from rebat.core.shapes import Moldable
 from rebat.core.units import FOREVER_US, US_PER_S, to_us
-from rebat.policies.base import News, View
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.malleable.members import Members
 from rebat.policies.malleable.rules import Rule

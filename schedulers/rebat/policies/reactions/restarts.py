@@ -9,15 +9,18 @@ At most one size for each job, so that enough nodes become free at the least sum
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from rebat.contract import View
 from rebat.core.attempts import Running
-from rebat.kernels.knapsack import cheapest_restarts
-from rebat.policies.base import View
+from rebat.kernels.knapsack import cheapest_rows
 from rebat.policies.malleable.members import Member
 
+Ints = npt.NDArray[np.int64]
 Rows = Sequence["Restart"]
 
 LONGEST_US = 2**48
@@ -95,6 +98,63 @@ class Round:
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]
 """Of the rows, job by job, and how many nodes are wanted: the chosen rows and the sum of their
 delays (microseconds); no row where nothing frees enough."""
+
+
+class Restarts(NamedTuple):
+    """The least total cost, and the rows that make it, ascending."""
+
+    total: int
+    rows: Ints
+
+
+def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restarts | None:
+    """Choose rows, at most one of each job, that free enough nodes at the least total cost.
+
+    Of equal totals the one with the fewest rows is chosen, and of these the one whose lowest row is
+    lowest, then the next, and so on.
+
+    Parameters
+    ----------
+    costs : int64 array, shape (m,)
+        What each row costs, in microseconds; may be negative.
+    freed : int64 array, shape (m,)
+        Nodes that it frees, 0 or more.
+    job : int64 array, shape (m,)
+        Whose row it is: rows of a job stand together, jobs ascend.
+    need : int
+        Nodes to be freed.
+
+    Returns
+    -------
+    Restarts or None
+        None: all jobs together do not free so many.
+
+    Raises
+    ------
+    OverflowError
+        For costs whose sum may be beyond 2**62.
+    ValueError
+        For jobs that do not ascend, or a row that frees less than nothing.
+
+    Examples
+    --------
+    >>> rows = [(60, 2, 0), (30, 1, 0), (20, 2, 1)]
+    >>> found = cheapest_restarts(*np.array(rows).T, need=3)
+    >>> found.total, found.rows.tolist()
+    (50, [1, 2])
+    """
+    if not len(job):
+        return None if need > 0 else Restarts(0, np.empty(0, np.int64))
+    firsts = np.flatnonzero(np.diff(job, prepend=job[0] - 1))
+    if (np.diff(job) < 0).any() or freed.min() < 0:
+        raise ValueError("jobs do not ascend, or a row frees less than nothing")
+    if float(np.abs(costs.astype(float)).max()) * len(firsts) >= 2**62:
+        raise OverflowError("the sum of the costs is not an int64")
+    if need > np.maximum.reduceat(freed, firsts).sum():
+        return None
+    ends = np.append(firsts, len(job))
+    total, rows = cheapest_rows(costs, freed, ends, max(need, 0))
+    return Restarts(int(total), rows)
 
 
 def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:

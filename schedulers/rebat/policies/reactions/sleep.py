@@ -13,12 +13,11 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Drain, News, Proposal, Undrain, View, Wake
 from rebat.core.attempts import Attempt
 from rebat.core.cores import processors_of
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Proposal, Undrain, Wake
 from rebat.core.units import to_us
-from rebat.policies.base import News, View
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import places_of
 from rebat.policies.reactions.periodic import changes_in

@@ -13,12 +13,11 @@ from typing import Annotated
 
 import msgspec
 
+from rebat.contract import News, Proposal, Release, Requeue, Stop, View, Wait, When
 from rebat.core.attempts import Cause, Priority, Running, job_name
 from rebat.core.errors import InputError
-from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
 from rebat.core.shapes import Shape
 from rebat.models.remaining import Remaining
-from rebat.policies.base import News, View
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
 from rebat.policies.reactions.victims import (

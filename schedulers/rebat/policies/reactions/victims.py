@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import When
 from rebat.core.attempts import Attempt, Running
-from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US
 from rebat.policies.own import Rule, UnfitAnswer, numbers
 from rebat.policies.queue_order import program_id

@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 
 import msgspec
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.reports.parts import Judgement
 from rebat.reports.silent_errors.evidence import LISTS, SHELVES, STALE, TRUE, Cell, Evidence
 from rebat.reports.silent_errors.judging import above, below, between, judged, with_both

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.reports.parts import Judgement
 from rebat.reports.silent_errors.evidence import BEST, LISTS, TRUE, Evidence
 from rebat.reports.silent_errors.judging import above, between, judged, of_each, with_both

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.reports.parts import Judgement
 from rebat.reports.silent_errors.evidence import BEST, LISTS, SHELVES, TRUE, Evidence, best_over_q
 from rebat.reports.silent_errors.judging import above, below, between, judged, of_each, with_both

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.reports.parts import Key, Picture
 from rebat.reports.silent_errors.drawing import RATIO, Panel, draw, keys
 from rebat.reports.silent_errors.evidence import (
