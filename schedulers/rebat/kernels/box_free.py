@@ -8,12 +8,12 @@ is free is looked at: the fuller the torus, the sooner it is done.
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from rebat.kernels.box_slots import n_bits
+from rebat.kernels.box_slots import Ints, Words, n_bits
 from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
@@ -23,17 +23,34 @@ LINEAR, LOWEST, RANDOM = 0, 1, 2
 COPY = -1
 """As second operand: the set is the first."""
 
-Catalogue = namedtuple(
-    "Catalogue",
-    ("volume", "program_of", "program", "shapes_of", "shapes", "allowed", "ranks", "inside",
-     "sizes", "everything", "sets", "busy", "taken", "words", "full", "next_full"),
-)  # fmt: skip
-"""The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program`` (see
-``models.free_boxes``), and so on; each of the ``shapes`` with its ``allowed`` corners (a set of
-units, see ``box_slots``), and for RANDOM the ``ranks`` of the boxes that have them. ``inside`` are
-the units from which a step does not leave the torus, and ``everything`` is all of its units.
-``sets`` (see ``meet``), ``busy``, ``taken`` and ``words`` are scratch arrays. ``full`` are sets of
-units beside which no box is free, some for each volume, the next in the place of ``next_full``."""
+
+class Catalogue(NamedTuple):
+    """The boxes of each volume.
+
+    Rows ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see ``models.free_boxes``) are
+    those of volume v, and likewise for ``shapes``. Each shape has its ``allowed`` corners (a set of
+    units, see ``box_slots``), and for RANDOM the ``ranks`` of the boxes at them. A step from the
+    units ``inside`` does not leave the torus; ``everything`` is all of its units. ``full`` are sets
+    of units for each volume beside which no box is free; the next replaces ``next_full``. ``sets``
+    (see ``meet``), ``busy``, ``taken`` and ``words`` are scratch arrays.
+    """
+
+    volume: Ints
+    program_of: Ints
+    program: Ints
+    shapes_of: Ints
+    shapes: Ints
+    allowed: Words
+    ranks: npt.NDArray[np.int32]
+    inside: Words
+    sizes: Ints
+    everything: Words
+    sets: Words
+    busy: npt.NDArray[np.uint8]
+    taken: npt.NDArray[np.uint8]
+    words: Words
+    full: Words
+    next_full: Ints
 
 
 @kernel
