@@ -302,32 +302,6 @@ class Restless(Policy):
         )  # fmt: skip
 
 
-def check_session(session: Session) -> None:
-    """After any message: every node is held by who says so, and by nobody else."""
-    jobs, claims = session._jobs, session._claims
-    holders = {running.attempt.serial: running.nodes for running in jobs.running.values()}
-    holds = [waiting.held for waiting in jobs.waiting.values()]
-    moves = (*jobs.scheduled.values(), *jobs.stopping.values(), *jobs.moving.values())
-    holds += [claim for move in moves for claim in move.claims]
-    holders |= {held.attempt.serial: held.nodes for held in holds if held}
-    owned = {}
-    for serial, nodes in holders.items():
-        for node in nodes:
-            assert node not in owned, f"node {node} is held twice"
-            owned[node] = serial
-    for node in range(claims.n_nodes):
-        assert claims.tag(node) == owned.get(node, -1), f"node {node}"
-    unusable = claims.down | claims.drained
-    assert claims.n_free == sum(
-        not unusable[node] and node not in owned for node in range(claims.n_nodes)
-    )
-    assert claims.n_down == claims.down.sum()
-    assert not set(jobs.queue) & set(jobs.running)
-    assert set(jobs.stopping) <= set(jobs.running)
-    for running in jobs.running.values():
-        assert len(running.nodes) == running.attempt.n_nodes
-
-
 def workload(rng: random.Random, n_nodes: int) -> Workload:
     """Some rigid, some malleable jobs; some end with an error, or are composed of two delays."""
     composed, profiles, jobs = rng.random() < 0.3, {}, []
@@ -407,7 +381,7 @@ class Game:
 
         def handle(message):
             reply = scheduler(message)
-            check_session(self.session)
+            self.session.validate()
             self.node_time.look(self.session)
             return reply
 

@@ -7,11 +7,13 @@ proposal and refuses, with a reason, what a real Batsim would abort on.
 
 from rebat.contract.policy import Changes, News, Policy
 from rebat.contract.proposals import (
+    Answer,
     Drain,
     End,
     Move,
     Note,
     Proposal,
+    Refusal,
     Reject,
     Release,
     Requeue,
@@ -27,6 +29,7 @@ from rebat.core.attempts import Attempt, Cause, Priority, Running, When
 from rebat.core.nodes import NodeSet
 
 __all__ = [
+    "Answer",
     "Attempt",
     "Cause",
     "Changes",
@@ -40,6 +43,7 @@ __all__ = [
     "Policy",
     "Priority",
     "Proposal",
+    "Refusal",
     "Reject",
     "Release",
     "Requeue",

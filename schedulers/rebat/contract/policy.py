@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.contract.proposals import Proposal
+from rebat.contract.proposals import Answer, Proposal, Refusal
 from rebat.contract.view import View
 from rebat.core.attempts import Attempt, Running
 
@@ -20,7 +20,8 @@ class News(msgspec.Struct):
     unless a proposal says otherwise. ``called_off``: those of them whose stop was to come for
     another reason. ``held_hit``: jobs that wait and lost nodes held for them. ``woken``: the tags
     of the wakes that are due. ``notices``: (kind, data) of Batsim's other events. ``refused``:
-    what was not carried out, with its reason, or fell through.
+    what was not carried out, or fell through, of all that was proposed. ``answers``: to what
+    ``react`` proposed when it was last asked, in its order.
     """
 
     arrived: list[Attempt] = []
@@ -33,7 +34,8 @@ class News(msgspec.Struct):
     held_hit: list[str] = []
     woken: list[str] = []
     notices: list[tuple[str, dict[str, Any]]] = []
-    refused: list[tuple[str, str]] = []
+    refused: list[Refusal] = []
+    answers: list[Answer] = []
 
 
 class Changes(msgspec.Struct):
@@ -65,7 +67,7 @@ class Changes(msgspec.Struct):
     rejuvenated_under: list[str] = []
     failures: int = 0
     repairs: int = 0
-    refused: list[tuple[str, str]] = []
+    refused: list[Refusal] = []
     withdrawn: list[str] = []
     woken: list[str] = []
 

@@ -134,3 +134,20 @@ class Note(msgspec.Struct, frozen=True):
 
 
 Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why something is not carried out; ``subject`` and ``reason`` make a sentence.
+
+    The subject is an attempt, a job, nodes or a wake.
+    """
+
+    subject: str
+    reason: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The session's answer to a proposal; without a refusal it is carried out, or will be."""
+
+    proposal: Proposal
+    refusal: Refusal | None = None

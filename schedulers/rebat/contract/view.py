@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract.proposals import Refusal
 from rebat.core.attempts import Attempt, Running, When
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Shape
@@ -162,8 +163,8 @@ class View(Protocol):
     def image_us(self, attempt_id: str) -> int:
         """What a checkpoint and restart of an attempt costs (``When.IMAGE``)."""
 
-    def why_not_image(self, attempt_id: str) -> str:
-        """Why a running attempt cannot be checkpointed now; an empty text if it can."""
+    def why_not_image(self, attempt_id: str) -> Refusal | None:
+        """Why a running attempt cannot be checkpointed now; None if it can."""
 
     def of_tag(self, tag: int) -> Running | None:
         """What runs and holds nodes by a tag, see ``machine.tags``; None: nodes are held for it."""

@@ -188,3 +188,49 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
             unit += (along if along < size else along - size) * stride
             offset, rest, stride = offset // shape[axis], rest // size, stride * size
         out[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
+
+
+@kernel
+def line(busy: Any, count: int, out: Any) -> bool:
+    """The first run of so many free units, else the first free ones; whether there are as many."""
+    run, n_free, total = 0, 0, busy.shape[0]
+    for unit in range(total):
+        run = 0 if busy[unit] else run + 1
+        n_free += not busy[unit]
+        if run == count:
+            out[:] = 0
+            out[unit - count + 1 : unit + 1] = 1
+            return True
+    if n_free < count:
+        return False
+    out[:] = 0
+    for unit in range(total):
+        if not busy[unit]:
+            out[unit] = 1
+            count -= 1
+            if count == 0:
+                break
+    return True
+
+
+@kernel
+def is_full(catalogue: Any, v: int, words: Any) -> bool:
+    """Whether all of a set is taken beside which, as is remembered, no box of a volume is free."""
+    for r in range(catalogue.full.shape[1]):
+        holds = True
+        for w in range(words.shape[0]):
+            if catalogue.full[v, r, w] & ~words[w]:
+                holds = False
+                break
+        if holds:
+            return True
+    return False
+
+
+@kernel
+def remember_full(catalogue: Any, v: int, words: Any) -> None:
+    """Remember a set of units beside which no box is free, in the place of the oldest."""
+    r = catalogue.next_full[v]
+    for w in range(words.shape[0]):
+        catalogue.full[v, r, w] = words[w]
+    catalogue.next_full[v] = (r + 1) % catalogue.full.shape[1]

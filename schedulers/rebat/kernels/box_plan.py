@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebat.kernels.box_free import LINEAR, Catalogue, any_choice, free_box, put_box
+from rebat.kernels.box_free import (
+    LINEAR,
+    Catalogue,
+    any_choice,
+    free_box,
+    is_full,
+    line,
+    put_box,
+    remember_full,
+)
 from rebat.kernels.box_slots import (
     NEVER,
     Ints,
@@ -75,52 +84,6 @@ class Lifted(NamedTuple):
     units: Words
     start: int
     end: int
-
-
-@kernel
-def line(busy: Any, count: int, out: Any) -> bool:
-    """The first run of so many free units, else the first free ones; whether there are as many."""
-    run, n_free, total = 0, 0, busy.shape[0]
-    for unit in range(total):
-        run = 0 if busy[unit] else run + 1
-        n_free += not busy[unit]
-        if run == count:
-            out[:] = 0
-            out[unit - count + 1 : unit + 1] = 1
-            return True
-    if n_free < count:
-        return False
-    out[:] = 0
-    for unit in range(total):
-        if not busy[unit]:
-            out[unit] = 1
-            count -= 1
-            if count == 0:
-                break
-    return True
-
-
-@kernel
-def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Whether all of a set is taken beside which, as is remembered, no box of a volume is free."""
-    for r in range(catalogue.full.shape[1]):
-        holds = True
-        for w in range(words.shape[0]):
-            if catalogue.full[v, r, w] & ~words[w]:
-                holds = False
-                break
-        if holds:
-            return True
-    return False
-
-
-@kernel
-def remember_full(catalogue: Any, v: int, words: Any) -> None:
-    """Remember a set of units beside which no box is free, in the place of the oldest."""
-    r = catalogue.next_full[v]
-    for w in range(words.shape[0]):
-        catalogue.full[v, r, w] = words[w]
-    catalogue.next_full[v] = (r + 1) % catalogue.full.shape[1]
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.contract import Submission
+from rebat.contract import Refusal, Submission
 from rebat.core.attempts import Attempt, resubmission_id, split_attempt, taken_id
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
@@ -122,42 +122,44 @@ class KnownJobs:
 
     # ---- what can be done with it
 
-    def why_not_again(self, attempt_id: str) -> str:
-        """Why Batsim could not run what remains of an attempt; an empty text if it can."""
+    def why_not_again(self, attempt_id: str) -> Refusal | None:
+        """Why Batsim could not run what remains of an attempt; None if it can."""
         work, began = self.work[attempt_id], self._board.began
         if not self._board.registering:
-            return "Batsim takes no new jobs"
+            return Refusal(attempt_id, "Batsim takes no new jobs")
         reusing = began is not None and began.config.get("profile-reuse-enabled")
         if self._content(work).get("type") == "composed" and not reusing:
-            return f"Batsim forgets its composed profile {work.profile}"
-        return ""
+            return Refusal(attempt_id, f"Batsim forgets its composed profile {work.profile}")
+        return None
 
-    def why_not_size(self, attempt_id: str, n_nodes: int) -> str:
-        """Why an attempt cannot be on so many nodes; an empty text if it can."""
-        work = self.work[attempt_id]
+    def why_not_size(self, attempt_id: str, n_nodes: int) -> Refusal | None:
+        """Why an attempt cannot be on a number of nodes; None if it can."""
+        work, reason = self.work[attempt_id], ""
         if n_nodes == work.attempt.n_nodes:
-            return ""
+            return None
         job = self.submissions[work.attempt.job_id]
         if not job.shape.allows(n_nodes, job.n_nodes):
             shape = f"it asked for {job.n_nodes}, its shape is {job.shape}"
-            return f"cannot be on {n_nodes} nodes: {shape}"
-        if self._content(work).get("type") != "delay":
-            return "cannot change its number of nodes: only delays can be scaled"
-        return ""
+            reason = f"cannot be on {n_nodes} nodes: {shape}"
+        elif self._content(work).get("type") != "delay":
+            reason = "cannot change its number of nodes: only delays can be scaled"
+        return Refusal(attempt_id, reason) if reason else None
 
-    def why_not_seamless(self, attempt_id: str) -> str:
-        """Why an attempt cannot compute on while it is resized; an empty text if it can."""
+    def why_not_seamless(self, attempt_id: str) -> Refusal | None:
+        """Why an attempt cannot compute on while it is resized; None if it can."""
         shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
-        return "" if isinstance(shape, Malleable) else f"cannot be resized: its shape is {shape}"
+        if isinstance(shape, Malleable):
+            return None
+        return Refusal(attempt_id, f"cannot be resized: its shape is {shape}")
 
-    def why_not_image(self, attempt_id: str) -> str:
-        """Why no image can be made of an attempt; an empty text if it can."""
-        work = self.work[attempt_id]
+    def why_not_image(self, attempt_id: str) -> Refusal | None:
+        """Why no image can be made of an attempt; None if it can."""
+        work, reason = self.work[attempt_id], ""
         if not self.submissions[work.attempt.job_id].traits.checkpointable:
-            return "cannot be checkpointed: its user says so"
-        if self._content(work).get("type", "delay") != "delay":
-            return "cannot be checkpointed: only delays can be shortened"
-        return ""
+            reason = "cannot be checkpointed: its user says so"
+        elif self._content(work).get("type", "delay") != "delay":
+            reason = "cannot be checkpointed: only delays can be shortened"
+        return Refusal(attempt_id, reason) if reason else None
 
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
         """Whether nothing counts that the job has done: a moldable one on another number of nodes.

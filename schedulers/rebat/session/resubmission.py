@@ -116,10 +116,10 @@ class Registry(KnownJobs):
 
     def need_registration(self, attempt_id: str) -> None:
         """A resubmission is coming; InputError when Batsim does not take it."""
-        reason = self.why_not_again(attempt_id)
-        if reason:
+        refusal = self.why_not_again(attempt_id)
+        if refusal:
             raise InputError(
-                f"must run again, but {reason}",
+                f"must run again, but {refusal.reason}",
                 f"job {attempt_id}",
                 "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
             )

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import Submission, When
+from rebat.contract import Refusal, Submission, When
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import Checkpointing
@@ -127,8 +127,8 @@ class SessionView:
         """What a checkpoint and restart of an attempt costs."""
         return self._registry.image_us(attempt_id)
 
-    def why_not_image(self, attempt_id: str) -> str:
-        """Why a running attempt cannot be checkpointed now; an empty text if it can."""
+    def why_not_image(self, attempt_id: str) -> Refusal | None:
+        """Why an attempt cannot be checkpointed now; None if it can."""
         return self._registry.why_not_image(attempt_id) or checks.why_not_alive(
             self._jobs.running[attempt_id], self._claims
         )

@@ -109,7 +109,7 @@ class Waits:
     def end_due(self) -> None:
         """End the waits whose date has come."""
         for job_id, waiting in list(self._jobs.waiting.items()):
-            if waiting.until_us <= self._board.now_us and not waiting.over:
+            if waiting.due(self._board.now_us):
                 self.end(job_id)
 
     def second_pass(self) -> bool:

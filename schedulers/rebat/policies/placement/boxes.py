@@ -20,8 +20,7 @@ import numpy.typing as npt
 from rebat.contract import Machine
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.kernels.box_free import LINEAR, LOWEST
-from rebat.kernels.box_plan import line
+from rebat.kernels.box_free import LINEAR, LOWEST, line
 from rebat.kernels.box_sums import first_box, random_box
 from rebat.models.boxes import TIE, Boxes
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus

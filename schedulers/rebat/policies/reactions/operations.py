@@ -138,9 +138,9 @@ class Operations:
     def _why_not(self, view: View, one: Running, operation: Operation) -> str:
         """Why a job cannot be moved off its nodes."""
         attempt = one.attempt
-        reason = view.why_not_image(attempt.id)
-        if reason:
-            return f"job {attempt.job_id} {reason}"
+        refusal = view.why_not_image(attempt.id)
+        if refusal:
+            return f"job {attempt.job_id} {refusal.reason}"
         spans = len(np.unique(one.nodes.ids // view.machine.cores_per_node)) > 1
         if spans and not operation.spanning:
             return f"job {attempt.job_id} runs on several nodes"
