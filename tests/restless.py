@@ -44,8 +44,7 @@ from rebat.models.failures.laws import parse_law
 from rebat.policies.choosing import changed
 from rebat.policies.choosing import point as any_point
 from rebat.policies.malleable.managers import MANAGERS
-from rebat.policies.malleable.molding import MOLDINGS
-from rebat.policies.malleable.rules import MALLEABILITY
+from rebat.policies.malleable.rules import MALLEABILITY, MOLDINGS
 from rebat.policies.placement.torus import PICKS
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.list_scheduling import MAINTENANCE

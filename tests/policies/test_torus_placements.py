@@ -95,14 +95,14 @@ def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> 
         "margin_us": data.draw(st.sampled_from([0, to_us(3)])),
     }
 
-    def ran(plan, **options) -> list[tuple[str, int, str, int]]:
+    def ran(plan) -> list[tuple[str, int, str, int]]:
         choose = choosers(site, n_nodes, seed)[rule]
-        placed = ListScheduling(placement=lambda m: plan(m, choose, **options), **planning)
+        placed = ListScheduling(placement=lambda m: plan(m, choose), **planning)
         result = simulate(workload, Custom(Scheduler(placed)), machine_events=events)
         check_run(result)
         return [(job.id, job.start_us, str(job.nodes), job.end_us) for job in result.jobs]
 
-    assert ran(BoxPlan) == ran(ChosenPlan, sticky=True)
+    assert ran(BoxPlan) == ran(ChosenPlan)
 
 
 class Uptimes:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -70,9 +70,13 @@ class PlanningOptions(Options, frozen=True):
         """How malleable jobs are treated; None: as rigid ones."""
         return None
 
+    kind: ClassVar[Any]
+    """What it makes, from the options and a context."""
+
     def make(self, context: Context) -> Planning:
         """Return the planning."""
-        raise NotImplementedError
+        planning: Planning = self.kind(self, context)
+        return planning
 
 
 class ReactionOptions(Options, frozen=True):
@@ -88,6 +92,10 @@ class ReactionOptions(Options, frozen=True):
         """Whether idle nodes are for attempts that were hit and wait."""
         return False
 
+    kind: ClassVar[Any]
+    """What it makes, from the options and a context."""
+
     def make(self, context: Context) -> Reaction:
         """Return the reaction."""
-        raise NotImplementedError
+        reaction: Reaction = self.kind(self, context)
+        return reaction

@@ -50,7 +50,17 @@ from rebat.policies.reactions.priorities import PrioritiesOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.sleep import SleepOptions
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.policies.variants import Options, choice, fields, number, parts, price, table, text
+from rebat.policies.variants import (
+    Difference,
+    Options,
+    choice,
+    fields,
+    number,
+    parts,
+    price,
+    table,
+    text,
+)
 
 PLANNINGS: dict[str, type[PlanningOptions]] = table(
     ListOptions, FlexibleOptions, ShelfOptions, PlainShelfOptions, FifoOptions
@@ -100,22 +110,8 @@ class CommonOptions(Options, frozen=True):
             "leaves, and every option that is 'auto'.",
         ),
     ] = "paper"
-    passes: Annotated[
-        str,
-        choice(
-            ("auto", "one", "two"),
-            "A failure is decided on in one pass; or in two, of which the first plans while "
-            "killed jobs still hold their nodes, and the second frees held nodes.",
-        ),
-    ] = "auto"
-    digits: Annotated[
-        str,
-        choice(
-            ("auto", "all", "six"),
-            "Digits of the numbers of resubmissions; with six, periods are computed from a "
-            "failure rate with six decimals.",
-        ),
-    ] = "auto"
+    passes: Difference = "auto"
+    digits: Difference = "auto"
     silent_errors: Annotated[
         str,
         choice(("accept", "retry"), "Whether a job that ends with an error failed, or runs again."),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
 
+from rebat.core.dialect import Dialect
 from rebat.core.errors import InputError, unknown_name
 from rebat.models.migration import read_cost
 from rebat.policies.own import is_own, own_rule
@@ -90,6 +91,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return extra["choices"][value]
 
 
+Difference = Annotated[str, Meta(extra={"dialect": True})]
+"""An option of the dialect: 'auto', or a choice of the field of `Dialect` that has its name."""
+
+
+def difference(name: str) -> Meta:
+    """Describe an option of the dialect."""
+    (field,) = (field for field in msgspec.structs.fields(Dialect) if field.name == name)
+    literal, meta = get_args(field.type)
+    return choice(("auto", *get_args(literal)), meta.description)
+
+
 class Field(msgspec.Struct, frozen=True):
     """One option: its type without the annotation, its default, and the annotation."""
 
@@ -151,6 +163,8 @@ def fields(kind: type[Options]) -> dict[str, Field]:
     for info in msgspec.structs.fields(kind):
         if annotation := get_args(info.type):
             bare, meta = annotation
+            if (meta.extra or {}).get("dialect"):
+                meta = difference(info.name)
             rows[info.name] = Field(info.name, bare, info.default, meta)
     return rows
 

@@ -14,7 +14,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
 from rebat.core.traits import traits_of
-from rebat.core.units import to_s, to_us
+from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.models.checkpoint import (
     NEVER,
     Checkpointing,
@@ -25,7 +25,6 @@ from rebat.models.migration import cost_us
 from rebat.models.six_digits import period_as_forwarded_s
 from rebat.models.speedup import speedup_of
 from rebat.session.board import Board
-from rebat.session.submission import first_attempt
 
 
 class Work(msgspec.Struct, gc=False):
@@ -201,3 +200,26 @@ def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]
         first_us = to_us(period_s)
     new = msgspec.structs.replace(c, period_us=to_us(period_s), first_period_us=first_us)
     return period_s, new
+
+
+def first_attempt(event: JobSubmitted, serial: int) -> Attempt:
+    """The first attempt of a job; InputError for what is no job."""
+    fields, where = event.job, f"job {event.job_id}"
+    n_nodes = fields.get("res")
+    if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
+        raise InputError(f"res is {n_nodes!r}", where, "a whole number, 1 or more")
+    walltime = fields.get("walltime", -1)
+    if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
+        raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
+    endless = walltime == -1 or walltime > MAX_SECONDS
+    return Attempt(
+        id=event.job_id,
+        job_id=event.job_id,
+        serial=serial,
+        job_serial=serial,
+        number=0,
+        n_nodes=n_nodes,
+        walltime_us=FOREVER_US if endless else to_us(walltime),
+        submit_us=event.at_us,
+        queued_us=event.at_us,
+    )

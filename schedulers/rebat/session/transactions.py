@@ -9,7 +9,7 @@ kill is sent, its kill is acknowledged. What comes then happens within that last
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -55,19 +55,23 @@ class Transactions:
         self._holds = Holds(board, claims)
         self._starts = Starts(board, jobs, claims, registry)
         self.waits = Waits(board, jobs, claims, self._holds, self.agenda, self._requeue)
+        self._carry_out: dict[type[Any], Callable[..., Refusal | None]] = {
+            Start: self._starts.start,
+            Reject: self._starts.reject,
+            Stop: self._stop,
+            Release: self._release,
+            Wake: self.agenda.add,
+            Drain: self._drain,
+            Undrain: self._drain,
+            Note: self._note,
+        }
 
     def propose(self, proposal: Proposal) -> Refusal | None:
         """Carry a proposal out, or refuse it; why."""
-        refusal = self._carry_out[type(proposal)](self, proposal)
+        refusal = self._carry_out[type(proposal)](proposal)
         if refusal:
             self._board.refuse(refusal)
         return refusal
-
-    def _start(self, start: Start) -> Refusal | None:
-        return self._starts.start(start)
-
-    def _reject(self, reject: Reject) -> Refusal | None:
-        return self._starts.reject(reject)
 
     # ---- a stop is asked for
 
@@ -321,9 +325,6 @@ class Transactions:
 
     # ---- dates
 
-    def _wake(self, wake: Wake) -> Refusal | None:
-        return self.agenda.add(wake)
-
     def due(self) -> bool:
         """Whether the time of a wake, of a stop or of the end of a wait has come."""
         jobs, now_us = self._jobs, self._board.now_us
@@ -337,14 +338,3 @@ class Transactions:
         """Ask Batsim for the times of stops and wakes, when all is settled."""
         if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
             self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())
-
-    _carry_out: ClassVar[dict[type[Any], Callable[..., Refusal | None]]] = {
-        Start: _start,
-        Reject: _reject,
-        Stop: _stop,
-        Release: _release,
-        Wake: _wake,
-        Drain: _drain,
-        Undrain: _drain,
-        Note: _note,
-    }

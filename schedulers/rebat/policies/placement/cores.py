@@ -56,6 +56,5 @@ class ClusterOptions(PlacementOptions, frozen=True, tag="cluster"):
     fit: Fit = "best"
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         best = FITS[self.fit]
         return Placement(CoresOfNodes(best), backwards=CoresOfNodes(best, backwards=True))

@@ -60,7 +60,6 @@ class AnyOptions(PlacementOptions, frozen=True, tag="any"):
     """Numbers of nodes are planned; what starts gets the lowest free ones."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         return Placement(lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True)
 
 
@@ -68,7 +67,6 @@ class NamedOptions(PlacementOptions, frozen=True, tag="named"):
     """Nodes are planned by name: the lowest that stay free long enough."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes))
 
 
@@ -83,5 +81,4 @@ class CustomOptions(PlacementOptions, frozen=True):
         return self.file
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         return Placement(own_rule("placement", self.file, OwnChooser))

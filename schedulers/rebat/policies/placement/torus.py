@@ -61,7 +61,6 @@ class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
         self.site.check()
 
     def units(self, n_nodes: int) -> Units:
-        """Return the units of a machine."""
         return self.site.units(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment:
@@ -70,7 +69,6 @@ class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
         return lambda asked: units.in_line_for(asked) * units.size
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         return boxed(BoxChooser(self.site, LINEAR))
 
 
@@ -96,7 +94,6 @@ class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):
     pack: Pick = "corner"
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         return boxed(BoxChooser(self.site, LOWEST, PICKS[self.pack]))
 
 
@@ -106,7 +103,6 @@ class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
     random: ClassVar[bool] = True
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         return boxed(BoxChooser(self.site, RANDOM, seed=seed))
 
 
@@ -117,7 +113,6 @@ class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
     foresight: ForesightOption = "law"
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement."""
         from_failure = believed(self.foresight)[0] == "law"
         pick = LeastHazard(assumed(self.foresight, hazards), self.pack == "surface", from_failure)
         return boxed(BoxChooser(self.site, LOWEST, pick))

@@ -17,7 +17,7 @@ import msgspec
 from rebat.contract import Changes, Proposal, Reject, View
 from rebat.core.units import to_us
 from rebat.policies.composition import Planning
-from rebat.policies.context import PlanningOptions
+from rebat.policies.context import Context, PlanningOptions
 from rebat.policies.variants import choice, number
 
 
@@ -64,6 +64,7 @@ class TimedOptions(PlanningOptions, frozen=True):
         """The margin in microseconds."""
         return to_us(self.margin)
 
-    def timed(self, planning: Planning) -> Planning:
-        """Return a planning, which rejects jobs without walltime where one is required."""
+    def make(self, context: Context) -> Planning:
+        """Return the planning; where a walltime is required it rejects jobs without."""
+        planning: Planning = self.kind(self, context)
         return NeedsWalltime(planning) if self.walltimes == "required" else planning

@@ -14,7 +14,6 @@ from typing import Annotated, ClassVar
 from rebat.contract import Changes, Machine, Proposal, Reject, Start, View
 from rebat.core.attempts import Priority, Running
 from rebat.core.errors import InputError
-from rebat.policies.composition import Planning
 from rebat.policies.context import Context
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.counted import CountedPlan
@@ -242,16 +241,15 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         names = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
         return frozenset(names | ({"reserve"} if depth in (0, ALL) else set()))
 
-    def make(self, context: Context) -> Planning:
+    @staticmethod
+    def kind(options: ListOptions, context: Context) -> ListScheduling:
         """Return the planning."""
-        return self.timed(
-            ListScheduling(
-                context.order,
-                depth_of(self.depth),
-                self.maintenance,
-                self.margin_us,
-                context.placement.plan_on,
-                self.reserve == "first",
-                context.seed,
-            )
+        return ListScheduling(
+            context.order,
+            depth_of(options.depth),
+            options.maintenance,
+            options.margin_us,
+            context.placement.plan_on,
+            options.reserve == "first",
+            context.seed,
         )

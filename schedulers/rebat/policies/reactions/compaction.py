@@ -24,8 +24,7 @@ from rebat.kernels.cores import find_move, shares_of, survey
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import partitions_on, places_of
 from rebat.policies.placement.cores import FITS, Fit
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Period, Periodic
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 from rebat.policies.variants import choice
 
 Ints = npt.NDArray[np.int64]
@@ -83,24 +82,12 @@ TAKEN = 2**30
 
 
 class Compaction(Periodic):
-    """Empties one node each time, while nothing waits.
+    """Empties one node each time, while nothing waits; jobs stay in their partitions."""
 
-    Parameters
-    ----------
-    period_us : int
-    single : bool
-        All jobs of the node go to one other.
-    best : bool
-        To the fullest that has room; else to the first.
-    partitions : str
-        See `partitions.read_partitions`: jobs stay in theirs.
-    """
-
-    def __init__(
-        self, period_us: int, single: bool = True, best: bool = True, partitions: str = ""
-    ) -> None:
-        super().__init__(period_us, "compaction")
-        self._single, self._best, self._partitions = single, best, partitions
+    def __init__(self, options: CompactionOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), "compaction")
+        self._single, self._best = TARGETS[options.targets], FITS[options.fit]
+        self._partitions = context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the jobs of the first node for which that can be done and is worth it."""
@@ -178,6 +165,7 @@ class Compaction(Periodic):
 class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
     """Jobs are moved together, so that nodes are full or empty."""
 
+    kind = Compaction
     boxless: ClassVar[str] = "jobs would leave their boxes (see defragment)"
 
     period: Period = 60.0
@@ -185,8 +173,3 @@ class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
         str, choice(TARGETS, "Whether all jobs of an emptied node go to one other, or to several.")
     ] = "single"
     fit: Fit = "best"
-
-    def make(self, context: Context) -> Compaction:
-        """Return the reaction."""
-        period_us, single = to_us(self.period), TARGETS[self.targets]
-        return Compaction(period_us, single, FITS[self.fit], context.partitions)

@@ -16,32 +16,21 @@ from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
-from rebat.policies.placement.choosers import Chooser, Mask, Request
-from rebat.policies.queue_order import QueueOrder, bound
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Period, Periodic
+from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.queue_order import bound
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 MOST_TRIED = 64
 """So many of the smallest jobs are tried at each date."""
 
 
 class Defragmentation(Periodic):
-    """Moves one job at a time out of the way.
+    """Moves one job at a time out of the way of the head of the queue."""
 
-    Parameters
-    ----------
-    period_us : int
-    choose : Chooser
-        The placement.
-    order : QueueOrder
-        That of the queue, whose head is helped.
-    seed : int
-        For an order that is drawn.
-    """
-
-    def __init__(self, period_us: int, choose: Chooser, order: QueueOrder, seed: int = 0) -> None:
-        super().__init__(period_us, "defragment")
-        self._choose, self._order, self._seed = choose, order, seed
+    def __init__(self, options: DefragmentationOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), "defragment")
+        self._choose = context.placement.choose
+        self._order, self._seed = context.order, context.seed
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the smallest job whose nodes and those that are free hold a place for the head."""
@@ -85,9 +74,6 @@ class Defragmentation(Periodic):
 class DefragmentationOptions(ReactionOptions, frozen=True, tag="defragment"):
     """A job is moved when that makes room for the head of the queue."""
 
-    period: Period = 60.0
+    kind = Defragmentation
 
-    def make(self, context: Context) -> Defragmentation:
-        """Return the reaction."""
-        choose, order = context.placement.choose, context.order
-        return Defragmentation(to_us(self.period), choose, order, context.seed)
+    period: Period = 60.0

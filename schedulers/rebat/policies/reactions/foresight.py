@@ -21,49 +21,26 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import places_of
-from rebat.policies.placement.choosers import Chooser, Mask, Request
-from rebat.policies.placement.hazards import FORESIGHTS, ForesightOption, Hazards, assumed, believed
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Period, Periodic
+from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.placement.hazards import FORESIGHTS, ForesightOption, assumed, believed
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 from rebat.policies.variants import number
 
 WHY = "foresee"
 
 
 class Foresight(Periodic):
-    """Empties nodes before they fail.
+    """Empties nodes before they fail; jobs stay in their partitions.
 
-    Parameters
-    ----------
-    period_us : int
-    hazards : Hazards
-        What is known of how nodes fail.
-    from_failure : bool
-        Ages count from the last failure, else from the last repair.
-    ahead_us : int
-        How far to look ahead.
-    survival : float
-        The least probability to survive that long with which a node is used.
-    choose : Chooser
-        The placement.
-    partitions : str
-        See `partitions.read_partitions`: jobs stay in theirs.
+    Ages count from the last failure with the law of the run, else from the last repair.
     """
 
-    def __init__(
-        self,
-        period_us: int,
-        hazards: Hazards,
-        from_failure: bool,
-        ahead_us: int,
-        survival: float,
-        choose: Chooser,
-        partitions: str = "",
-    ) -> None:
-        super().__init__(period_us, WHY, restless=True)
-        self._hazards, self._from_failure = hazards, from_failure
-        self._ahead_s, self._limit = ahead_us / 1e6, -math.log(survival)
-        self._choose, self._partitions = choose, partitions
+    def __init__(self, options: ForesightOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), WHY, restless=True)
+        self._hazards = assumed(options.foresight, context.hazards)
+        self._from_failure = believed(options.foresight)[0] == "law"
+        self._ahead_s, self._limit = to_us(options.ahead) / 1e6, -math.log(options.survival)
+        self._choose, self._partitions = context.placement.choose, context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Take back what is safe again, drain what is not any more, move what runs there."""
@@ -123,6 +100,8 @@ class Foresight(Periodic):
 class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
     """Jobs leave nodes that are likely to fail soon, and nothing starts there."""
 
+    kind = Foresight
+
     period: Period = 60.0
     foresight: ForesightOption = "law"
     ahead: Annotated[float, number(1e-3, 1e9, "seconds", "Seconds to look ahead.")] = 3600.0
@@ -139,15 +118,3 @@ class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
         if self.foresight in FORESIGHTS:
             what = f"foresight {self.foresight!r} knows no probabilities"
             raise InputError(what, "react foresee", "law, fit or FILE.csv")
-
-    def make(self, context: Context) -> Foresight:
-        """Return the reaction."""
-        return Foresight(
-            to_us(self.period),
-            assumed(self.foresight, context.hazards),
-            believed(self.foresight)[0] == "law",
-            to_us(self.ahead),
-            self.survival,
-            context.placement.choose,
-            context.partitions,
-        )

@@ -24,25 +24,19 @@ from rebat.policies.partitions import (
     partitions_on,
     read_partitions,
 )
-from rebat.policies.placement.choosers import Chooser, Request
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Period, Periodic
+from rebat.policies.placement.choosers import Request
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 
 class Priorities(Periodic):
     """Moves a job from a later partition of its tier to an earlier one, while nothing waits.
 
-    Parameters
-    ----------
-    period_us : int
-    partitions : str
-        See `partitions.read_partitions`: the better ones stand first.
-    choose : Chooser
+    The better partitions are listed first.
     """
 
-    def __init__(self, period_us: int, partitions: str, choose: Chooser) -> None:
-        super().__init__(period_us, "priorities")
-        self._told, self._choose = partitions, choose
+    def __init__(self, options: PrioritiesOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), "priorities")
+        self._told, self._choose = options.partitions, context.placement.choose
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the largest job that is worth it, fits into a better partition and may run there."""
@@ -84,6 +78,8 @@ class Priorities(Periodic):
 class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
     """Jobs are moved up into the better partition."""
 
+    kind = Priorities
+
     period: Period = 60.0
     partitions: PartitionsOption = ""
 
@@ -92,7 +88,3 @@ class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
         if len(read_partitions(self.partitions)) < 2:
             expected = "two or more for the reaction priorities, like high:0%-25%+low:25%-100%"
             raise InputError(f"is {self.partitions!r}", "axis partitions", expected)
-
-    def make(self, context: Context) -> Priorities:
-        """Return the reaction."""
-        return Priorities(to_us(self.period), self.partitions, context.placement.choose)

@@ -18,26 +18,18 @@ from rebat.contract import Drain, Move, News, Proposal, Reject, Requeue, Stop, U
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Moldable
-from rebat.core.units import FOREVER_US, US_PER_S, to_us
+from rebat.core.units import FOREVER_US, to_us
 from rebat.policies.context import Context, ReactionOptions
-from rebat.policies.malleable.members import Members
-from rebat.policies.malleable.rules import Rule
 from rebat.policies.reactions.restarts import (
     SOLVERS,
     Replacement,
     Restart,
     Round,
-    Solver,
-    cheapest,
 )
 from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
 """The five steps in their order; each can be switched off."""
-
-USUAL_REPAIR_US = 10_080 * US_PER_S
-"""2.8 h, the mean of section IV-C."""
-
 
 SPARE = "spare"
 """What spare nodes are drained for."""
@@ -46,38 +38,16 @@ SPARE = "spare"
 class NodeReplacement:
     """Replace the dead nodes of running attempts.
 
-    Parameters
-    ----------
-    steps : set of str
-        Those of ``STEPS`` that are tried. Without 'wait' an attempt that nothing helps goes back
-        into the queue as if it had just been submitted.
-    rule : Rule
-        In which order malleable jobs shrink; those of a rule that does not resize never do.
-    members : Members
-        What the planning knows of them.
-    n_spares : int
-        Nodes, the last of the machine, kept for replacement alone; idle nodes fill them up again.
-    repair_us : int
-        How long nodes are down in the mean, as far as the scheduler knows.
-    flexible : bool
-        Whether moldable jobs are treated as such: others never start over.
-    solve : Solver
-        The integer program of equation 3.
+    Without the step 'wait' an attempt that nothing helps goes back into the queue as if it had just
+    been submitted. Spare nodes are the last ones of the machine at first; idle nodes fill them up
+    again. Without a flexible planning moldable jobs never start over.
     """
 
-    def __init__(
-        self,
-        steps: frozenset[str],
-        rule: Rule,
-        members: Members,
-        n_spares: int = 0,
-        repair_us: int = USUAL_REPAIR_US,
-        flexible: bool = True,
-        solve: Solver = cheapest,
-    ) -> None:
-        self._steps, self._rule, self._members = steps, rule, members
-        self._n_spares, self._repair_us = n_spares, max(1, repair_us)
-        self._flexible, self._solve = flexible, solve
+    def __init__(self, options: ReplacementOptions, context: Context) -> None:
+        self._steps = frozenset(parts(options.steps))
+        self._rule, self._members = context.rule, context.members
+        self._n_spares, self._repair_us = options.spares, max(1, to_us(options.repair))
+        self._flexible, self._solve = context.flexible, SOLVERS[options.solver]
         self._promised_us: dict[str, int] = {}
         self._spares: set[int] | None = None
 
@@ -282,6 +252,7 @@ class NodeReplacement:
 class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
     """Dead nodes of running jobs are replaced."""
 
+    kind = NodeReplacement
     boxless: ClassVar[str] = "what replaces a node of a box would have to lie in it"
     uncustom: ClassVar[bool] = True
 
@@ -293,7 +264,7 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
     ] = 0
     repair: Annotated[
         float, number(1e-6, 1e9, "seconds", "Expected mean time to repair a node, in seconds.")
-    ] = 10_080.0
+    ] = 10_080.0  # 2.8 h, the mean of section IV-C
     solver: Annotated[str, choice(SOLVERS, "Solver of the integer program of the fourth step.")] = (
         "kernel"
     )
@@ -316,15 +287,3 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
     def hit_first(self) -> bool:
         """Whether attempts that nothing helped wait at the head of the queue."""
         return "wait" in parts(self.steps)
-
-    def make(self, context: Context) -> NodeReplacement:
-        """Return the reaction."""
-        return NodeReplacement(
-            frozenset(parts(self.steps)),
-            context.rule,
-            context.members,
-            self.spares,
-            to_us(self.repair),
-            context.flexible,
-            SOLVERS[self.solver],
-        )

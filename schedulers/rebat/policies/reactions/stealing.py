@@ -8,7 +8,7 @@ when the victim ends or is hit first (section 7.2.3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -16,10 +16,9 @@ import msgspec
 from rebat.contract import News, Proposal, Release, Requeue, Stop, View, Wait, When
 from rebat.core.attempts import Cause, Priority, Running, job_name
 from rebat.core.errors import InputError
-from rebat.core.shapes import Shape
 from rebat.models.remaining import Remaining
 from rebat.policies.context import Context, ReactionOptions
-from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
+from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.reactions.victims import (
     CRITERIA,
     RELEASES,
@@ -28,63 +27,29 @@ from rebat.policies.reactions.victims import (
     VICTIMS,
     Candidate,
     Criterion,
-    LastOf,
     OwnCriterion,
     OwnVictim,
-    ReleaseOf,
     Steal,
     VictimKey,
     earliest_end,
-    original_release,
 )
-from rebat.policies.variants import choice, text
+from rebat.policies.variants import Difference, choice, text
 
 
 class NodeStealing:
     """When a job fails and no node is free, stop a victim and take a node of its.
 
-    Parameters
-    ----------
-    victim : VictimKey
-        Orders the running attempts; the first is the victim, there is no second choice.
-    criterion : Criterion
-        Whether to steal from it.
-    timing : When
-        When to stop it.
-    release : ReleaseOf
-        Release date of an attempt, for the victim rule and the criterion.
-    last : LastOf
-        The last key of the victim rule.
-    once : bool
-        Whether an attempt that was to be stopped once, and was not, is never a victim again.
-    as_the_program : bool
-        What the criterion is told: the victim's planned end without its recovery, and the next end
-        among nodes held for others as well; else its planned end, and the next end of a job.
-    choose : Chooser
-        The placement: says whether a job fits on some nodes.
-    least : callable
-        On how many nodes an attempt of a shape, that has so many, can go on.
+    The victim rule orders the running attempts. Its first is the victim; there is no second choice.
     """
 
-    def __init__(
-        self,
-        victim: VictimKey,
-        criterion: Criterion,
-        timing: When = When.NOW,
-        release: ReleaseOf = original_release,
-        last: LastOf = TIES["order"],
-        once: bool = False,
-        as_the_program: bool = False,
-        choose: Chooser = lowest,
-        least: Callable[[Shape, int], int] = lambda shape, n_nodes: n_nodes,
-    ) -> None:
-        self._choose, self._least = choose, least
-        self._key = victim
-        self._criterion = criterion
-        self._timing = timing
-        self._release, self._last = release, last
-        self._as_the_program = as_the_program
-        self._once: set[str] | None = set() if once else None
+    def __init__(self, options: StealingOptions, context: Context) -> None:
+        dialect = self._dialect = context.dialect
+        self._key: VictimKey = options.rule("victim")
+        self._criterion: Criterion = options.rule("criterion")
+        self._timing = TIMINGS[options.timing]
+        self._release, self._last = RELEASES[dialect.release], TIES[dialect.tie]
+        self._choose, self._least = context.placement.choose, context.rule.least
+        self._once: set[str] | None = set() if dialect.chosen == "once" else None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Decide on each attempt hit; one victim at most for each."""
@@ -177,7 +142,7 @@ class NodeStealing:
     ) -> Steal:
         others = [r for r in view.running.values() if r is not failed]
         victim_end_us = victim.planned_end_us
-        if self._as_the_program:
+        if self._dialect.k3 == "program":
             others += [waiting.held for waiting in view.waiting.values() if waiting.held]
             victim_end_us -= self._recovery_us(view, victim)
         return Steal(
@@ -210,6 +175,8 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
     An option that is 'auto' follows the option semantics.
     """
 
+    kind = NodeStealing
+
     victim: Annotated[
         str, choice(VICTIMS, "Which job a node is stolen from; or FILE.py:FUNCTION.", OwnVictim)
     ] = "fewest-nodes"
@@ -217,22 +184,8 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
         str, choice(CRITERIA, "Whether to steal from it; or FILE.py:FUNCTION.", OwnCriterion)
     ] = "fewer-nodes"
     timing: Annotated[str, choice(TIMINGS, "When the victim is stopped.")] = "now"
-    release: Annotated[
-        str,
-        choice(
-            ("auto", *RELEASES),
-            "Release time of a resubmission, for V1, V2, K2 and K3: that of the original job, or "
-            "its own.",
-        ),
-    ] = "auto"
-    held: Annotated[
-        str,
-        choice(
-            ("auto", "surviving", "lowest"),
-            "Nodes held for a job that waits for a stolen one: its surviving ones, or as many of "
-            "the lowest free ones.",
-        ),
-    ] = "auto"
+    release: Difference = "auto"
+    held: Difference = "auto"
     hold_margin: Annotated[
         str | float,
         text(
@@ -240,50 +193,8 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
             "Seconds that plans expect nodes to be held longer; auto: 0, or 900 as the program.",
         ),
     ] = "auto"
-    tie: Annotated[str, choice(("auto", *TIES), "Last key of V1 and V2.")] = "auto"
-    ended: Annotated[
-        str,
-        choice(
-            ("auto", "together", "others-first"),
-            "When a victim ends before it is stopped: its nodes and those held are planned "
-            "together, or others are planned first on those of the victim.",
-        ),
-    ] = "auto"
-    hit: Annotated[
-        str,
-        choice(
-            ("auto", "failed", "victim"),
-            "How a victim continues that fails before it is stopped: as any failed job, or with "
-            "the priority of a victim and the work it had when it was chosen.",
-        ),
-    ] = "auto"
-    chosen: Annotated[
-        str,
-        choice(
-            ("auto", "again", "once"),
-            "Whether an attempt that was chosen and not stopped may be chosen again.",
-        ),
-    ] = "auto"
-    k3: Annotated[
-        str,
-        choice(
-            ("auto", "text", "program"),
-            "What K3 compares: as the paper's text, or as the program: the victim's planned end "
-            "without its recovery, the next end also among nodes held for others.",
-        ),
-    ] = "auto"
-
-    def make(self, context: Context) -> NodeStealing:
-        """Return the reaction."""
-        dialect = context.dialect
-        return NodeStealing(
-            self.rule("victim"),
-            self.rule("criterion"),
-            TIMINGS[self.timing],
-            RELEASES[dialect.release],
-            TIES[dialect.tie],
-            dialect.chosen == "once",
-            dialect.k3 == "program",
-            context.placement.choose,
-            context.rule.least,
-        )
+    tie: Difference = "auto"
+    ended: Difference = "auto"
+    hit: Difference = "auto"
+    chosen: Difference = "auto"
+    k3: Difference = "auto"
