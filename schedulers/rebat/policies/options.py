@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy options as JSON: which scheduler, its axes, and how jobs checkpoint.
+"""Policy options as JSON: which scheduler, its own options, and how jobs checkpoint.
 
 They come from ``--options``, from Batsim's ``--sched-cfg`` (which wins) or from pybatsim's ``-o``.
 """

@@ -23,7 +23,7 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """The scheduler of a name or alias, in any case, with changed axes if it names some.
+    """The scheduler of a name or alias, in any case, with changed options if it names some.
 
     A choice without its axis is a queue order. Files with rules of one's own are looked for from
     ``folder`` on, or from here.

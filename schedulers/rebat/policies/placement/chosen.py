@@ -32,11 +32,7 @@ class Use(msgspec.Struct):
 class ChosenPlan:
     """The plan of a list scheduler whose nodes a chooser picks; see ``CountedPlan`` for the facts.
 
-    Parameters
-    ----------
-    machine : Machine
-        All nodes up and free.
-    choose : Chooser
+    All nodes of the machine are up and free at first.
     """
 
     def __init__(self, machine: Machine, choose: Chooser) -> None:

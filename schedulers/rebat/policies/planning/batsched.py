@@ -22,13 +22,7 @@ from rebat.policies.variants import choice, number
 
 
 class NeedsWalltime:
-    """A planning that rejects every job without walltime.
-
-    Parameters
-    ----------
-    planning : Planning
-        Plans the others.
-    """
+    """A planning that rejects every job without walltime; another plans the others."""
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning

@@ -31,11 +31,7 @@ MOST_KNOWN = 4096
 class BoxPlan:
     """See ``CountedPlan`` for the facts, `kernels.box_slots` for the timeline.
 
-    Parameters
-    ----------
-    machine : Machine
-        All nodes up and free.
-    choose : BoxChooser
+    All nodes of the machine are up and free at first.
     """
 
     def __init__(self, machine: Machine, choose: BoxChooser) -> None:

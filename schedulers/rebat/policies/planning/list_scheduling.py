@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """List scheduling with reservations: greedy, EASY and conservative backfilling in one.
 
-The axes are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), how the
+The options are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), how the
 plan is maintained, and the placement (the kind of plan underneath).
 """
 
