@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from rebat.kernels.knapsack import cheapest_restarts
+from rebat.policies.reactions.restarts import cheapest_restarts
 
 REPETITIONS = 200
 

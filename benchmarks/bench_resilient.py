@@ -12,8 +12,7 @@ from __future__ import annotations
 import sys
 import time
 
-from rebat.kernels import resilient
-from rebat.models import silent_errors
+from rebat.models import resilient, silent_errors
 from rebat.policies.priority_rules import ranks
 
 MEAN_PROBABILITY = 0.3

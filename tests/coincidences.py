@@ -27,12 +27,13 @@ from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.session.session import Session
-from rebat.wire.conversation import Conversation, replay, session_for
+from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
 from tests.noise import Noise
-from tests.scenarios import check_run, on_ring
+from tests.recordings import replay
+from tests.scenarios import check_run, on_ring, validated
 
 REPLACING = [
     "dbes:react=replacement", "pwa:react=replacement,spares=1", "sa:react=replacement",
@@ -175,6 +176,8 @@ def play(case: Case, folder: Path) -> None:
         def ask(data: bytes) -> bytes:
             record(TO_SCHEDULER, data)
             reply = conversation.answer(data)
+            if conversation.session:
+                conversation.session.validate()
             record(TO_SIMULATOR, reply)
             return reply
 
@@ -202,15 +205,16 @@ def play_noisy(case: Case) -> None:
 
     The same schedule results: no decision depends on how many messages make up an instant.
     """
-    rng, handle = random.Random(repr(case.policy)), session(case).handle
+    rng, handle = random.Random(repr(case.policy)), session(case)
     expected = schedule(case, handle, acknowledged=False)
-    assert schedule(case, Noise(session(case).handle, rng), acknowledged=False) == expected
-    real = WholeInstants(session(case).handle)
+    assert schedule(case, Noise(session(case), rng), acknowledged=False) == expected
+    real = WholeInstants(session(case))
     assert schedule(case, Noise(real, rng, apart=True), acknowledged=True) == expected
 
 
-def session(case: Case) -> Session:
-    return session_for(case.policy, case.told, strict=True)
+def session(case: Case) -> Scheduler:
+    """A session that is validated after every message."""
+    return validated(session_for(case.policy, case.told, strict=True))
 
 
 def schedule(case: Case, scheduler: Scheduler, *, acknowledged: bool) -> list[str]:

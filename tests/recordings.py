@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+
+from rebat.session.session import Session
+from rebat.wire import batsim4
+from rebat.wire.conversation import Conversation
+from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(os.environ.get("REBAT_SHARED", Path(__file__).parents[2] / "shared"))
@@ -49,3 +56,28 @@ def conversations() -> list[Path]:
 def job_sets() -> list[Path]:
     """The sixteen job sets with reference makespans of R-LIST and R-SHELF."""
     return sorted((DATA / "rlist").glob("g*.json"))
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A recorded message that a session answers otherwise; texts are the replies' bytes."""
+
+    seq: int
+    recorded: str
+    ours: str
+
+
+def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Difference]:
+    """Feed a recorded simulator's messages to a session; yields where its answers differ.
+
+    Replies are compared as decisions, not as bytes: order of fields, number formats and fields
+    that mean nothing (mappings of delay jobs) do not count.
+    """
+    conversation = Conversation(configure)
+    ours = b""
+    for line in read_recording(path):
+        if line.dir == TO_SCHEDULER:
+            ours = conversation.answer(line.raw.encode())
+        elif line.dir == TO_SIMULATOR:
+            recorded = batsim4.decode_reply(line.raw.encode())
+            if recorded != batsim4.decode_reply(ours):
+                yield Difference(line.seq, line.raw, ours.decode())

@@ -13,23 +13,26 @@ from copy import deepcopy
 import msgspec
 import numpy as np
 
-from rebat.core.attempts import Cause
-from rebat.core.errors import RebatError
-from rebat.core.jobs import Job, Workload
-from rebat.core.nodes import NodeSet
-from rebat.core.proposals import (
+from rebat.contract import (
     Drain,
     Move,
+    News,
+    Policy,
     Reject,
     Release,
     Requeue,
     Start,
     Stop,
     Undrain,
+    View,
     Wait,
     Wake,
     When,
 )
+from rebat.core.attempts import Cause
+from rebat.core.errors import RebatError
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Malleable
 from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine, Scheduler
@@ -37,19 +40,18 @@ from rebat.engine.options import EngineOptions
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.laws import parse_law
-from rebat.policies.axes import PLANNINGS, policy_of, session_options_of
-from rebat.policies.base import News, Policy, View
-from rebat.policies.choosing import COMMON, changed
+from rebat.policies.choosing import changed
+from rebat.policies.choosing import point as any_point
 from rebat.policies.malleable.managers import MANAGERS
-from rebat.policies.malleable.molding import MOLDINGS
-from rebat.policies.malleable.rules import MALLEABILITY
-from rebat.policies.placement.table import PICKS, PLACEMENTS
+from rebat.policies.malleable.rules import MALLEABILITY, MOLDINGS
+from rebat.policies.placement.torus import PICKS
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.list_scheduling import MAINTENANCE
-from rebat.policies.point import Axes
+from rebat.policies.point import PLACEMENTS, PLANNINGS, CommonOptions, Point
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.reactions.restarts import SOLVERS
 from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
+from rebat.policies.variants import fields
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
 from rebat.session.session import Session
@@ -118,16 +120,17 @@ TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}
 """Tori of so many nodes."""
 
 
-def random_axes(rng: random.Random, n_nodes: int) -> Axes:
+def random_point(rng: random.Random, n_nodes: int) -> Point:
     """Any point of the product."""
-    axes = Axes(planning=rng.choice([*PLANNINGS]), react=rng.choice(["requeue", "stealing"]))
-    for axis, choices in {**CHOICES, "torus": TORI[n_nodes]}.items():
+    new = any_point(planning=rng.choice([*PLANNINGS]), react=rng.choice(["requeue", "stealing"]))
+    for option, choices in {**CHOICES, "torus": TORI[n_nodes]}.items():
         try:
-            axes = changed(axes, {axis: rng.choice(choices)})
+            new = changed(new, {option: rng.choice(choices)})
         except RebatError:
-            assert axis not in COMMON - {"react"}  # no effect here, or not on a torus
+            assert option not in fields(CommonOptions)  # no effect here, or not on a torus
     # A partition may be too small to spare a node.
-    return msgspec.structs.replace(axes, spares=0) if axes.partitions else axes
+    spares = new.partitions and new.effective.get("spares")
+    return changed(new, {"spares": 0}) if spares else new
 
 
 SPEEDUPS = [
@@ -298,32 +301,6 @@ class Restless(Policy):
         )  # fmt: skip
 
 
-def check_session(session: Session) -> None:
-    """After any message: every node is held by who says so, and by nobody else."""
-    jobs, claims = session._jobs, session._claims
-    holders = {running.attempt.serial: running.nodes for running in jobs.running.values()}
-    holds = [waiting.held for waiting in jobs.waiting.values()]
-    moves = (*jobs.scheduled.values(), *jobs.stopping.values(), *jobs.moving.values())
-    holds += [claim for move in moves for claim in move.claims]
-    holders |= {held.attempt.serial: held.nodes for held in holds if held}
-    owned = {}
-    for serial, nodes in holders.items():
-        for node in nodes:
-            assert node not in owned, f"node {node} is held twice"
-            owned[node] = serial
-    for node in range(claims.n_nodes):
-        assert claims.tag(node) == owned.get(node, -1), f"node {node}"
-    unusable = claims.down | claims.drained
-    assert claims.n_free == sum(
-        not unusable[node] and node not in owned for node in range(claims.n_nodes)
-    )
-    assert claims.n_down == claims.down.sum()
-    assert not set(jobs.queue) & set(jobs.running)
-    assert set(jobs.stopping) <= set(jobs.running)
-    for running in jobs.running.values():
-        assert len(running.nodes) == running.attempt.n_nodes
-
-
 def workload(rng: random.Random, n_nodes: int) -> Workload:
     """Some rigid, some malleable jobs; some end with an error, or are composed of two delays."""
     composed, profiles, jobs = rng.random() < 0.3, {}, []
@@ -375,12 +352,12 @@ class Game:
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
         self.n_nodes = n_nodes = rng.choice([2, 4, 10])
-        axes = random_axes(rng, n_nodes)
+        point = random_point(rng, n_nodes)
         self.jobs, careless = workload(rng, n_nodes), rng.random() < 0.5
-        spares = axes.spares if "replacement" in axes.react else 0
+        spares = point.values.get("spares", 0)
         law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
-        self.policy = Restless(policy_of(axes, law.nodes(n_nodes, seed)), rng, careless, spares)
-        settings = session_options_of(axes)
+        self.policy = Restless(point.policy(law.nodes(n_nodes, seed)), rng, careless, spares)
+        settings = point.session
         cores = 1 if n_nodes == 2 else rng.choice([1, 2])
         self.settings = msgspec.structs.replace(settings, strict=not careless, cores_per_node=cores)
         latency_us = rng.choice([0, 0, rng.randint(1, 20)])
@@ -403,7 +380,7 @@ class Game:
 
         def handle(message):
             reply = scheduler(message)
-            check_session(self.session)
+            self.session.validate()
             self.node_time.look(self.session)
             return reply
 

@@ -10,18 +10,21 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from rebat.contract import Policy
 from rebat.core.attempts import INTERRUPTED, Cause
+from rebat.core.decisions import Reply
+from rebat.core.events import Message
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
+from rebat.engine.engine import Scheduler
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.base import Policy
-from rebat.policies.choosing import effective
 from rebat.policies.presets import Preset, preset
 from rebat.results.measures.platform import down_intervals
 from rebat.runs.single import RunResult, simulate
 from rebat.session.ledger import Ledger
+from rebat.session.session import Session
 
 
 class Custom(NamedTuple):
@@ -62,8 +65,19 @@ def on_ring(policy: str, n_nodes: int) -> Preset:
     """A preset by name; one for a torus on a ring of any size, without a law."""
     chosen = preset(policy)
     ring = {"torus": str(n_nodes), "foresight": "oldest"}
-    own = [f"{axis}={value}" for axis, value in ring.items() if axis in effective(chosen.axes)]
+    own = [f"{axis}={value}" for axis, value in ring.items() if axis in chosen.point.effective]
     return preset(policy + (":" if ":" not in policy else ",") + ",".join(own)) if own else chosen
+
+
+def validated(session: Session) -> Scheduler:
+    """The session's ``handle``, after which its invariants are checked."""
+
+    def handle(message: Message) -> Reply:
+        reply = session.handle(message)
+        session.validate()
+        return reply
+
+    return handle
 
 
 def flows(result: RunResult) -> dict[str, float]:

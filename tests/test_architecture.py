@@ -17,8 +17,9 @@ ALLOWED = {
     "kernels": {"core"},
     "models": {"core", "kernels"},
     "platforms": {"core", "models"},
-    "policies": {"core", "kernels", "models"},
-    "session": {"core", "kernels", "models", "policies"},
+    "contract": {"core", "models"},
+    "policies": {"core", "kernels", "models", "contract"},
+    "session": {"core", "kernels", "models", "contract"},
     "engine": {"core", "kernels", "models"},
     "wire": {"core", "policies", "session", "engine"},
     "workloads": {"core", "models"},
@@ -26,6 +27,7 @@ ALLOWED = {
     "figures": {"core", "results", "session"},
     "executors": {"core", "console"},
     "runs": {
+        "contract",
         "core",
         "models",
         "policies",
@@ -54,7 +56,9 @@ ALLOWED = {
     "cli": None,
 }
 
-PURE = ("core", "kernels", "models", "policies", "session", "engine", "wire", "results")
+PURE = (
+    "core", "kernels", "models", "contract", "policies", "session", "engine", "wire", "results",
+)  # fmt: skip
 LINKS = {"zmq_link.py"}  # a peer's silence is measured by the clock
 CLOCKS = {"time", "datetime"}
 

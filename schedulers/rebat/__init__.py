@@ -19,23 +19,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from rebat.contract import Policy as Policy
+    from rebat.contract import Start as Start
     from rebat.core.errors import InputError as InputError
     from rebat.core.errors import PolicyError as PolicyError
     from rebat.core.errors import RebatError as RebatError
-    from rebat.core.proposals import Start as Start
     from rebat.library.failures import failures as failures
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
     from rebat.library.workloads import load_workload as load_workload
-    from rebat.policies.base import Policy as Policy
 
 _VERBS = {
     "load_workload": "rebat.library.workloads",
     "failures": "rebat.library.failures",
     "run": "rebat.library.run",
     "Result": "rebat.library.result",
-    "Policy": "rebat.policies.base",
-    "Start": "rebat.core.proposals",
+    "Policy": "rebat.contract",
+    "Start": "rebat.contract",
     "InputError": "rebat.core.errors",
     "PolicyError": "rebat.core.errors",
     "RebatError": "rebat.core.errors",

@@ -212,7 +212,7 @@ def test_a_report_needs_results(tmp_path: Path) -> None:
 # ---- policies and rules from files ---------------------------------------------------------------
 
 OWN = """
-from rebat.policies.base import Policy, Start
+from rebat.contract import Policy, Start
 
 def longest(attempt):
     return -attempt.walltime_us

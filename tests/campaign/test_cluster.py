@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.campaign import crew, on_dask
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError, RebatError
+from rebat.executors import crew, on_dask
 from rebat.executors.cluster import KEYS
 from rebat.executors.resources import Jobs
 from rebat.executors.systems import SYSTEMS, job_options, jobqueue, listed

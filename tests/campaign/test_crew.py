@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.campaign import crew as crews
 from rebat.core.errors import InputError, RebatError
+from rebat.executors import crew as crews
 from rebat.executors.crew import STILLBORN, Crew
 from rebat.executors.resources import Resources
 from rebat.executors.systems import SYSTEMS

@@ -10,7 +10,6 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from rebat.campaign import keys
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import Owner, Result, Store
 from rebat.campaign.tables import write_tables
@@ -18,6 +17,7 @@ from rebat.core.errors import InputError
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.poisson import Poisson
 from rebat.results.metric import flat_metrics
+from rebat.runs import keys
 from rebat.runs.simulating import units
 from rebat.runs.spec import (
     CheckpointModel,

@@ -20,7 +20,7 @@ REBAT = [sys.executable, "-m", "rebat"]
 
 POLICY = """
 import os, signal, time, weakref
-from rebat.policies.base import Policy
+from rebat.contract import Policy
 
 class Marker:
     pass

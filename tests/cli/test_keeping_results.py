@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")
 REBAT = [sys.executable, "-m", "rebat"]
 BROKEN = """
-from rebat.policies.base import Policy, Start
+from rebat.contract import Policy, Start
 
 class Broken(Policy):
     def plan(self, view, changes):
@@ -172,7 +172,7 @@ def test_a_taken_folder_is_refused_before_anything_is_simulated(tmp_path: Path, 
 
 SLOW = """
 import pathlib, time
-from rebat.policies.base import Policy
+from rebat.contract import Policy
 
 class Slow(Policy):
     def plan(self, view, changes):

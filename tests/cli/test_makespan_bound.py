@@ -149,7 +149,7 @@ def test_jobs_larger_than_the_machine_are_told(tmp_path) -> None:
 
 INTERRUPTED = """
 import os, signal, threading
-from rebat.kernels.resilient import makespans
+from rebat.models.resilient import makespans
 
 def play(failures):
     makespans("R-LIST-0", [1], [1], [0], [failures], n_procs=1, threads=THREADS)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.kernels.knapsack import cheapest_restarts
+from rebat.policies.reactions.restarts import cheapest_restarts
 from tests.oracles.knapsack import Row, by_solver, by_trying
 
 # Three running jobs: nodes held, end that was promised, and the end of a restart on fewer nodes.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rebat.core.nodes import NodeSet
-from rebat.kernels.pool import NodePool
+from rebat.models.node_pool import NodePool
 
 
 @pytest.mark.parametrize(("asked", "obstacle"), [("0-5", 3), ("140-299", 200), ("290-310", 300)])

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
-from rebat.kernels import resilient, rlist, rlist_all
+from rebat.kernels import rlist, rlist_all
 from rebat.kernels.resilient_state import Batch
+from rebat.models import resilient
 from rebat.policies.priority_rules import ranks
 from tests.oracles.resilient import check_schedule, makespan, optimum, r_list, r_shelf
 from tests.recordings import job_sets

@@ -15,7 +15,8 @@ import pytest
 
 import rebat
 from rebat.cli.main import main
-from rebat.policies.base import Policy, Start
+from rebat.contract import Policy, Start
+from rebat.policies.choosing import changed
 from rebat.policies.presets import preset
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
@@ -40,7 +41,7 @@ DATA = '<script type="text/plain" id="data">[^<]*'
 
 MINE = """
 from rebat import Policy
-from rebat.policies.base import Start
+from rebat.contract import Start
 
 class Mine(Policy):
     def plan(self, view, changes):
@@ -314,7 +315,7 @@ def test_a_class_cannot_go_to_workers() -> None:
 
 def test_a_preset_with_other_axes_cannot_go_to_workers() -> None:
     base = preset("baseline")
-    other = msgspec.structs.replace(base, axes=msgspec.structs.replace(base.axes, depth="easy"))
+    other = msgspec.structs.replace(base, point=changed(base.point, {"depth": "easy"}))
     assert rebat.run("toy", other).policies == ["baseline"]
     assert rebat.run("toy", base, failures=FAILURES, seeds=2, workers=1).policies == ["baseline"]
     with pytest.raises(rebat.InputError, match="baseline is not what its name says"):

@@ -13,9 +13,9 @@ import pytest
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.kernels import resilient
-from rebat.models import harmonic
+from rebat.models import resilient
 from rebat.models import silent_errors as model
+from tests.oracles import harmonic
 
 
 def test_the_job_of_average_area_fails_with_the_average_probability():

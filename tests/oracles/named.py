@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rebat.contract import Policy, Reject, Start
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.base import Policy, Reject, Start
 
 Nodes = frozenset[int]
 

@@ -9,8 +9,7 @@ import pytest
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node import WeibullNodes
-from rebat.policies.placement.boxes import Stretched
-from rebat.policies.placement.table import believed
+from rebat.policies.placement.hazards import Stretched, believed
 from rebat.policies.presets import preset
 from rebat.runs.spec import FailureScenario, Scenario
 from rebat.runs.staging import fitted, history, staged

@@ -65,7 +65,7 @@ def test_a_missing_file_is_told() -> None:
 
 POLICY = """from __future__ import annotations
 from dataclasses import dataclass
-from rebat.policies.base import NodeSet, Policy, Reject, Start, Stop
+from rebat.contract import NodeSet, Policy, Reject, Start, Stop
 
 @dataclass
 class Seen:

@@ -10,7 +10,7 @@ from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
 from rebat.core.units import to_us
 from rebat.policies.planning.queue import SortedQueue
-from rebat.policies.priority_rules import PRIORITY_RULES, job_key, ranks
+from rebat.policies.priority_rules import PRIORITY_RULES, priority_rule, ranks
 from rebat.policies.queue_order import QUEUE_ORDERS
 
 TIMES, SIZES = [30, 10, 20, 10], [1, 8, 5, 6]
@@ -23,6 +23,11 @@ ORDERS = {
     "SA": [0, 3, 1, 2],
     "LJF": [1, 3, 0, 2],  # large means 6 and more of 10 processors; small ones by index
 }
+
+
+def job_key(name: str, time: int, size: int, job: int, *, n_procs: int, seed: int = 0):
+    """The sorting key of one job: the rule's key, then the job index."""
+    return int(priority_rule(name)(time, size, job, n_procs, seed)), job
 
 
 @pytest.mark.parametrize("rule", ORDERS)

@@ -14,15 +14,18 @@ import gzip
 import pytest
 
 from rebat.core.attempts import Attempt, Cause, Priority
+from rebat.core.dialect import Dialect
 from rebat.core.jobs import Workload
 from rebat.models.failures.events import read_events
 from rebat.models.six_digits import period_as_forwarded_s, written
 from rebat.policies.composition import Scheduler
+from rebat.policies.context import Context
+from rebat.policies.placement.plans import AnyOptions
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.policies.presets import preset
-from rebat.policies.queue_order import program_id
-from rebat.policies.reactions.stealing import NodeStealing
-from rebat.policies.reactions.victims import TIMINGS, Steal, fewest_nodes
+from rebat.policies.queue_order import fcfs, program_id
+from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
+from rebat.policies.reactions.victims import Steal
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
@@ -192,7 +195,10 @@ def cases(as_the_program: bool, timing: str, workload: Workload, events) -> list
         asked.append(steal)
         return True
 
-    stealing = NodeStealing(fewest_nodes, agree, TIMINGS[timing], as_the_program=as_the_program)
+    dialect = Dialect(k3="program" if as_the_program else "text")
+    context = Context(fcfs, 0, AnyOptions().make(None, 0), dialect=dialect)
+    stealing = NodeStealing(StealingOptions(timing=timing), context)
+    stealing._criterion = agree
     check_run(
         simulate(workload, Custom(Scheduler(ListScheduling(), [stealing])), machine_events=events)
     )

@@ -201,7 +201,7 @@ def test_bad_options_are_told_in_one_line(spec: str, message: str) -> None:
 
 
 def test_recovery_is_another_word_for_react() -> None:
-    assert preset("baseline:recovery=stealing").axes == preset("sfsj").axes
+    assert preset("baseline:recovery=stealing").point == preset("sfsj").point
 
 
 def test_under_pra_a_hit_job_goes_before_growth_only_where_nodes_are_replaced() -> None:

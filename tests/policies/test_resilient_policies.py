@@ -22,7 +22,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
-from rebat.kernels import resilient
+from rebat.models import resilient
 from rebat.models.silent_errors import add_silent_errors
 from rebat.policies.presets import preset
 from rebat.policies.priority_rules import PRIORITY_RULES, ranks
@@ -259,7 +259,7 @@ def test_every_rule_is_a_queue_order() -> None:
 
 @pytest.mark.parametrize("spec", ["r-list-q:la", "R-LIST-Q:LA", "r-list-q:order=la"])
 def test_a_bare_choice_is_a_queue_order(spec) -> None:
-    assert preset(spec).axes.order == "la"
+    assert preset(spec).point.common.order == "la"
     assert preset(spec).session.silent_errors == "retry"
 
 

@@ -166,7 +166,9 @@ class TestConsecutiveFailures:
             assert flows(run(variant, EXAMPLE, node)) == flows(run("baseline", EXAMPLE, node))
 
 
-STEALING = sorted(name for name, preset in PRESETS.items() if preset.axes.react == "stealing")
+STEALING = sorted(
+    name for name, preset in PRESETS.items() if preset.point.values["react"] == "stealing"
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -186,7 +188,7 @@ def test_over_any_chain_of_failures_and_steals(workload, events, policy) -> None
             assert banked[name] == to_us(lengths[name])
         else:
             assert banked[name] <= to_us(lengths[name])
-    if PRESETS[policy].axes.criterion == "fewer-nodes":
+    if PRESETS[policy].point.values["criterion"] == "fewer-nodes":
         stolen = [r for r in result.ledger.attempts if r.cause == Cause.STOLEN]
         hit = [r for r in result.ledger.attempts if r.cause == Cause.NODE_FAILURE]
         for victim in stolen:

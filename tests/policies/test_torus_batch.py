@@ -18,14 +18,13 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
+from rebat.contract import Changes, News, Policy, Proposal, Start, View
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
-from rebat.core.proposals import Proposal, Start
 from rebat.core.units import to_us
 from rebat.models.batch import Attempt, Batch, attempts
 from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.topology import Torus
-from rebat.policies.base import Changes, News, Policy, View
 from rebat.policies.presets import Preset, preset
 from rebat.runs.single import simulate
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rebat.contract import Policy, Start
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_us
@@ -18,10 +19,8 @@ from rebat.models.failures.laws import make_law
 from rebat.models.failures.per_node import WeibullNodes
 from rebat.models.failures.poisson import Poisson
 from rebat.models.topology import parse_torus
-from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.boxes import (
-    Ageing,
     BoxChooser,
     LeastHazard,
     Site,
@@ -29,7 +28,7 @@ from rebat.policies.placement.boxes import (
 )
 from rebat.policies.placement.choosers import Request
 from rebat.policies.placement.chosen import ChosenPlan
-from rebat.policies.placement.table import FORESIGHTS
+from rebat.policies.placement.hazards import FORESIGHTS, Ageing
 from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.presets import preset
@@ -96,14 +95,14 @@ def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> 
         "margin_us": data.draw(st.sampled_from([0, to_us(3)])),
     }
 
-    def ran(plan, **options) -> list[tuple[str, int, str, int]]:
+    def ran(plan) -> list[tuple[str, int, str, int]]:
         choose = choosers(site, n_nodes, seed)[rule]
-        placed = ListScheduling(placement=lambda m: plan(m, choose, **options), **planning)
+        placed = ListScheduling(placement=lambda m: plan(m, choose), **planning)
         result = simulate(workload, Custom(Scheduler(placed)), machine_events=events)
         check_run(result)
         return [(job.id, job.start_us, str(job.nodes), job.end_us) for job in result.jobs]
 
-    assert ran(BoxPlan) == ran(ChosenPlan, sticky=True)
+    assert ran(BoxPlan) == ran(ChosenPlan)
 
 
 class Uptimes:

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import pytest
 
+from rebat.contract import Answer, Move, Policy, Refusal, Reject, Start, Stop, Wait, Wake
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import Cause
+from rebat.core.dialect import Dialect
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Move, Policy, Reject, Start, Stop, Wait
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
+from rebat.session.validate import BrokenInvariant
 from tests.scenarios import on_ring
 
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
@@ -41,7 +43,9 @@ def submitted(name: str, res: int = 2, walltime: float = 30, at: int = 0, **fiel
 
 
 def say(session: Session, at_s: float, *events: e.Event) -> tuple[d.Decision, ...]:
-    return session.handle(e.Message(to_us(at_s), events)).decisions
+    decisions = session.handle(e.Message(to_us(at_s), events)).decisions
+    session.validate()
+    return decisions
 
 
 def tick(at_s: float) -> e.Event:
@@ -295,7 +299,8 @@ def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placeme
     session = begun(preset(f"{policy}:placement={placement}").make(), strict=False)
     others = NodeSet.parse("0-3")
     session._claims.take(others, 99)
-    assert say(session, 1, submitted("1", at=to_us(1)), submitted("2", at=to_us(1))) == ()
+    events = submitted("1", at=to_us(1)), submitted("2", at=to_us(1))
+    assert session.handle(e.Message(to_us(1), events)).decisions == ()
     assert len(session.ledger.refusals) >= 2
     session._claims.release(others)
     assert {d.job_id for d in say(session, 2, tick(2))} == {"w0!1", "w0!2"}
@@ -356,7 +361,9 @@ class Holds(Policy):
 @pytest.mark.parametrize(("lowest", "expected"), [(False, "2-3"), (True, "0 2")])
 def test_which_nodes_are_held_is_an_option(lowest: bool, expected: str) -> None:
     """The job ran on 1-3 and lost 1; node 0 is free."""
-    session = Session(Holds(), SessionOptions(hold_lowest=lowest))
+    session = Session(
+        Holds(), SessionOptions(dialect=Dialect(held="lowest" if lowest else "surviving"))
+    )
     config = {"dynamic-jobs-enabled": True}
     say(session, 0, e.SimulationBegan(
         at_us=0, n_nodes=4, config=config, profiles=PROFILES, workloads={},
@@ -397,3 +404,44 @@ def test_what_is_over_is_let_go_and_cannot_come_again() -> None:
         session.view.job("w0!1")
     with pytest.raises(InputError, match="submitted twice"):
         say(session, 6, submitted("1", at=6))
+
+
+class Asks(Policy):
+    """Reacts with these proposals, and keeps the answers that it is given."""
+
+    def __init__(self, *proposals) -> None:
+        self.proposals, self.answers = [*proposals], []
+
+    def react(self, view, news):
+        self.answers += news.answers
+        while self.proposals:
+            yield self.proposals.pop()
+
+    def plan(self, view, changes):
+        return ()
+
+
+def test_a_reaction_learns_what_became_of_its_proposals() -> None:
+    good, bad = Wake(to_us(9), "later"), Stop("w0!none", Cause.STOLEN)
+    policy = Asks(good, bad)
+    session = begun(policy, strict=False)
+    assert policy.answers == []
+    say(session, 1, tick(1))
+    reason = "cannot be stopped: it is not running"
+    assert policy.answers == [Answer(bad, Refusal("w0!none", reason)), Answer(good)]
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (lambda session: session._jobs.queue.update(session._jobs.running), "waits and runs"),
+        (lambda session: session._claims.release(NodeSet.parse("0")), "node 0 has the tag -1"),
+        (lambda session: session._claims.fail(NodeSet.parse("1"), 0), "left on a dead node"),
+    ],
+)
+def test_a_session_that_cannot_be_is_seen(damage, expected: str) -> None:
+    session = begun(preset("baseline").make())
+    say(session, 0, submitted("1"))
+    damage(session)
+    with pytest.raises(BrokenInvariant, match=expected):
+        session.validate()

@@ -5,25 +5,26 @@ from __future__ import annotations
 
 import pytest
 
-from rebat.core.attempts import Cause
-from rebat.core.errors import PolicyError
-from rebat.core.jobs import Job, Workload
-from rebat.core.nodes import NodeSet
-from rebat.core.options import SessionOptions
-from rebat.core.proposals import (
+from rebat.contract import (
     Drain,
     Move,
+    Policy,
     Reject,
     Release,
     Requeue,
+    Start,
     Stop,
     Undrain,
     Wait,
     Wake,
     When,
 )
+from rebat.core.attempts import Cause
+from rebat.core.errors import PolicyError
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.policies.base import Policy, Start
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.planning.list_scheduling import ListScheduling

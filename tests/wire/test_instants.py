@@ -137,7 +137,7 @@ def test_without_it_random_cases_abort() -> None:
     aborts = 0
     for seed in range(40):
         case = Case(seed)
-        noise = Noise(session(case).handle, random.Random(seed), apart=True)
+        noise = Noise(session(case), random.Random(seed), apart=True)
         try:
             schedule(case, noise, acknowledged=False)
         except Abort:

@@ -331,7 +331,7 @@ def arrives(name: str, res: int = 1) -> tuple[str, dict]:
 
 
 OWN = """
-from rebat.policies.base import NodeSet, Policy, Start
+from rebat.contract import NodeSet, Policy, Start
 
 
 class Careless(Policy):

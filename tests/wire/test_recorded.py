@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from rebat.wire.conversation import replay, session_for
-from tests.recordings import folder_of
+from rebat.wire.conversation import session_for
+from tests.recordings import folder_of, replay
 
 
 @pytest.mark.parametrize(

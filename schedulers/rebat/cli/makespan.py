@@ -45,7 +45,7 @@ def makespan(
       rebat makespan sets/*.json --heuristic R-LIST-0 --rule LPT --rule LA -o makespans.csv
     """
     from rebat.core.files import atomic_path, write_text
-    from rebat.kernels.resilient import HEURISTICS
+    from rebat.models.resilient import HEURISTICS
     from rebat.papers.silent_errors.makespans import PAPER_RULES, makespans
 
     rows = makespans(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import click
 
 
@@ -26,29 +28,24 @@ def policies(name: str | None, axes: bool) -> None:
         other = f" (also: {aliases[row.name]})" if row.name in aliases else ""
         click.echo(f"{row.name}{other}\n    {row.summary}\n    [{row.source}]")
         if name:
-            _list_axes_of(row.axes)
+            values = row.point.values.items()
+            click.echo("    " + ", ".join(f"{option}={value}" for option, value in values))
 
 
 def _list_axes() -> None:
-    """Each axis with its choices, the default first, and what it means."""
-    import inspect
+    """List each variant, and its options with the default, the choices and the meaning."""
+    from rebat.policies.choosing import KINDS
+    from rebat.policies.variants import fields
 
-    from rebat.policies.axes import CHOICES, DEPTHS
-    from rebat.policies.point import Axes
-
-    defaults = Axes()
-    for axis in Axes.__struct_fields__:
-        default = str(getattr(defaults, axis))
-        known = list(CHOICES.get(axis, DEPTHS if axis == "depth" else ()))
-        others = [choice for choice in known if choice != default]
-        click.echo(f"{axis:<14} {', '.join([default, *others])}")
-    click.echo()
-    click.echo(inspect.getdoc(Axes) or "")
+    for kind in KINDS:
+        name = kind.__struct_config__.tag
+        text = " ".join(str(kind.__doc__).split())
+        click.echo(textwrap.fill(f"{name}: {text}" if name else text, 100))
+        for row in fields(kind).values():
+            others = [choice for choice in row.extra.get("choices", ()) if choice != row.default]
+            click.echo(f"  {row.name:<14} {', '.join([str(row.default), *others])}")
+            click.echo(textwrap.indent(textwrap.fill(row.meta.description or "", 90), " " * 17))
+        click.echo()
     click.echo(
-        "\nAlso in JSON options: mtbf, checkpoint_cost, recovery_cost (durations), cores_per_node."
+        "Also in JSON options: mtbf, checkpoint_cost, recovery_cost (durations), cores_per_node."
     )
-
-
-def _list_axes_of(axes: object) -> None:
-    fields = getattr(axes, "__struct_fields__", ())
-    click.echo("    " + ", ".join(f"{axis}={getattr(axes, axis)}" for axis in fields))

@@ -100,7 +100,7 @@ def _six_digits(jobs: Path) -> bool | None:
 
     try:
         summary = msgspec.json.decode((jobs.parent / "summary.json").read_bytes())
-        return preset(str(summary["policy"])).session.digits == "six"
+        return bool(preset(str(summary["policy"])).session.dialect.digits == "six")
     except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
         return None
 

@@ -42,6 +42,22 @@ class Cause(StrEnum):
     REJECTED = "rejected"
 
 
+class When(StrEnum):
+    """When a running attempt is stopped, which decides on what it keeps."""
+
+    NOW = "now"
+    """At once: what its last checkpoint holds."""
+    CHECKPOINT = "checkpoint"
+    """It checkpoints now, and is stopped when that is done."""
+    NEXT_CHECKPOINT = "next checkpoint"
+    """When its next regular checkpoint is done."""
+    RESIZE = "resize"
+    """At once, and all is kept: as only a malleable job can, that moves to other nodes."""
+    IMAGE = "image"
+    """At once, and all is kept in an image that a checkpointer writes and restores; what that costs
+    is paid when the job goes on (section 3 of Rodríguez-Pascual et al. 2019)."""
+
+
 INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
 """Causes after which a job goes on in a further attempt, from its last checkpoint."""
 

@@ -13,7 +13,7 @@ from rebat.core.units import to_s
 from rebat.engine.aborts import Abort, Rule
 from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EngineJob
 from rebat.engine.options import EngineOptions
-from rebat.kernels.pool import NodePool
+from rebat.models.node_pool import NodePool
 
 HELD = 0
 """Marks nodes that a job holds: whose they are is the scheduler's business."""

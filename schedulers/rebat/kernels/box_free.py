@@ -8,12 +8,12 @@ is free is looked at: the fuller the torus, the sooner it is done.
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from rebat.kernels.box_slots import n_bits
+from rebat.kernels.box_slots import Ints, Words, n_bits
 from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
@@ -23,17 +23,34 @@ LINEAR, LOWEST, RANDOM = 0, 1, 2
 COPY = -1
 """As second operand: the set is the first."""
 
-Catalogue = namedtuple(
-    "Catalogue",
-    ("volume", "program_of", "program", "shapes_of", "shapes", "allowed", "ranks", "inside",
-     "sizes", "everything", "sets", "busy", "taken", "words", "full", "next_full"),
-)  # fmt: skip
-"""The boxes of each volume: rows ``program_of[v] : program_of[v + 1]`` of ``program`` (see
-``models.free_boxes``), and so on; each of the ``shapes`` with its ``allowed`` corners (a set of
-units, see ``box_slots``), and for RANDOM the ``ranks`` of the boxes that have them. ``inside`` are
-the units from which a step does not leave the torus, and ``everything`` is all of its units.
-``sets`` (see ``meet``), ``busy``, ``taken`` and ``words`` are scratch arrays. ``full`` are sets of
-units beside which no box is free, some for each volume, the next in the place of ``next_full``."""
+
+class Catalogue(NamedTuple):
+    """The boxes of each volume.
+
+    Rows ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see ``models.free_boxes``) are
+    those of volume v, and likewise for ``shapes``. Each shape has its ``allowed`` corners (a set of
+    units, see ``box_slots``), and for RANDOM the ``ranks`` of the boxes at them. A step from the
+    units ``inside`` does not leave the torus; ``everything`` is all of its units. ``full`` are sets
+    of units for each volume beside which no box is free; the next replaces ``next_full``. ``sets``
+    (see ``meet``), ``busy``, ``taken`` and ``words`` are scratch arrays.
+    """
+
+    volume: Ints
+    program_of: Ints
+    program: Ints
+    shapes_of: Ints
+    shapes: Ints
+    allowed: Words
+    ranks: npt.NDArray[np.int32]
+    inside: Words
+    sizes: Ints
+    everything: Words
+    sets: Words
+    busy: npt.NDArray[np.uint8]
+    taken: npt.NDArray[np.uint8]
+    words: Words
+    full: Words
+    next_full: Ints
 
 
 @kernel
@@ -171,3 +188,49 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
             unit += (along if along < size else along - size) * stride
             offset, rest, stride = offset // shape[axis], rest // size, stride * size
         out[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
+
+
+@kernel
+def line(busy: Any, count: int, out: Any) -> bool:
+    """The first run of so many free units, else the first free ones; whether there are as many."""
+    run, n_free, total = 0, 0, busy.shape[0]
+    for unit in range(total):
+        run = 0 if busy[unit] else run + 1
+        n_free += not busy[unit]
+        if run == count:
+            out[:] = 0
+            out[unit - count + 1 : unit + 1] = 1
+            return True
+    if n_free < count:
+        return False
+    out[:] = 0
+    for unit in range(total):
+        if not busy[unit]:
+            out[unit] = 1
+            count -= 1
+            if count == 0:
+                break
+    return True
+
+
+@kernel
+def is_full(catalogue: Any, v: int, words: Any) -> bool:
+    """Whether all of a set is taken beside which, as is remembered, no box of a volume is free."""
+    for r in range(catalogue.full.shape[1]):
+        holds = True
+        for w in range(words.shape[0]):
+            if catalogue.full[v, r, w] & ~words[w]:
+                holds = False
+                break
+        if holds:
+            return True
+    return False
+
+
+@kernel
+def remember_full(catalogue: Any, v: int, words: Any) -> None:
+    """Remember a set of units beside which no box is free, in the place of the oldest."""
+    r = catalogue.next_full[v]
+    for w in range(words.shape[0]):
+        catalogue.full[v, r, w] = words[w]
+    catalogue.next_full[v] = (r + 1) % catalogue.full.shape[1]

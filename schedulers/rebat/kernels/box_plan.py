@@ -7,13 +7,31 @@ interest (``LINEAR``), units are taken in a line.
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebat.kernels.box_free import LINEAR, any_choice, free_box, put_box
-from rebat.kernels.box_slots import NEVER, n_set, pack, put, taken_over, unpack
+from rebat.kernels.box_free import (
+    LINEAR,
+    Catalogue,
+    any_choice,
+    free_box,
+    is_full,
+    line,
+    put_box,
+    remember_full,
+)
+from rebat.kernels.box_slots import (
+    NEVER,
+    Ints,
+    Slots,
+    Words,
+    n_set,
+    pack,
+    put,
+    taken_over,
+    unpack,
+)
 from rebat.kernels.jit import kernel
 
 UNKNOWN = -1
@@ -21,69 +39,66 @@ UNKNOWN = -1
 COUNT_EVERY = 8
 """After so many slots it is looked whether what has been taken is too much already."""
 
-Rows = namedtuple("Rows", ("start", "end", "mask"))
-"""What is in use or reserved: over [start, end), sets of units (see ``box_slots``); a row of end 0
-stands for nothing."""
+
+class Rows(NamedTuple):
+    """What is in use or reserved: over [start, end), the units of a mask (see ``box_slots``); a row
+    of end 0 stands for nothing."""
+
+    start: Ints
+    end: Ints
+    mask: Words
+
+
+class Plan(NamedTuple):
+    """All that planning a queue reads and writes.
+
+    ``volumes``, ``durations`` and ``serials`` are of the attempts in queue order; so are ``own``,
+    their rows, and ``starts``. ``rule`` is one of `box_free`, ``seed`` that of RANDOM. With
+    ``pick`` somebody else chooses the units of what starts ``now``.
+    """
+
+    slots: Slots
+    rows: Rows
+    catalogue: Catalogue
+    volumes: Ints
+    durations: Ints
+    serials: Ints
+    own: Ints
+    starts: Ints
+    now: int
+    rule: int
+    seed: int
+    pick: bool
+
+
+class Given(NamedTuple):
+    """What was given back since the last time: some ``units``, before the time ``opened``."""
+
+    units: Words
+    opened: Ints
+
+
+class Lifted(NamedTuple):
+    """Units that count as free over [start, end): those of the attempt that is planned."""
+
+    units: Words
+    start: int
+    end: int
 
 
 @kernel
-def line(busy: Any, count: int, out: Any) -> bool:
-    """The first run of so many free units, else the first free ones; whether there are as many."""
-    run, n_free, total = 0, 0, busy.shape[0]
-    for unit in range(total):
-        run = 0 if busy[unit] else run + 1
-        n_free += not busy[unit]
-        if run == count:
-            out[:] = 0
-            out[unit - count + 1 : unit + 1] = 1
-            return True
-    if n_free < count:
-        return False
-    out[:] = 0
-    for unit in range(total):
-        if not busy[unit]:
-            out[unit] = 1
-            count -= 1
-            if count == 0:
-                break
-    return True
-
-
-@kernel
-def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Whether all of a set is taken beside which, as is remembered, no box of a volume is free."""
-    for r in range(catalogue.full.shape[1]):
-        holds = True
-        for w in range(words.shape[0]):
-            if catalogue.full[v, r, w] & ~words[w]:
-                holds = False
-                break
-        if holds:
-            return True
-    return False
-
-
-@kernel
-def remember_full(catalogue: Any, v: int, words: Any) -> None:
-    """Remember a set of units beside which no box is free, in the place of the oldest."""
-    r = catalogue.next_full[v]
-    for w in range(words.shape[0]):
-        catalogue.full[v, r, w] = words[w]
-    catalogue.next_full[v] = (r + 1) % catalogue.full.shape[1]
-
-
-@kernel
-def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, out: Any) -> bool:
-    """Choose among what is not taken, and write the units (a set); whether anything fits."""
+def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
+    """Choose among what is not taken, and write the units (a set); whether attempt k fits."""
+    catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
-    if rule == LINEAR:
+    if plan.rule == LINEAR:
         unpack(words, catalogue.busy)
         found = line(catalogue.busy, catalogue.volume[v], catalogue.taken)
         if found:
             pack(catalogue.taken, out)
     else:
-        shape, corner = free_box(catalogue, v, words, rule, seed, serial)
+        shape, corner = free_box(catalogue, v, words, plan.rule, plan.seed, plan.serials[k])
         found = shape >= 0
         if found:
             put_box(catalogue.sizes, catalogue.shapes[shape], corner, out)
@@ -94,16 +109,17 @@ def fit(catalogue: Any, v: int, words: Any, rule: int, seed: int, serial: int, o
 
 @kernel
 def first_fit(
-    slots: Any, catalogue: Any, v: int, length: int, until: int, opened: int, freed: Any,
-    reach: Any, own: Any, own_start: int, own_end: int, rule: int, seed: int, serial: int, out: Any,
-) -> int:  # fmt: skip
-    """The first date before ``until`` from which something stays free so long; NEVER: none.
+    plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted, out: Any
+) -> int:
+    """The first time before ``until`` from which attempt ``k`` fits; NEVER: there is none.
 
-    What is taken is written. Nothing fits before ``opened`` but with some of the units ``freed``,
-    of which one at least stays free from each slot to the date ``reach`` of that slot (worked out
-    where it is UNKNOWN). The units ``own`` count as free over [own_start, own_end).
+    What it takes is written. Nothing fits before ``opened`` but with some of the units ``freed``,
+    of which one at least stays free from each slot to the time ``reach`` of that slot (worked out
+    where it is UNKNOWN).
     """
-    i, n, volume, words = 0, slots.n[0], catalogue.volume[v], catalogue.words
+    slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
+    own, own_start, own_end = lifted
+    i, n, volume, words = 0, slots.n[0], catalogue.volume[plan.volumes[k]], catalogue.words
     most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
     meets = any_left(own, ~freed)  # some of them are its own
     folded = past = counted = 0
@@ -117,7 +133,7 @@ def first_fit(
         if bounded and UNKNOWN < reach[i] < end:
             i += 1
             continue
-        if i > 0 and not any_given_back(slots, i, own, own_start, own_end):
+        if i > 0 and not any_given_back(slots, i, lifted):
             i += 1
             continue
         if bounded and reach[i] == UNKNOWN:
@@ -134,38 +150,35 @@ def first_fit(
             continue
         if folded <= i:
             past = max(past, i)
-            fold(slots, i, past, own, own_start, own_end, front)
+            fold(slots, i, past, lifted, front)
             folded = past
         past, room = widen(
-            slots, i, folded, past, end, most, freed, needs_freed, own, own_start, own_end, front,
-            words,
-        )  # fmt: skip
-        if room and fit(catalogue, v, words, rule, seed, serial, out):
+            slots, i, folded, past, end, most, freed, needs_freed, lifted, front, words
+        )
+        if room and fit(plan, k, words, out):
             return t[i]
         i += 1
     return NEVER
 
 
 @kernel
-def add_slot(slots: Any, k: int, own: Any, own_start: int, own_end: int, words: Any) -> None:
-    """Add what is taken in a slot, but for its ``own``, to a set."""
-    if own_start <= slots.t[k] < own_end:
+def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
+    """Add what is taken in a slot, but for what is lifted, to a set."""
+    if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
-            words[w] |= slots.busy[k, w] & ~own[w]
+            words[w] |= slots.busy[k, w] & ~lifted.units[w]
     else:
         for w in range(words.shape[0]):
             words[w] |= slots.busy[k, w]
 
 
 @kernel
-def fold(
-    slots: Any, first: int, past: int, own: Any, own_start: int, own_end: int, front: Any
-) -> None:
+def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
     """Write what is taken from each slot on up to a last one; ``front``, what is after it, is 0."""
     for k in range(past - 1, first - 1, -1):
-        is_own = own_start <= slots.t[k] < own_end
+        is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
-            word = slots.busy[k, w] & ~own[w] if is_own else slots.busy[k, w]
+            word = slots.busy[k, w] & ~lifted.units[w] if is_own else slots.busy[k, w]
             slots.back[k, w] = word | slots.back[k + 1, w] if k + 1 < past else word
     for w in range(front.shape[0]):
         front[w] = 0
@@ -173,8 +186,8 @@ def fold(
 
 @kernel
 def widen(
-    slots: Any, i: int, folded: int, past: int, end: int, most: int, freed: Any, needs_freed: bool,
-    own: Any, own_start: int, own_end: int, front: Any, words: Any,
+    slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
+    needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
     """Write what is taken from a slot to a date, or from there to where it is too much already.
 
@@ -190,15 +203,16 @@ def widen(
             return past, True
         stop = min(past + COUNT_EVERY, slots.n[0])
         while past < stop and slots.t[past] < end:
-            add_slot(slots, past, own, own_start, own_end, front)
+            add_slot(slots, past, lifted, front)
             past += 1
 
 
 @kernel
-def any_given_back(slots: Any, i: int, own: Any, own_start: int, own_end: int) -> bool:
+def any_given_back(slots: Slots, i: int, lifted: Lifted) -> bool:
     """Whether units that are taken in the slot before are not in this one."""
-    was_own = own_start <= slots.t[i - 1] < own_end
-    is_own = own_start <= slots.t[i] < own_end
+    own = lifted.units
+    was_own = lifted.start <= slots.t[i - 1] < lifted.end
+    is_own = lifted.start <= slots.t[i] < lifted.end
     for w in range(own.shape[0]):
         before = slots.busy[i - 1, w] & ~own[w] if was_own else slots.busy[i - 1, w]
         after = slots.busy[i, w] & ~own[w] if is_own else slots.busy[i, w]
@@ -249,72 +263,64 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 
 @kernel
 def place(
-    slots: Any, rows: Any, catalogue: Any, volumes: Any, durations: Any, serials: Any, own: Any,
-    starts: Any, first: int, last: int, depth: int, by_rank: bool, reserved: int, now: int,
-    rule: int, seed: int, pick: bool,
-) -> tuple[int, int]:  # fmt: skip
-    """Give positions of the queue their first fit in turn, in the rows of their ``own``.
+    plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
+) -> tuple[int, int]:
+    """Give positions of the queue their first fit in turn.
 
     At most ``depth`` may wait (with ``by_rank`` the first ones of the queue). With ``pick`` it
-    stops after one that starts now, for somebody else to choose its units. Gives the position after
-    the last one placed, and how many wait.
+    stops after an attempt that starts now. Returns the position after the last one placed, and how
+    many wait.
     """
-    nothing = np.zeros_like(catalogue.words)
+    rows, nothing = plan.rows, np.zeros_like(plan.catalogue.words)
+    none = Lifted(nothing, 0, 0)
     for i in range(first, last):
-        row = own[i]
-        until = NEVER if (i if by_rank else reserved) < depth else now + 1
-        start = first_fit(
-            slots, catalogue, volumes[i], durations[i], until, 0, nothing, slots.t, nothing, 0, 0,
-            rule, seed, serials[i], rows.mask[row],
-        )  # fmt: skip
-        starts[i] = start
+        row = plan.own[i]
+        until = NEVER if (i if by_rank else reserved) < depth else plan.now + 1
+        start = first_fit(plan, i, until, 0, nothing, plan.slots.t, none, rows.mask[row])
+        plan.starts[i] = start
         if start == NEVER:
             rows.end[row] = 0
             continue
-        enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
-        if start > now:
+        enter(plan.slots, rows, row, start, min(start + plan.durations[i], NEVER), True)
+        if start > plan.now:
             reserved += 1
-        elif pick:
+        elif plan.pick:
             return i + 1, reserved
     return last, reserved
 
 
 @kernel
-def compress(
-    slots: Any, rows: Any, catalogue: Any, volumes: Any, durations: Any, serials: Any, own: Any,
-    starts: Any, first: int, last: int, opened: int, freed: Any, again: int, freed_again: Any,
-    now: int, rule: int, seed: int, pick: bool,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Move each position's place to an earlier date where one is free, in turn.
+def compress(plan: Plan, first: int, last: int, given: Given, again: Given) -> int:
+    """Move each position's place to an earlier time where one is free, in turn.
 
-    A place that begins now is chosen anew as well.
-    Since the last time only units ``freed`` were given back, and before ``opened``: nothing fits
-    earlier but with some of them. Gives the position after the last one looked at (see
-    ``place``), ``opened`` for the ones after it, and ``again`` for the next time; what is given
-    back on the way is ``freed`` likewise.
+    A place that begins now is chosen again as well. Nothing fits earlier but with some of the units
+    ``given`` back. What is given back on the way is added to that, and is in ``again`` for the
+    next time. Returns the position after the last one looked at (see ``place``).
     """
-    found, reach = np.empty_like(freed), np.empty_like(slots.t)
+    slots, rows = plan.slots, plan.rows
+    units, reach = np.empty_like(given.units), np.empty_like(slots.t)
     reach[:] = UNKNOWN
     for i in range(first, last):
-        row, old, v = own[i], starts[i], volumes[i]
-        old_end, again_now = rows.end[row], old == now
-        found[:] = rows.mask[row]
+        row, old = plan.own[i], plan.starts[i]
+        old_end, again_now = rows.end[row], old == plan.now
+        units[:] = rows.mask[row]
         start = first_fit(
-            slots, catalogue, v, durations[i], old + 1 if again_now else min(old, opened),
-            old if again_now else NEVER, freed, reach, rows.mask[row], old, old_end, rule, seed,
-            serials[i], found,
+            plan, i, old + 1 if again_now else min(old, given.opened[0]),
+            old if again_now else NEVER, given.units, reach, Lifted(rows.mask[row], old, old_end),
+            units,
         )  # fmt: skip
         if start == NEVER:
             continue
         if old < NEVER:
-            for w in range(found.shape[0]):
-                freed[w] |= rows.mask[row, w]
-                freed_again[w] |= rows.mask[row, w]
-            opened, again = max(opened, old_end), max(again, old_end)
+            for w in range(units.shape[0]):
+                given.units[w] |= rows.mask[row, w]
+                again.units[w] |= rows.mask[row, w]
+            given.opened[0] = max(given.opened[0], old_end)
+            again.opened[0] = max(again.opened[0], old_end)
             enter(slots, rows, row, old, old_end, False)
-        rows.mask[row], starts[i] = found, start
-        enter(slots, rows, row, start, min(start + durations[i], NEVER), True)
+        rows.mask[row], plan.starts[i] = units, start
+        enter(slots, rows, row, start, min(start + plan.durations[i], NEVER), True)
         reach[:] = UNKNOWN
-        if start == now and pick:
-            return i + 1, opened, again
-    return last, opened, again
+        if start == plan.now and plan.pick:
+            return i + 1
+    return last

@@ -6,19 +6,30 @@ Sets of units are bits of 64-bit words. A slot lasts to the date of the next one
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rebat.kernels.jit import kernel
 
 NEVER = 2**62
 
-Slots = namedtuple("Slots", ("n", "t", "busy", "free", "opens", "back"))
-"""``n[0]`` slots: their dates (int64, ascending), what is taken in each (uint64, shape (slots,
-words)), how many units are not, and whether some are not that are taken in the slot before.
-``back`` is a scratch array like ``busy``."""
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+class Slots(NamedTuple):
+    """``n[0]`` slots: their times ``t``, ascending; the units that are ``busy`` in each, shape
+    (slots, words); how many are ``free``; whether some are that are not in the slot before.
+    ``back`` is a scratch array like ``busy``."""
+
+    n: Ints
+    t: Ints
+    busy: Words
+    free: Ints
+    opens: npt.NDArray[np.bool_]
+    back: Words
 
 
 def empty_slots(capacity: int, n_units: int) -> Slots:

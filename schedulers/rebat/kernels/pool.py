@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which node does what: one tag a node, and the search for the lowest free nodes."""
+"""Which node does what: one tag a node, and the search for the lowest free nodes.
+
+``owner`` holds the tags, ``down`` is a mask, ``free`` counts free nodes in blocks.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from rebat.core.nodes import NodeSet
 from rebat.kernels.jit import kernel
 
 FREE = -1
@@ -148,77 +148,3 @@ def lowest_of(free: Any, count: int, out: Any) -> int:
             found += 1
         node += 1
     return k
-
-
-class NodePool:
-    """The nodes of a machine: up or down, free or held by a tag (an integer, 0 or more).
-
-    Being down and being held are apart: a node may die under a running job, and goes on holding
-    it until the job is killed.
-    """
-
-    def __init__(self, n_nodes: int) -> None:
-        self.owner = np.full(n_nodes, FREE, dtype=np.int32)
-        self.down = np.zeros(n_nodes, dtype=np.bool_)
-        self.n_nodes = n_nodes
-        self.n_free = n_nodes
-        self.n_down = 0
-        self._free = np.bincount(np.arange(n_nodes) // BLOCK).astype(np.int64)
-        self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
-
-    def lowest(self, count: int) -> NodeSet:
-        """The lowest-numbered free nodes; there must be as many (see ``n_free``)."""
-        k = lowest_free(self.owner, self.down, self._free, count, self._out)
-        if k < 0:
-            raise ValueError(f"{count} nodes asked for, {self.n_free} free")
-        return NodeSet(self._out[:k].copy(), count)
-
-    def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
-        """Those of the nodes that are up, and with ``unheld`` also free."""
-        k = usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
-        return NodeSet(self._out[:k].copy())
-
-    def obstacle(self, nodes: NodeSet) -> int:
-        """The first of these nodes that is not up and free; -1 if all are."""
-        return int(first_obstacle(self.owner, self.down, self._free, nodes.intervals))
-
-    def take(self, nodes: NodeSet, tag: int) -> int:
-        """Give nodes to a tag, if all are up and free: else nothing is changed.
-
-        Gives the first that is not; -1 if all are.
-        """
-        obstacle: int = take(self.owner, self.down, self._free, nodes.intervals, tag)
-        if obstacle < 0:
-            self.n_free -= nodes.size
-        return obstacle
-
-    def release(self, nodes: NodeSet) -> None:
-        """Take nodes back from their tag; those that are down do not become free."""
-        some_down = self.n_down > 0
-        self.n_free += release(self.owner, self.down, self._free, nodes.intervals, some_down)
-
-    def fail(self, nodes: NodeSet) -> list[int]:
-        """Nodes go down; gives the tags that hold some of them, ascending, each once."""
-        hit = set()
-        for node in nodes:
-            if self.down[node]:
-                continue
-            tag = int(self.owner[node])
-            if tag == FREE:
-                self.n_free -= 1
-                self._free[node // BLOCK] -= 1
-            else:
-                hit.add(tag)
-            self.down[node] = True
-            self.n_down += 1
-        return sorted(hit)
-
-    def repair(self, nodes: NodeSet) -> None:
-        """Nodes come up again."""
-        for node in nodes:
-            if self.down[node]:
-                self.down[node] = False
-                self.n_down -= 1
-                if self.owner[node] == FREE:
-                    self.n_free += 1
-                    self._free[node // BLOCK] += 1

@@ -9,7 +9,8 @@ Jobs are released at 0, an error is seen when its attempt ends, and the failed j
 place in the queue again. *All* attempts that end at one date complete before the round of
 reservations and backfilling of that date: the outcome depends on nothing but the queue order.
 
-R-LIST-Q, where all waiting jobs have reservations, is in `rebat.kernels.rlist_all`.
+R-LIST-Q, where all waiting jobs have reservations, is in `rebat.kernels.rlist_all`. R-SHELF
+(Section 4.3, Algorithm 2) comes last.
 """
 
 from __future__ import annotations
@@ -215,4 +216,39 @@ def stale(batch: Batch, depth: int) -> None:
                 break
             now, _, _ = complete(queue, running, p, left)
             forget_past(profile, now)
+        batch.makespans[scenario] = now
+
+
+@kernel
+def shelves(batch: Batch, backfill: bool) -> None:
+    """R-SHELF-B (`backfill`, first fit) or R-SHELF-NB (next fit).
+
+    A shelf starts when the whole shelf before it has ended; errors are acted upon only then.
+    Without backfilling the first job in the queue that does not fit closes the shelf.
+    """
+    p, n = batch.sizes, batch.sizes.size
+    queue, left, shelf = new_queue(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    for scenario in range(len(batch.failures)):
+        fill_queue(queue, p)
+        left[:] = batch.failures[scenario]
+        now = 0
+        while True:
+            free, count, height = batch.n_procs, 0, 0
+            job = next_waiting(queue, 0)
+            while job < n and p[job] <= free:
+                free -= p[job]
+                height = max(height, batch.times[job])
+                shelf[count] = job
+                count += 1
+                remove(queue, job)
+                note(batch, job, now)
+                job = next_fit(queue, job + 1, free) if backfill else next_waiting(queue, job + 1)
+            if count == 0:
+                break
+            now += height
+            for i in range(count):
+                job = shelf[i]
+                if left[job] > 0:
+                    left[job] -= 1
+                    insert(queue, job, p[job])
         batch.makespans[scenario] = now

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rebat.core.errors import InputError, short
-from rebat.policies.own import OwnPolicy
+from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.preset import Preset
 from rebat.policies.presets import schedulers
 

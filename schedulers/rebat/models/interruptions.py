@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rebat.core.options import Semantics
-from rebat.core.proposals import When
+from rebat.core.attempts import When
+from rebat.core.dialect import Semantics
 
 Time = TypeVar("Time", int, float)
 """Whole microseconds, or seconds."""

@@ -81,17 +81,6 @@ class Torus(msgspec.Struct, frozen=True):
         table: Ints = nodes // np.array(self.strides) % np.array(self.sizes)
         return table
 
-    def hops(self, one: int, other: int) -> int:
-        """Hop distance of two nodes: per dimension the shorter way round, summed."""
-        pairs = zip(self.coordinates(one), self.coordinates(other), self.sizes, strict=True)
-        return sum(min(abs(a - b), size - abs(a - b)) for a, b, size in pairs)
-
-    def hops_from(self, node: int) -> Ints:
-        """Hop distance from one node to every node: shape (nodes,)."""
-        away = np.abs(self.coordinate_table() - np.array(self.coordinates(node)))
-        shorter: Ints = np.minimum(away, np.array(self.sizes) - away).sum(axis=1)
-        return shorter
-
     def neighbours(self, node: int) -> list[int]:
         """The nodes one hop away, ascending."""
         here = self.coordinates(node)

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from rebat.core.proposals import Proposal
-from rebat.policies.base import Changes, News, Policy, View
+from rebat.contract import Changes, News, Policy, Proposal, View
 
 
 class Planning(Protocol):

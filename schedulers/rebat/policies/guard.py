@@ -10,20 +10,23 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.errors import PolicyError
-from rebat.core.proposals import (
+from rebat.contract import (
+    Changes,
     Drain,
+    News,
     Note,
+    Policy,
     Proposal,
     Reject,
     Release,
     Start,
     Stop,
     Undrain,
+    View,
     Wake,
 )
+from rebat.core.errors import PolicyError
 from rebat.core.units import to_s
-from rebat.policies.base import Changes, News, Policy, View
 
 PROPOSALS: tuple[type, ...] = (Start, Reject, Stop, Release, Wake, Drain, Undrain, Note)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy options as JSON: which scheduler, its axes, and how jobs checkpoint.
+"""Policy options as JSON: which scheduler, its own options, and how jobs checkpoint.
 
 They come from ``--options``, from Batsim's ``--sched-cfg`` (which wins) or from pybatsim's ``-o``.
 """
@@ -7,16 +7,14 @@ They come from ``--options``, from Batsim's ``--sched-cfg`` (which wins) or from
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
 
+from rebat.contract import Policy
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions, YoungDaly
 from rebat.core.units import parse_duration
-from rebat.policies.axes import policy_of, session_options_of
-from rebat.policies.base import Policy
 from rebat.policies.choosing import changed
 from rebat.policies.presets import Preset, scheduler
 
@@ -70,8 +68,8 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
     chosen = scheduler(name)
     make, session = chosen.make, chosen.session
     if isinstance(chosen, Preset):
-        axes = changed(chosen.axes, rest)
-        make, session = partial(policy_of, axes), session_options_of(axes)
+        point = changed(chosen.point, rest)
+        make, session = point.policy, point.session
     elif rest:
         raise InputError(f"options {', '.join(rest)} mean nothing to a policy from a file")
     if checkpoint["mtbf"] is not None:

@@ -11,16 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Annotated
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import View
 from rebat.core.cores import groups_of, processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
-from rebat.policies.base import View
+from rebat.policies.variants import text
 
 _EXPECTED = "NAME:NODES[:TIER][:reversed] with + between, like normal:all:2+eternal:all:1:reversed"
 _SHARES = re.compile(r"(\d+(?:\.\d+)?)%-(\d+(?:\.\d+)?)%\Z")
@@ -74,6 +76,16 @@ def _told(part: str, text: str) -> Told:
     if nodes != "all" and not _SHARES.match(nodes):
         NodeSet.parse(nodes)
     return Told(name, nodes, int(tiers[0]) if tiers else 1, backwards)
+
+
+PartitionsOption = Annotated[
+    str,
+    text(
+        read_partitions,
+        "NAME:NODES[:TIER][:reversed] with + between, where NODES are 'all', a set like 0-3 or "
+        "shares like 0%-25% of the nodes; empty: the machine is one.",
+    ),
+]
 
 
 @lru_cache(maxsize=64)

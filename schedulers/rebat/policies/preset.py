@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scheduler by name: a point in the product of the axes (see ``axes``)."""
+"""A scheduler by name: a point in the product of plannings, placements and reactions."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import msgspec
 
+from rebat.contract import Policy
+from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
 from rebat.models.power import NodePower, read_power
-from rebat.models.units import Allotment
-from rebat.policies.axes import own_sources, policy_of, session_options_of
-from rebat.policies.base import Policy
-from rebat.policies.choosing import effective
+from rebat.models.units import Allotment, Units
 from rebat.policies.own import OwnCode
+from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import Partition, partitions_on
-from rebat.policies.placement.boxes import Hazards
-from rebat.policies.placement.table import PLACEMENTS, allotment, believed
-from rebat.policies.point import Axes
+from rebat.policies.placement.hazards import Hazards, believed, is_file
+from rebat.policies.point import Point
 
 
 class Preset(msgspec.Struct, frozen=True):
@@ -24,67 +26,91 @@ class Preset(msgspec.Struct, frozen=True):
     name: str
     summary: str
     source: str
-    axes: Axes
-    told: Hazards | None = None
+    point: Point
+    hazards: Hazards | None = None
 
     def make(self) -> Policy:
-        """A fresh policy."""
-        return policy_of(self.axes, self.told)
+        """Return a new policy."""
+        return self.point.policy(self.hazards)
 
     @property
     def draws_places(self) -> bool:
         """Whether its placement draws at random."""
-        placement = PLACEMENTS.get(self.axes.placement)
-        return placement is not None and "seed" in placement.axes
+        return self.point.placement.random
 
     @property
     def foresees(self) -> bool:
         """Whether it goes by how nodes fail."""
-        return "foresight" in effective(self.axes)
+        return "foresight" in self.point.effective
 
     @property
     def foresight(self) -> str:
         """What it goes by, without how it is misjudged: 'law', 'fit', or something else."""
-        return believed(self.axes.foresight)[0]
+        return believed(self.point.values.get("foresight", "law"))[0]
 
     def reseeded(self, seed: int) -> Preset:
-        """The same with another seed, which depends on its own and on this one."""
-        mixed = (self.axes.seed + seed) % 2**63
-        return msgspec.structs.replace(self, axes=msgspec.structs.replace(self.axes, seed=mixed))
+        """Return the same with another seed, which depends on its own and on this one."""
+        return self._with(seed=(self.point.common.seed + seed) % 2**63)
 
-    def knowing(self, told: Hazards | None) -> Preset:
-        """The same, told how nodes fail."""
-        return msgspec.structs.replace(self, told=told)
+    def knowing(self, hazards: Hazards | None) -> Preset:
+        """Return the same, which knows how nodes fail."""
+        return msgspec.structs.replace(self, hazards=hazards)
+
+    @property
+    def on_torus(self) -> bool:
+        """Whether it allocates units of a torus."""
+        return "torus" in self.point.values
+
+    def units(self, n_nodes: int) -> Units | None:
+        """Return the units of a torus that it allocates as a whole; None: nodes are."""
+        return self.point.placement.units(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment | None:
-        """How many nodes of a machine are taken for an attempt that asks for so many; None: as
-        many."""
-        return allotment(self.axes, n_nodes) if "torus" in effective(self.axes) else None
+        """Return how many nodes an attempt takes that asks for a number; None: as many."""
+        return self.point.placement.allotted(n_nodes)
 
     def carrying_out(self) -> Preset:
-        """The same, which carries operations out unless it is told otherwise."""
-        if self.axes.drain != "auto":
-            return self
+        """Return the same, which carries operations out unless its options say otherwise."""
+        return self._with(drain="migrate") if self.point.common.drain == "auto" else self
+
+    def _with(self, **common: Any) -> Preset:
+        """Return the same with other common options."""
+        changed = msgspec.structs.replace(self.point.common, **common)
         return msgspec.structs.replace(
-            self, axes=msgspec.structs.replace(self.axes, drain="migrate")
+            self, point=msgspec.structs.replace(self.point, common=changed)
         )
 
     def partitions(self, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
-        """The partitions of a machine, where it has some."""
-        told = self.axes.partitions if "partitions" in effective(self.axes) else ""
-        return partitions_on(told, n_nodes, cores_per_node)
+        """Return the partitions of a machine, where it has some."""
+        return partitions_on(self.point.partitions, n_nodes, cores_per_node)
 
     @property
     def power(self) -> NodePower | None:
         """What its nodes take, where that is given."""
-        return read_power(self.axes.power) if self.axes.power else None
+        watts = self.point.common.power
+        return read_power(watts) if watts else None
 
     @property
     def session(self) -> SessionOptions:
         """The options of the session that it runs in."""
-        return session_options_of(self.axes)
+        return self.point.session
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """The files with rules of one's own, for the records."""
-        return tuple(own_sources(self.axes).values())
+        """The files with rules of the user, for the records."""
+        return tuple(self.point.own_sources.values())
+
+
+def identity(chosen: Preset | OwnPolicy) -> Any:
+    """Return what of a scheduler determines its results: options with an effect, file contents."""
+    if isinstance(chosen, OwnPolicy):
+        return _content(chosen.sources[0])
+    options = chosen.point.effective
+    if is_file(str(options.get("foresight", ""))):
+        options["foresight"] = {"sha256": file_hash(Path(options["foresight"]))}
+    own = chosen.point.own_sources
+    return options | {name: _content(source) for name, source in own.items()}
+
+
+def _content(source: OwnCode) -> dict[str, str]:
+    return {"name": source.name, "sha256": source.sha256}

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from rebat.models.six_digits import RJMS_DELAY_S
-from rebat.policies.point import Axes
+from rebat.policies.choosing import changed, point
 from rebat.policies.preset import Preset
 
 _STEALING_PAPER = "Du, Marchal, Pallez, Robert 2024"
@@ -18,7 +16,7 @@ _REPLACEMENT = "Prabhakaran, Neumann, Wolf 2018"
 _MIGRATION = "Rodríguez-Pascual, Cao, Moríñigo, Cooperman, Mayo-García 2019"
 _RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
 
-_CLUSTER = Axes(planning="fifo", placement="cluster", drain="migrate")
+_CLUSTER = point(planning="fifo", placement="cluster", drain="migrate")
 
 
 _ROWS = [
@@ -26,133 +24,133 @@ _ROWS = [
         "baseline",
         "conservative backfilling; a failed job goes first in the queue",
         f"{_STEALING_PAPER}, section 4.1",
-        Axes(),
+        point(),
     ),
     Preset(
         "sfsj",
         "baseline, and steals a node from the smallest job when none is free (H111)",
         f"{_STEALING_PAPER}, section 4.2",
-        Axes(react="stealing"),
+        point(react="stealing"),
     ),
     Preset(
         "easy",
         "EASY backfilling; a failed job goes first in the queue",
         "Mu'alem and Feitelson 2001",
-        Axes(depth="easy"),
+        point(depth="easy"),
     ),
     Preset(
         "easy-sfsj",
         "EASY backfilling with SFSJ's node stealing (no paper tried it)",
         f"{_STEALING_PAPER}, section 9 (future work)",
-        Axes(depth="easy", react="stealing"),
+        point(depth="easy", react="stealing"),
     ),
     Preset(
         "greedy",
         "list scheduling without reservations: whatever fits starts",
         "Benoit et al. 2020, R-LIST-0",
-        Axes(depth="greedy"),
+        point(depth="greedy"),
     ),
     Preset(
         "greedy-sfsj",
         "list scheduling without reservations, with SFSJ's node stealing",
         f"{_STEALING_PAPER}, section 9 (future work)",
-        Axes(depth="greedy", react="stealing"),
+        point(depth="greedy", react="stealing"),
     ),
     Preset(
         "batsched-conservative",
         "conservative backfilling on named machines, walltimes 5 s longer",
         f"{_BATSCHED}, conservative_bf",
-        Axes(placement="named", margin=RJMS_DELAY_S, walltimes="required"),
+        point(placement="named", margin=RJMS_DELAY_S, walltimes="required"),
     ),
     Preset(
         "batsched-easy",
         "EASY backfilling on named machines, walltimes 5 s longer",
         f"{_BATSCHED}, easy_bf",
-        Axes(depth="easy", placement="named", margin=RJMS_DELAY_S, walltimes="required"),
+        point(depth="easy", placement="named", margin=RJMS_DELAY_S, walltimes="required"),
     ),
     Preset(
         "batsched-fcfs",
         "first come, first served, without backfilling",
         f"{_BATSCHED}, fcfs",
-        Axes(planning="fifo"),
+        point(planning="fifo"),
     ),
     Preset(
         "r-list-0",
         "greedy list scheduling in a priority order (LPT); jobs with errors run again",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
-        Axes(depth="greedy", order="lpt", silent_errors="retry"),
+        point(depth="greedy", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-list-1",
         "as r-list-0, with a reservation for the first job of the queue (any m: depth=m)",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
-        Axes(depth="easy", reserve="first", order="lpt", silent_errors="retry"),
+        point(depth="easy", reserve="first", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-list-q",
         "as r-list-0, with a reservation for every job, made anew at every end",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
-        Axes(depth="all", maintenance="rebuild", order="lpt", silent_errors="retry"),
+        point(depth="all", maintenance="rebuild", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-shelf-b",
         "shelves in a priority order (LPT), with backfilling; jobs with errors run again",
         f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
-        Axes(planning="shelf", order="lpt", silent_errors="retry"),
+        point(planning="shelf", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-shelf-nb",
         "as r-shelf-b, but the first job that does not fit closes the shelf",
         f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
-        Axes(planning="shelf-nb", order="lpt", silent_errors="retry"),
+        point(planning="shelf-nb", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "slurm-linear",
         "baseline on the first units that are free in a line, as Slurm's linear plugin",
         f"{_PARTITIONS}, section 2.2",
-        Axes(placement="slurm-linear"),
+        point(placement="slurm-linear"),
     ),
     Preset(
         "torus-first",
         "baseline on boxes of a torus, the one with the lowest corner",
         f"{_PARTITIONS}, section 2.2 (contiguous and rectangular partitions)",
-        Axes(placement="torus-first"),
+        point(placement="torus-first"),
     ),
     Preset(
         "rps",
         "baseline on boxes of a torus, each drawn at random",
         f"{_PARTITIONS}, section 2.2",
-        Axes(placement="rps"),
+        point(placement="rps"),
     ),
     Preset(
         "faps",
         "baseline on boxes of a torus, the one least likely to fail while the job runs",
         f"{_PARTITIONS}, section 2.2, equations 1 and 2",
-        Axes(placement="faps"),
+        point(placement="faps"),
     ),
     Preset(
         "sa",
         "baseline; a moldable job gets the size that ends first; malleable jobs as they asked",
         f"{_REPLACEMENT}, section III (SA of Cirne and Berman 2002)",
-        Axes(planning="flexible", malleable="asked"),
+        point(planning="flexible", malleable="asked"),
     ),
     Preset(
         "pra",
         "as sa; malleable jobs start small, and grow before anything starts",
         f"{_REPLACEMENT}, section V (PRA of Buisson et al. 2007)",
-        Axes(planning="flexible", malleable="pra"),
+        point(planning="flexible", malleable="pra"),
     ),
     Preset(
         "pwa",
         "as sa; malleable jobs start small, grow on what is left, and shrink for the queue's head",
         f"{_REPLACEMENT}, section V (PWA of Buisson et al. 2007)",
-        Axes(planning="flexible", malleable="pwa"),
+        point(planning="flexible", malleable="pwa"),
     ),
     Preset(
         "dbes",
         "as pwa; those grow first that most reservations wait for, then all equally",
         f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
-        Axes(planning="flexible"),
+        point(planning="flexible"),
     ),
     Preset(
         "cluster",
@@ -164,25 +162,19 @@ _ROWS = [
         "compaction",
         "cluster; while nothing waits, jobs are moved together until nodes are full or empty",
         f"{_MIGRATION}, section 3.3.4, algorithm 1",
-        msgspec.structs.replace(_CLUSTER, react="compaction"),
+        changed(_CLUSTER, {"react": "compaction"}),
     ),
     Preset(
         "priorities",
         "cluster in two partitions; jobs are moved up into the better one, a quarter of the nodes",
         f"{_MIGRATION}, section 3.3.4, algorithm 2",
-        msgspec.structs.replace(
-            _CLUSTER, partitions="high:0%-25%+low:25%-100%", react="priorities"
-        ),
+        changed(_CLUSTER, {"partitions": "high:0%-25%+low:25%-100%", "react": "priorities"}),
     ),
     Preset(
         "tiers",
         "cluster; normal jobs have eternal ones checkpointed, which fill what is left",
         f"{_MIGRATION}, sections 3.3.2 and 4.3",
-        msgspec.structs.replace(
-            _CLUSTER,
-            fit="first",
-            partitions="normal:all:2+eternal:all:1:reversed",
-        ),
+        changed(_CLUSTER, {"fit": "first", "partitions": "normal:all:2+eternal:all:1:reversed"}),
     ),
 ]
 
@@ -200,29 +192,30 @@ def _variants() -> Iterator[Preset]:
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
         for y, (victim, whom) in enumerate(_VICTIMS.items(), 1):
             for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):
-                axes = Axes(react="stealing", timing=timing, victim=victim, criterion=criterion)
+                own = {"timing": timing, "victim": victim, "criterion": criterion}
                 if (x, y, z) != (1, 1, 1):
                     yield Preset(
                         f"h{x}{y}{z}",
                         f"baseline, and steals from {whom} {when}, {worth}",
                         f"{_STEALING_PAPER}, section 7.1",
-                        axes,
+                        point(react="stealing", **own),
                     )
 
 
 def _as_the_program(row: Preset) -> Preset:
     """A node-stealing scheduler as the authors' Batsched variant runs it."""
-    axes = msgspec.structs.replace(
-        row.axes,
-        semantics="authors",
-        order="fcfs-by-id",
-        placement="named",
-        maintenance="authors",
-        margin=RJMS_DELAY_S,
-    )
+    changes = {
+        "semantics": "authors",
+        "order": "fcfs-by-id",
+        "placement": "named",
+        "maintenance": "authors",
+        "margin": RJMS_DELAY_S,
+    }
     name = "h111" if row.name == "sfsj" else row.name
     summary = f"{name} as the authors' program does it, on named machines"
-    return Preset(f"authors-{name}", summary, f"program of {_STEALING_PAPER}", axes)
+    return Preset(
+        f"authors-{name}", summary, f"program of {_STEALING_PAPER}", changed(row.point, changes)
+    )
 
 
 _PROGRAM = [_as_the_program(row) for row in (*_ROWS[:2], *_variants())]

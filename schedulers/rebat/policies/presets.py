@@ -12,8 +12,9 @@ import msgspec
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.policies.choosing import changed
-from rebat.policies.own import OwnPolicy, is_own, own_policy
-from rebat.policies.placement.table import is_file
+from rebat.policies.own import is_own
+from rebat.policies.own_policy import OwnPolicy, own_policy
+from rebat.policies.placement.hazards import is_file
 from rebat.policies.preset import Preset
 from rebat.policies.preset_table import ALIASES, PRESETS
 from rebat.policies.queue_order import QUEUE_ORDERS
@@ -22,14 +23,14 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """The scheduler of a name or alias, in any case, with changed axes if it names some.
+    """The scheduler of a name or alias, in any case, with changed options if it names some.
 
     A choice without its axis is a queue order. Files with rules of one's own are looked for from
     ``folder`` on, or from here.
 
-    >>> preset("baseline:depth=easy,react=stealing").axes == preset("easy-sfsj").axes
+    >>> preset("baseline:depth=easy,react=stealing").point == preset("easy-sfsj").point
     True
-    >>> preset("r-list-q:la").axes == preset("r-list-q:order=la").axes
+    >>> preset("r-list-q:la").point == preset("r-list-q:order=la").point
     True
 
     Raises
@@ -51,11 +52,11 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     twice = [axis for axis, times in Counter(axis for axis, _ in pairs).items() if times > 1]
     if twice:
         raise InputError(f"policy {spec!r} has two values for {twice[0]}", expected="one per axis")
-    axes = changed(found.axes, dict(pairs), folder)
+    point = changed(found.point, dict(pairs), folder)
     changes = ",".join(
         text if is_own(text) or is_file(text) else text.lower() for text in texts.split(",")
     )
-    return Preset(f"{name}:{changes}", f"{found.summary}; but {changes}", found.source, axes)
+    return Preset(f"{name}:{changes}", f"{found.summary}; but {changes}", found.source, point)
 
 
 def _change(text: str) -> tuple[str, str]:

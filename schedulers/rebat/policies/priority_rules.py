@@ -99,19 +99,6 @@ def priority_rule(name: str) -> Rule:
     return rule
 
 
-def job_key(
-    name: str, time: int, size: int, job: int, *, n_procs: int, seed: int = 0
-) -> tuple[int, int]:
-    """Sorting key of one job, for a scheduler: the rule's key, then the job index.
-
-    Examples
-    --------
-    >>> job_key("LPT", 30, 4, 7, n_procs=16)
-    (-30, 7)
-    """
-    return int(priority_rule(name)(time, size, job, n_procs, seed)), job
-
-
 def ranks(
     name: str, times: ArrayLike, sizes: ArrayLike, *, n_procs: int, seed: int = 0
 ) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.attempts import Attempt, job_name
+from rebat.policies.own import Rule, numbers
 from rebat.policies.priority_rules import PRIORITY_RULES, priority_rule
 
 Key = tuple[Any, ...]
@@ -95,6 +96,16 @@ def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOr
     if isinstance(order, RuleOrder):
         return RuleOrder(order.rule, n_nodes, margin_us, seed)
     return order
+
+
+class OwnOrder(msgspec.Struct, frozen=True):
+    """A queue order from a function of an attempt: the smallest number first."""
+
+    rule: Rule
+
+    def __call__(self, attempt: Attempt) -> Key:
+        """The function's numbers, behind the priority."""
+        return (-attempt.priority, *numbers(self.rule, self.rule(attempt)), attempt.serial)
 
 
 QUEUE_ORDERS: dict[str, QueueOrder] = {

@@ -18,8 +18,8 @@ from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.models.failures.laws import name_of
-from rebat.policies.identity import identity as policy_identity
-from rebat.policies.own import OwnPolicy
+from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.preset import identity as policy_identity
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.spec import FailureScenario, RunSpec, Source

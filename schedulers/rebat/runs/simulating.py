@@ -13,8 +13,8 @@ from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.models.failures.laws import reads_files
-from rebat.policies.identity import identity as policy_identity
-from rebat.policies.own import OwnPolicy
+from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.preset import identity as policy_identity
 from rebat.policies.presets import Preset
 from rebat.runs.keys import content_hash, generated, identity, scheduler_of
 from rebat.runs.labels import about, labels

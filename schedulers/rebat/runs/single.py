@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import rebat
+from rebat.contract import Policy
 from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
@@ -21,8 +22,7 @@ from rebat.engine.jobs import EngineJob
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.overload import stuck_job
-from rebat.policies.base import Policy
-from rebat.policies.own import OwnPolicy
+from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.results.files.batsim_csv import jobs_csv, schedule_csv

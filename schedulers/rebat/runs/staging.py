@@ -19,7 +19,7 @@ from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
 from rebat.models.operations import check_operations
-from rebat.policies.placement.boxes import NOTHING_FAILS, Hazards
+from rebat.policies.placement.hazards import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
 from rebat.results.measures.summary import Measures, parse_selection, parse_window
 from rebat.runs.single import OnWarning, Runnable, RunResult, simulate

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rebat.contract import Refusal, Wake
 from rebat.core.decisions import CallMeLater
-from rebat.core.proposals import Wake
 from rebat.core.units import FOREVER_US
 from rebat.session.board import Board
 
@@ -26,21 +26,23 @@ class Agenda:
         self._called: set[int] = set()
         self._lag_us: int | None = None
 
-    def add(self, wake: Wake) -> None:
-        """A policy wants to be told something at a date."""
+    def add(self, wake: Wake) -> Refusal | None:
+        """A policy wants to be told something at a time."""
         if not self._board.now_us < wake.at_us < FOREVER_US:
-            self._board.refuse(f"wake {wake.tag!r}", "is not later than now, or never")
-            return
+            return Refusal(f"wake {wake.tag!r}", "is not later than now, or never")
         self.wakes.append(wake)
+        return None
 
     def woken(self) -> list[str]:
         """The tags that are due, by date; they are told once."""
-        if not self.wakes:
-            return []
-        now_us = self._board.now_us
-        due = sorted((w for w in self.wakes if w.at_us <= now_us), key=lambda wake: wake.at_us)
-        self.wakes = [wake for wake in self.wakes if wake.at_us > now_us]
+        due = sorted(self.due(), key=lambda wake: wake.at_us)
+        if due:
+            self.wakes = [wake for wake in self.wakes if wake not in due]
         return [wake.tag for wake in due]
+
+    def due(self) -> list[Wake]:
+        """The wakes whose time has come."""
+        return [wake for wake in self.wakes if wake.at_us <= self._board.now_us]
 
     def note_lag(self, sent_us: int) -> None:
         """What was sent at a date has come back: so long do replies take."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import msgspec
 
+from rebat.contract import Changes, News, Refusal
 from rebat.core.decisions import Decision
 from rebat.core.errors import PolicyError
 from rebat.core.events import SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
-from rebat.policies.base import Changes, News
 from rebat.session.ledger import Ledger
 
 
@@ -43,7 +43,7 @@ class Board(msgspec.Struct):
         self.serial += 1
         return self.serial
 
-    def refuse(self, what: str, reason: str) -> None:
+    def refuse(self, refusal: Refusal) -> None:
         """A proposal is not carried out.
 
         Raises
@@ -52,11 +52,12 @@ class Board(msgspec.Struct):
             When the session is strict.
         """
         if self.options.strict:
-            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {what} {reason}")
-        self.note(what, reason)
+            what = f"{refusal.subject} {refusal.reason}"
+            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {what}")
+        self.note(refusal)
 
-    def note(self, what: str, reason: str) -> None:
+    def note(self, refusal: Refusal) -> None:
         """Something that was asked for did not happen, through nobody's fault."""
-        self.ledger.refusals.append((self.now_us, what, reason))
-        self.changes.refused.append((what, reason))
-        self.news.refused.append((what, reason))
+        self.ledger.refusals.append((self.now_us, refusal.subject, refusal.reason))
+        self.changes.refused.append(refusal)
+        self.news.refused.append(refusal)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.kernels.pool import FREE, NodePool
+from rebat.kernels.pool import FREE
+from rebat.models.node_pool import NodePool
 
 
 class Claims:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
+from rebat.contract import End
 from rebat.core.attempts import Cause, Running
 from rebat.core.errors import InputError
 from rebat.core.events import (
@@ -23,7 +24,6 @@ from rebat.core.events import (
     SimulationEnded,
 )
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import End
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
@@ -48,7 +48,6 @@ class Intake:
         self._board, self._jobs, self._claims = board, jobs, claims
         self._registry, self._transactions = registry, transactions
         self._hit: list[str] = []
-        self._heard = False
 
     def take(self, events: Iterable[Event]) -> bool:
         """Take a message's events in; whether there is something to decide on.
@@ -58,10 +57,18 @@ class Intake:
         InputError
             For what cannot be.
         """
-        self._heard = False
+        heard = False
         for event in events:
-            self._take_in[type(event)](self, event)
-        return self._heard
+            if not self._acknowledges(event):
+                self._take_in[type(event)](self, event)
+                heard = True
+        return heard
+
+    def _acknowledges(self, event: Event) -> bool:
+        """Whether an event says no more than that something asked for was done."""
+        if isinstance(event, JobSubmitted):
+            return event.job_id in self._registry.registered
+        return isinstance(event, CallRequested | NoMoreExternalEvents)
 
     def hit(self) -> list[Running]:
         """What runs on nodes that failed since the last call and is not being stopped already."""
@@ -77,11 +84,8 @@ class Intake:
     # ---- jobs
 
     def _on_submit(self, event: JobSubmitted) -> None:
-        if event.job_id in self._registry.registered:
-            return  # the acknowledgement of our own registration
         if self._jobs.knows(event.job_id):
             raise InputError("is submitted twice", f"job {event.job_id}")
-        self._heard = True
         attempt = self._registry.original(event, self._claims.n_nodes)
         self._jobs.enqueue(attempt)
         self._board.changes.arrived.append(attempt)
@@ -91,7 +95,6 @@ class Intake:
         running = self._jobs.end(event.job_id)
         if running is None:
             raise InputError("ends without having been started", f"job {event.job_id}")
-        self._heard = True
         self._claims.release(running.nodes)
         self._transactions.vacated(event.job_id)
         del self._board.by_tag[running.attempt.serial]
@@ -141,7 +144,6 @@ class Intake:
         self._board.changes.resubmitted.append(attempt)
 
     def _on_killed(self, event: JobsKilled) -> None:
-        self._heard = True
         for attempt_id in event.job_ids:
             # An attempt that ended by itself at the very instant of its kill is not resubmitted.
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
@@ -160,7 +162,6 @@ class Intake:
 
     def _on_fail(self, event: NodesFailed) -> None:
         self._check_nodes(event.nodes, down=True)
-        self._heard = True
         board = self._board
         board.ledger.node_events.append((event.at_us, False, event.nodes))
         tags = self._claims.fail(event.nodes, event.at_us)
@@ -171,7 +172,7 @@ class Intake:
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)
-        self._heard, board = True, self._board
+        board = self._board
         board.ledger.node_events.append((event.at_us, True, event.nodes))
         self._claims.repair(event.nodes, event.at_us)
         if board.by_hold:
@@ -185,19 +186,13 @@ class Intake:
         raise InputError("the simulation begins twice")
 
     def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
-        self._heard = True
         self._board.statics_over = True
 
     def _on_end(self, _: SimulationEnded) -> None:
-        self._heard = True
         self._board.ended = True
 
     def _on_notice(self, event: Notified) -> None:
-        self._heard = True
         self._board.news.notices.append((event.kind, event.data))
-
-    def _ignore(self, _: Event) -> None:
-        pass
 
     _take_in: ClassVar[dict[type[Event], Callable[..., None]]] = {
         SimulationBegan: _on_begin,
@@ -207,8 +202,6 @@ class Intake:
         NodesFailed: _on_fail,
         NodesRejuvenated: _on_rejuvenate,
         NoMoreStaticJobs: _on_no_more_jobs,
-        NoMoreExternalEvents: _ignore,
-        CallRequested: _ignore,
         Notified: _on_notice,
         SimulationEnded: _on_end,
     }

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import Refusal, Submission
 from rebat.core.attempts import Attempt, resubmission_id, split_attempt, taken_id
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
 from rebat.core.traits import traits_of
-from rebat.core.units import to_s, to_us
+from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.models.checkpoint import (
     NEVER,
     Checkpointing,
@@ -23,9 +24,7 @@ from rebat.models.checkpoint import (
 from rebat.models.migration import cost_us
 from rebat.models.six_digits import period_as_forwarded_s
 from rebat.models.speedup import speedup_of
-from rebat.policies.base import Submission
 from rebat.session.board import Board
-from rebat.session.submission import first_attempt
 
 
 class Work(msgspec.Struct, gc=False):
@@ -87,7 +86,7 @@ class KnownJobs:
             if checkpointing is None and self._board.options.resize_cost != "0":
                 checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
         period_s = 0.0
-        if checkpointing and self._board.options.digits == "six":
+        if checkpointing and self._board.options.dialect.digits == "six":
             period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
         self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
         return attempt
@@ -122,42 +121,44 @@ class KnownJobs:
 
     # ---- what can be done with it
 
-    def why_not_again(self, attempt_id: str) -> str:
-        """Why Batsim could not run what remains of an attempt; an empty text if it can."""
+    def why_not_again(self, attempt_id: str) -> Refusal | None:
+        """Why Batsim could not run what remains of an attempt; None if it can."""
         work, began = self.work[attempt_id], self._board.began
         if not self._board.registering:
-            return "Batsim takes no new jobs"
+            return Refusal(attempt_id, "Batsim takes no new jobs")
         reusing = began is not None and began.config.get("profile-reuse-enabled")
         if self._content(work).get("type") == "composed" and not reusing:
-            return f"Batsim forgets its composed profile {work.profile}"
-        return ""
+            return Refusal(attempt_id, f"Batsim forgets its composed profile {work.profile}")
+        return None
 
-    def why_not_size(self, attempt_id: str, n_nodes: int) -> str:
-        """Why an attempt cannot be on so many nodes; an empty text if it can."""
-        work = self.work[attempt_id]
+    def why_not_size(self, attempt_id: str, n_nodes: int) -> Refusal | None:
+        """Why an attempt cannot be on a number of nodes; None if it can."""
+        work, reason = self.work[attempt_id], ""
         if n_nodes == work.attempt.n_nodes:
-            return ""
+            return None
         job = self.submissions[work.attempt.job_id]
         if not job.shape.allows(n_nodes, job.n_nodes):
             shape = f"it asked for {job.n_nodes}, its shape is {job.shape}"
-            return f"cannot be on {n_nodes} nodes: {shape}"
-        if self._content(work).get("type") != "delay":
-            return "cannot change its number of nodes: only delays can be scaled"
-        return ""
+            reason = f"cannot be on {n_nodes} nodes: {shape}"
+        elif self._content(work).get("type") != "delay":
+            reason = "cannot change its number of nodes: only delays can be scaled"
+        return Refusal(attempt_id, reason) if reason else None
 
-    def why_not_seamless(self, attempt_id: str) -> str:
-        """Why an attempt cannot compute on while it is resized; an empty text if it can."""
+    def why_not_seamless(self, attempt_id: str) -> Refusal | None:
+        """Why an attempt cannot compute on while it is resized; None if it can."""
         shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
-        return "" if isinstance(shape, Malleable) else f"cannot be resized: its shape is {shape}"
+        if isinstance(shape, Malleable):
+            return None
+        return Refusal(attempt_id, f"cannot be resized: its shape is {shape}")
 
-    def why_not_image(self, attempt_id: str) -> str:
-        """Why no image can be made of an attempt; an empty text if it can."""
-        work = self.work[attempt_id]
+    def why_not_image(self, attempt_id: str) -> Refusal | None:
+        """Why no image can be made of an attempt; None if it can."""
+        work, reason = self.work[attempt_id], ""
         if not self.submissions[work.attempt.job_id].traits.checkpointable:
-            return "cannot be checkpointed: its user says so"
-        if self._content(work).get("type", "delay") != "delay":
-            return "cannot be checkpointed: only delays can be shortened"
-        return ""
+            reason = "cannot be checkpointed: its user says so"
+        elif self._content(work).get("type", "delay") != "delay":
+            reason = "cannot be checkpointed: only delays can be shortened"
+        return Refusal(attempt_id, reason) if reason else None
 
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
         """Whether nothing counts that the job has done: a moldable one on another number of nodes.
@@ -199,3 +200,26 @@ def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]
         first_us = to_us(period_s)
     new = msgspec.structs.replace(c, period_us=to_us(period_s), first_period_us=first_us)
     return period_s, new
+
+
+def first_attempt(event: JobSubmitted, serial: int) -> Attempt:
+    """The first attempt of a job; InputError for what is no job."""
+    fields, where = event.job, f"job {event.job_id}"
+    n_nodes = fields.get("res")
+    if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
+        raise InputError(f"res is {n_nodes!r}", where, "a whole number, 1 or more")
+    walltime = fields.get("walltime", -1)
+    if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
+        raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
+    endless = walltime == -1 or walltime > MAX_SECONDS
+    return Attempt(
+        id=event.job_id,
+        job_id=event.job_id,
+        serial=serial,
+        job_serial=serial,
+        number=0,
+        n_nodes=n_nodes,
+        walltime_us=FOREVER_US if endless else to_us(walltime),
+        submit_us=event.at_us,
+        queued_us=event.at_us,
+    )

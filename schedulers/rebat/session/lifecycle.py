@@ -14,9 +14,9 @@ from enum import StrEnum
 
 import msgspec
 
+from rebat.contract import Stop
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
-from rebat.core.proposals import Stop
 from rebat.models.remaining import Remaining
 
 
@@ -71,6 +71,10 @@ class Scheduled(msgspec.Struct):
     if_hit: Remaining
     claims: list[Running] = []
 
+    def due(self, now_us: int) -> bool:
+        """Whether its time has come."""
+        return self.at_us <= now_us
+
 
 class Waiting(msgspec.Struct):
     """A stopped job and the nodes held for it (None: none is left), ``n_held`` of them alive.
@@ -86,6 +90,10 @@ class Waiting(msgspec.Struct):
     until_us: int
     over: bool = False
     shrinks: bool = False
+
+    def due(self, now_us: int) -> bool:
+        """Whether its time has come, and it does not end in the second pass anyway."""
+        return self.until_us <= now_us and not self.over
 
     @property
     def n_lost(self) -> int:
@@ -138,6 +146,10 @@ class Lifecycle:
     def alive(self, attempt_id: str) -> bool:
         """Whether an attempt waits or runs."""
         return attempt_id in self.queue or attempt_id in self.running
+
+    def state(self, job_id: str) -> State:
+        """Where a job is; KeyError: there is no such job."""
+        return self._state[job_id]
 
     def knows(self, job_id: str) -> bool:
         """Whether there is, or was, such a job."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import When
 from rebat.core.attempts import Attempt, Cause, Priority, attempt_profile, job_name, resubmission_id
 from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
 from rebat.core.jobs import batsim_number
-from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import (
     Checkpointing,
@@ -53,11 +53,13 @@ class Registry(KnownJobs):
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """What an attempt keeps that is stopped after having run so long."""
-        work, semantics = self.work[attempt_id], self._board.options.semantics
+        work, dialect = self.work[attempt_id], self._board.options.dialect
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
-        remaining = remaining_after(work.checkpointing, ran_us, when, semantics, work.at_risk_us)
-        if self._board.options.digits == "six" and when in INTERRUPTIONS:
+        remaining = remaining_after(
+            work.checkpointing, ran_us, when, dialect.semantics, work.at_risk_us
+        )
+        if dialect.digits == "six" and when in INTERRUPTIONS:
             written = self._written(work, ran_us, when)
             remaining = msgspec.structs.replace(remaining, written=written)
         return remaining
@@ -73,7 +75,7 @@ class Registry(KnownJobs):
             to_s(work.attempt.walltime_us),
             to_s(now_us) - to_s(now_us - ran_us),
             when,
-            self._board.options.semantics,
+            self._board.options.dialect.semantics,
         )
 
     def walltime_after_us(
@@ -114,10 +116,10 @@ class Registry(KnownJobs):
 
     def need_registration(self, attempt_id: str) -> None:
         """A resubmission is coming; InputError when Batsim does not take it."""
-        reason = self.why_not_again(attempt_id)
-        if reason:
+        refusal = self.why_not_again(attempt_id)
+        if refusal:
             raise InputError(
-                f"must run again, but {reason}",
+                f"must run again, but {refusal.reason}",
                 f"job {attempt_id}",
                 "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
             )

@@ -1,9 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session owns what is true and lets a policy decide; no socket, file or clock in here.
+"""The session owns what is true, and lets a policy decide; no socket, file or clock in here.
 
-It hides the wire's traps (attempts on dead nodes are always stopped; a resubmission waits for the
-kill's acknowledgement; while a kill is pending nothing is started, so that a failure is decided on
-as a whole within its instant) and refuses proposals on which a real Batsim would abort.
+An instant
+    All messages with one simulated time. Batsim may report an instant in any number of messages:
+    a failure in one, the end of the failed job in the next, the acknowledgement of a kill in a
+    third. What is decided must not depend on how many there are. A message that only acknowledges
+    is therefore no reason to ask the policy anything.
+
+A stop
+    The only thing that happens to a running attempt against its will. It takes up to three
+    messages: the policy proposes it (and it may wait for a checkpoint), its kill is sent, its kill
+    is acknowledged. Then the rest of the job is queued, moved, held back, or dropped, within the
+    same instant: *stop, then requeue | move | wait | end* is one transaction.
+
+Why a kill comes before a registration
+    Until the kill is acknowledged the attempt may complete. Only the acknowledgement says which it
+    was. A resubmission registered before that could run a job twice. Nodes also belong to the
+    attempt until then: Batsim aborts on an execution there.
+
+What may not be planned meanwhile
+    While a kill is under way nothing is started. A failure often stops several attempts; planning
+    between two of the kills would give nodes away that the failure's own jobs should get first. So
+    a failure is decided on as a whole: reactions first, then one plan when all kills are
+    acknowledged. The program of the node-stealing authors plans twice instead (``Dialect.passes``).
+    Nodes held for a waiting job look like a running attempt to every plan.
+
+Who decides
+    The policy only proposes. Each proposal is carried out or refused (`contract.Refusal`) before
+    the next one is asked for. Refused is whatever a real Batsim would abort on. Attempts on dead
+    nodes are stopped even if no policy says so.
+
+``validate`` checks what holds after every message.
 """
 
 from __future__ import annotations
@@ -13,6 +40,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Answer, Changes, News, Policy
 from rebat.core.attempts import Attempt, Running
 from rebat.core.cores import groups_of
 from rebat.core.decisions import FinishRegistration, Reply
@@ -20,7 +48,6 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
-from rebat.policies.base import Changes, News, Policy
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.intake import Intake
@@ -28,6 +55,7 @@ from rebat.session.ledger import Ledger
 from rebat.session.lifecycle import Lifecycle, Scheduled
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
+from rebat.session.validate import check_jobs, check_nodes
 from rebat.session.view import SessionView
 
 MOST_ROUNDS = 3
@@ -59,7 +87,7 @@ class Session:
         self._uptime_us = uptime_us
         self._policy = policy
         self._board = Board(options or SessionOptions(), Ledger())
-        self._may_plan_while_killing = self._board.options.plan_while_killing
+        self._may_plan_while_killing = self._board.options.dialect.two_passes
         self._furnish(0)
 
     def _furnish(self, n_nodes: int) -> None:
@@ -142,6 +170,17 @@ class Session:
         decisions, board.out = tuple(board.out), []
         return Reply(board.now_us, decisions)
 
+    def validate(self) -> None:
+        """Check what must hold after every message, whatever the policy proposes.
+
+        Raises
+        ------
+        BrokenInvariant
+            For an attempt in two places, a node that two hold, or an attempt left on a dead node.
+        """
+        check_jobs(self._jobs)
+        check_nodes(self._jobs, self._claims)
+
     def _decide(self) -> None:
         """Decide on what runs and what waits.
 
@@ -150,7 +189,7 @@ class Session:
         """
         self._transactions.complete_moves()
         if not self._jobs.stopping:
-            self._may_plan_while_killing = self._board.options.plan_while_killing
+            self._may_plan_while_killing = self._board.options.dialect.two_passes
         self._react()
         self._plan()
         if self._transactions.waits.second_pass():
@@ -177,13 +216,13 @@ class Session:
         if news.hit:
             n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
             scheduled = [name for name in self._jobs.scheduled if name in hit]
-            later = board.options.plan_while_killing
+            later = board.options.dialect.two_passes
             called_off = {name: transactions.call_off(name, "hit", later) for name in scheduled}
             news.called_off = [*called_off]
-            if board.options.victim_hit == "failed" or hit > called_off.keys():
+            if board.options.dialect.hit == "failed" or hit > called_off.keys():
                 board.ledger.failures_that_hit.append((board.now_us, n_free))
         for proposal in self._policy.react(self.view, news):
-            transactions.propose(proposal)
+            board.news.answers.append(Answer(proposal, transactions.propose(proposal)))
         for running in news.hit:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from rebat.contract import Refusal, Reject, Start
 from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.decisions import ExecuteJob, RejectJob
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Reject, Start
 from rebat.session import checks
 from rebat.session.board import Board
 from rebat.session.claims import Claims
@@ -21,15 +21,14 @@ class Starts:
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
 
-    def start(self, start: Start) -> None:
+    def start(self, start: Start) -> Refusal | None:
         """Start a queued attempt, as it is or in another size."""
         attempt = self._jobs.queue.get(start.attempt_id)
-        reason = checks.why_not_start(attempt, start, self._claims)
-        if attempt and not reason:
-            reason = self._why_not_mold(attempt, start.size(attempt.n_nodes))
-        if reason or attempt is None:
-            self._board.refuse(start.attempt_id, reason)
-            return
+        refusal = checks.why_not_start(attempt, start, self._claims)
+        if attempt and not refusal:
+            refusal = self._why_not_mold(attempt, start.size(attempt.n_nodes))
+        if refusal or attempt is None:
+            return refusal
         size, changes = start.size(attempt.n_nodes), self._board.changes
         nodes = start.nodes or self._claims.lowest(size)
         one = attempt if size == attempt.n_nodes else self._mold(attempt, size)
@@ -40,14 +39,15 @@ class Starts:
             changes.withdraw(attempt)
             changes.moved.append(running)
         self._board.news.started.append(running)
+        return None
 
-    def _why_not_mold(self, attempt: Attempt, size: int) -> str:
+    def _why_not_mold(self, attempt: Attempt, size: int) -> Refusal | None:
         if size == attempt.n_nodes:
-            return ""
-        reason = self._registry.why_not_again(attempt.id)
-        return self._registry.why_not_size(attempt.id, size) or (
-            reason and f"cannot start on {size} nodes: {reason}"
-        )
+            return None
+        refusal = self._registry.why_not_size(attempt.id, size)
+        if not refusal and (never := self._registry.why_not_again(attempt.id)):
+            refusal = Refusal(attempt.id, f"cannot start on {size} nodes: {never.reason}")
+        return refusal
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
         """Reject a queued attempt and register it in another size: no rejection of the job."""
@@ -67,17 +67,17 @@ class Starts:
         board.out.append(ExecuteJob(at_us=board.now_us, job_id=attempt.id, nodes=nodes))
         return running
 
-    def reject(self, proposal: Reject) -> None:
+    def reject(self, proposal: Reject) -> Refusal | None:
         """Refuse a queued job for good."""
         board = self._board
         if proposal.attempt_id not in self._jobs.queue:
-            board.refuse(proposal.attempt_id, "cannot be rejected: it is not in the queue")
-            return
+            return Refusal(proposal.attempt_id, "cannot be rejected: it is not in the queue")
         attempt = self._jobs.reject(proposal.attempt_id)
         if not board.planning:
             board.changes.withdraw(attempt)
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.REJECTED)
+        return None
 
     def _never_ran(self, attempt: Attempt, cause: Cause) -> None:
         profile = self._registry.work[attempt.id].profile

@@ -9,19 +9,17 @@ kill is sent, its kill is acknowledged. What comes then happens within that last
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
-from rebat.core.attempts import Cause, Priority, Running
-from rebat.core.decisions import KillJobs
-from rebat.core.nodes import NodeSet
-from rebat.core.proposals import (
+from rebat.contract import (
     Drain,
     End,
     Move,
     Note,
     Proposal,
+    Refusal,
     Reject,
     Release,
     Requeue,
@@ -32,6 +30,9 @@ from rebat.core.proposals import (
     Wake,
     When,
 )
+from rebat.core.attempts import Cause, Priority, Running
+from rebat.core.decisions import KillJobs
+from rebat.core.nodes import NodeSet
 from rebat.models.remaining import Remaining
 from rebat.session import checks
 from rebat.session.agenda import Agenda
@@ -54,36 +55,31 @@ class Transactions:
         self._holds = Holds(board, claims)
         self._starts = Starts(board, jobs, claims, registry)
         self.waits = Waits(board, jobs, claims, self._holds, self.agenda, self._requeue)
+        self._carry_out: dict[type[Any], Callable[..., Refusal | None]] = {
+            Start: self._starts.start,
+            Reject: self._starts.reject,
+            Stop: self._stop,
+            Release: self._release,
+            Wake: self.agenda.add,
+            Drain: self._drain,
+            Undrain: self._drain,
+            Note: self._note,
+        }
 
-    def propose(self, proposal: Proposal) -> None:
-        """Carry a proposal out, or refuse it."""
-        self._carry_out[type(proposal)](self, proposal)
-
-    def _start(self, start: Start) -> None:
-        self._starts.start(start)
-
-    def _reject(self, reject: Reject) -> None:
-        self._starts.reject(reject)
+    def propose(self, proposal: Proposal) -> Refusal | None:
+        """Carry a proposal out, or refuse it; why."""
+        refusal = self._carry_out[type(proposal)](proposal)
+        if refusal:
+            self._board.refuse(refusal)
+        return refusal
 
     # ---- a stop is asked for
 
-    def _stop(self, stop: Stop, forced: bool = False) -> None:
+    def _stop(self, stop: Stop, forced: bool = False) -> Refusal | None:
         board, jobs = self._board, self._jobs
-        reason = checks.why_not_stop(stop, jobs)
-        if not (reason or forced or isinstance(stop.then, End)):
-            reason = self._registry.why_not_again(stop.attempt_id)
-            reason = reason and f"cannot be stopped: {reason}, so it could not go on"
-        if not reason and isinstance(stop.then, Move):
-            reason = self._why_not_move(stop.attempt_id, stop.then)
-        if not reason and stop.when == When.RESIZE:
-            reason = self._registry.why_not_seamless(stop.attempt_id)
-        if not reason and stop.when == When.IMAGE:
-            reason = self._registry.why_not_image(stop.attempt_id) or checks.why_not_alive(
-                jobs.running[stop.attempt_id], self._claims
-            )
-        if reason:
-            board.refuse(stop.attempt_id, reason)
-            return
+        refusal = checks.why_not_stop(stop, jobs) or self._why_not_then(stop, forced)
+        if refusal:
+            return refusal
         if stop.cause == Cause.STOLEN:
             board.ledger.steals.append(board.now_us)
         ran_us = board.now_us - jobs.running[stop.attempt_id].start_us
@@ -100,17 +96,33 @@ class Transactions:
             jobs.schedule(Scheduled(stop, remaining, due_us, at_us, if_hit, claims))
         else:
             self._kill(stop, remaining, claims)
+        return None
+
+    def _why_not_then(self, stop: Stop, forced: bool) -> Refusal | None:
+        """Why what is to follow a stop cannot; ``forced``: it stops whatever follows."""
+        registry, attempt_id = self._registry, stop.attempt_id
+        if not (forced or isinstance(stop.then, End)) and (
+            never := registry.why_not_again(attempt_id)
+        ):
+            reason = f"cannot be stopped: {never.reason}, so it could not go on"
+            return Refusal(attempt_id, reason)
+        refusal, running = None, self._jobs.running[attempt_id]
+        if isinstance(stop.then, Move):
+            refusal = checks.why_not_move(
+                stop.then, running, self._claims, self._jobs
+            ) or registry.why_not_size(attempt_id, stop.then.nodes.size)
+        if not refusal and stop.when == When.RESIZE:
+            refusal = registry.why_not_seamless(attempt_id)
+        if not refusal and stop.when == When.IMAGE:
+            refusal = registry.why_not_image(attempt_id) or checks.why_not_alive(
+                running, self._claims
+            )
+        return refusal
 
     def _kill(self, stop: Stop, remaining: Remaining, claims: Sequence[Running] = ()) -> None:
         running = self._jobs.running[stop.attempt_id]
         self._jobs.stop(Stopping(stop, remaining, running, self._board.now_us, list(claims)))
         self._board.kills.append(stop.attempt_id)
-
-    def _why_not_move(self, attempt_id: str, move: Move) -> str:
-        running = self._jobs.running[attempt_id]
-        return checks.why_not_move(move, running, self._claims, self._jobs) or (
-            self._registry.why_not_size(attempt_id, move.nodes.size)
-        )
 
     def _claim(self, stop: Stop) -> list[Running]:
         """Hold those nodes of a move's target that are free, so that nothing is planned there."""
@@ -144,7 +156,7 @@ class Transactions:
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
             self.call_off(attempt_id, "hit")
-            if victim and self._board.options.victim_hit == "victim":
+            if victim and self._board.options.dialect.hit == "victim":
                 then = Requeue(Priority.VICTIM)
                 stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, then)
                 self._kill(stop, victim.if_hit)
@@ -195,8 +207,8 @@ class Transactions:
         for attempt_id, scheduled in list(jobs.scheduled.items()):
             running = jobs.running.get(attempt_id)
             if running is None or attempt_id in jobs.stopping:
-                self.call_off(attempt_id, "ended", board.options.others_first)
-            elif scheduled.at_us <= board.now_us:
+                self.call_off(attempt_id, "ended", board.options.dialect.ended == "others-first")
+            elif scheduled.due(board.now_us):
                 del jobs.scheduled[attempt_id]
                 self._kill(scheduled.stop, scheduled.remaining, scheduled.claims)
                 self.waits.end_all(scheduled)
@@ -205,14 +217,14 @@ class Transactions:
         self.send_kills()
         return killed
 
-    def _release(self, proposal: Release) -> None:
+    def _release(self, proposal: Release) -> Refusal | None:
         waiting = self._jobs.waiting.get(proposal.job_id)
         if waiting is None:
-            self._board.refuse(proposal.job_id, "cannot be released: it does not wait")
-            return
-        later = self._board.options.plan_while_killing
+            return Refusal(proposal.job_id, "cannot be released: it does not wait")
+        later = self._board.options.dialect.two_passes
         if not (waiting.on and self.call_off(waiting.on, "given up", later)):
             self.waits.end(proposal.job_id, later)
+        return None
 
     # ---- a kill is acknowledged
 
@@ -253,9 +265,11 @@ class Transactions:
             move = stopping.stop.then
             assert isinstance(move, Move)
             self._holds.let_go(*stopping.claims)
-            reason = checks.not_free(move.nodes, self._claims)
-            if reason:
-                self._board.note(stopping.stop.attempt_id, f"cannot complete its move: {reason}")
+            attempt_id = stopping.stop.attempt_id
+            refusal = checks.not_free(attempt_id, move.nodes, self._claims)
+            if refusal:
+                reason = f"cannot complete its move: {refusal.reason}"
+                self._board.note(Refusal(attempt_id, reason))
                 self._requeue(stopping)
                 continue
             attempt = self._registry.again(
@@ -276,15 +290,15 @@ class Transactions:
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
             if any(claim.attempt.serial in tags for claim in scheduled.claims):
                 self.call_off(attempt_id, "hit")
-                self._board.note(attempt_id, "cannot move: a node claimed for it failed")
+                reason = "cannot move: a node claimed for it failed"
+                self._board.note(Refusal(attempt_id, reason))
 
-    def _drain(self, proposal: Drain | Undrain) -> None:
-        nodes, why, drains = proposal.nodes, proposal.why, isinstance(proposal, Drain)
-        reason = checks.why_not_drain(nodes, self._claims, drains, why)
-        if reason:
-            self._board.refuse(f"nodes {nodes}", reason)
-            return
-        board = self._board
+    def _drain(self, proposal: Drain | Undrain) -> Refusal | None:
+        refusal = checks.why_not_drain(proposal, self._claims)
+        if refusal:
+            return refusal
+        board, nodes, why = self._board, proposal.nodes, proposal.why
+        drains = isinstance(proposal, Drain)
         board.ledger.drain_events.append((board.now_us, not drains, nodes, why))
         if drains:
             self._claims.drain(nodes, why)
@@ -293,6 +307,7 @@ class Transactions:
         else:
             self._claims.undrain(nodes, why)
             board.changes.repairs += nodes.size
+        return None
 
     def _call_off_moves_to(self, nodes: NodeSet) -> None:
         """A move that has not begun does not go where nothing may start any more."""
@@ -300,7 +315,8 @@ class Transactions:
             then = scheduled.stop.then
             if isinstance(then, Move) and then.nodes.meets(nodes):
                 self.call_off(attempt_id, "given up")
-                self._board.note(attempt_id, "cannot move: a node of its target was drained")
+                reason = "cannot move: a node of its target was drained"
+                self._board.note(Refusal(attempt_id, reason))
 
     def _note(self, note: Note) -> None:
         ledger, now_us = self._board.ledger, self._board.now_us
@@ -309,30 +325,16 @@ class Transactions:
 
     # ---- dates
 
-    def _wake(self, wake: Wake) -> None:
-        self.agenda.add(wake)
-
     def due(self) -> bool:
         """Whether the time of a wake, of a stop or of the end of a wait has come."""
         jobs, now_us = self._jobs, self._board.now_us
         return (
-            any(wake.at_us <= now_us for wake in self.agenda.wakes)
-            or any(scheduled.at_us <= now_us for scheduled in jobs.scheduled.values())
-            or any(w.until_us <= now_us and not w.over for w in jobs.waiting.values())
+            bool(self.agenda.due())
+            or any(scheduled.due(now_us) for scheduled in jobs.scheduled.values())
+            or any(waiting.due(now_us) for waiting in jobs.waiting.values())
         )
 
     def ask_to_be_called(self) -> None:
         """Ask Batsim for the times of stops and wakes, when all is settled."""
         if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
             self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())
-
-    _carry_out: ClassVar[dict[type[Any], Callable[..., None]]] = {
-        Start: _start,
-        Reject: _reject,
-        Stop: _stop,
-        Release: _release,
-        Wake: _wake,
-        Drain: _drain,
-        Undrain: _drain,
-        Note: _note,
-    }

@@ -9,12 +9,11 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Refusal, Submission, When
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import When
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
-from rebat.policies.base import Submission
 from rebat.session import checks
 from rebat.session.board import Board
 from rebat.session.claims import Claims
@@ -23,59 +22,50 @@ from rebat.session.resubmission import Registry
 
 
 class MachineView:
-    """The nodes one by one; see ``policies.base.Machine``."""
+    """The nodes one by one: `contract.Machine`, which says what each of these is."""
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
 
     @property
     def n_nodes(self) -> int:
-        """Nodes, up or down."""
         return self._claims.n_nodes
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
-        """Usable, and not held."""
         return self._claims.free
 
     @property
     def cores_per_node(self) -> int:
-        """So many make up a node."""
         return self._board.options.cores_per_node
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
-        """Who holds each node."""
         return self._claims.all_tags
 
     @property
     def down(self) -> npt.NDArray[np.bool_]:
-        """Failed."""
         return self._claims.down.copy()
 
     @property
     def drained(self) -> npt.NDArray[np.bool_]:
-        """Taken out of service."""
         return self._claims.drained.copy()
 
     def drained_for(self, why: str, only: bool = False) -> npt.NDArray[np.bool_]:
-        """Taken out of service for something."""
         return self._claims.drained_only_for(why) if only else self._claims.drained_for(why).copy()
 
     @property
     def uptime_us(self) -> npt.NDArray[np.int64]:
-        """How long each node has been up; 0 for one that is down."""
         up_us = self._board.now_us - self._claims.up_since_us
         return np.where(self._claims.down, 0, up_us)
 
     @property
     def age_us(self) -> npt.NDArray[np.int64]:
-        """How long ago each node failed last."""
         return self._board.now_us - self._claims.failed_us
 
 
 class SessionView:
-    """The view of ``policies.base.View``; one object for the whole session."""
+    """A `contract.View`, which says what each of these is; one object for the whole session."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
@@ -88,66 +78,52 @@ class SessionView:
 
     @property
     def now_us(self) -> int:
-        """The date."""
         return self._board.now_us
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of the machine, up or down."""
         return self._claims.n_nodes
 
     @property
     def n_up(self) -> int:
-        """Nodes that are up."""
         return self._claims.n_nodes - self._claims.n_down
 
     @property
     def n_free(self) -> int:
-        """Nodes that are usable and hold no attempt."""
         return self._claims.n_free
 
     @property
     def all_submitted(self) -> bool:
-        """Whether every job of the workload has been submitted."""
         return self._board.statics_over
 
     def job(self, job_id: str) -> Submission:
-        """What the user said of a job; KeyError once it ended, and the policy was told so."""
         return self._registry.submissions[job_id]
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
-        """How an attempt checkpoints; None if it does not."""
         return self._registry.work[attempt_id].checkpointing
 
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
-        """What a running attempt would keep, and how long the stop would wait."""
         ran_us = self._board.now_us - self._jobs.running[attempt_id].start_us
         return self._registry.after_stop(attempt_id, ran_us, when)
 
     def image_us(self, attempt_id: str) -> int:
-        """What a checkpoint and restart of an attempt costs."""
         return self._registry.image_us(attempt_id)
 
-    def why_not_image(self, attempt_id: str) -> str:
-        """Why a running attempt cannot be checkpointed now; an empty text if it can."""
+    def why_not_image(self, attempt_id: str) -> Refusal | None:
         return self._registry.why_not_image(attempt_id) or checks.why_not_alive(
             self._jobs.running[attempt_id], self._claims
         )
 
     def of_tag(self, tag: int) -> Running | None:
-        """What runs and holds nodes by a tag."""
         return self._jobs.running.get(self._board.by_tag.get(tag, ""))
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """The walltime of what remains of a running attempt, on as many or on so many nodes."""
         return self._registry.walltime_after_us(attempt_id, remaining, n_nodes)
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
-        """The walltime of an attempt that starts, or starts over, on so many nodes."""
         return self._registry.walltime_on_us(attempt_id, n_nodes)
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """The first of these nodes that is not usable and free; -1 if all are."""
         return self._claims.obstacle(nodes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rebat.core.proposals import Wait
+from rebat.contract import Wait
 from rebat.core.units import FOREVER_US
 from rebat.models.six_digits import written_us
 from rebat.session.agenda import Agenda
@@ -31,7 +31,7 @@ class Waits:
 
     def told_us(self, span_us: int) -> int:
         """A span as it is told to Batsim."""
-        return written_us(span_us) if self._board.options.digits == "six" else span_us
+        return written_us(span_us) if self._board.options.dialect.digits == "six" else span_us
 
     # ---- begins
 
@@ -46,7 +46,7 @@ class Waits:
             self._requeue(stopping)
             return
         alive = self._claims.usable_and_free(stopping.running.nodes)
-        if self._board.options.hold_lowest and alive.size:
+        if self._board.options.dialect.held == "lowest" and alive.size:
             alive = self._claims.lowest(alive.size)
         attempt, span_us = stopping.running.attempt, self._held_for_us(due_us)
         held = self._holds.hold(attempt, alive, span_us) if alive.size else None
@@ -58,7 +58,7 @@ class Waits:
         """How long plans take nodes to be held that are held until then."""
         if due_us >= FOREVER_US:
             return FOREVER_US
-        margin_us = round(self._board.options.hold_margin_s * 1e6)
+        margin_us = round(self._board.options.dialect.hold_margin_s * 1e6)
         return self.told_us(due_us - self._board.now_us + margin_us)
 
     # ---- held nodes fail
@@ -70,7 +70,7 @@ class Waits:
             if held is None or held.attempt.serial not in tags:
                 continue
             waiting.n_held = self._claims.usable(held.nodes).size
-            if self._board.options.hold_lowest and waiting.n_held:
+            if self._board.options.dialect.held == "lowest" and waiting.n_held:
                 waiting.shrinks = True
             else:
                 waiting.held = self._holds.without_the_dead(held)
@@ -109,7 +109,7 @@ class Waits:
     def end_due(self) -> None:
         """End the waits whose date has come."""
         for job_id, waiting in list(self._jobs.waiting.items()):
-            if waiting.until_us <= self._board.now_us and not waiting.over:
+            if waiting.due(self._board.now_us):
                 self.end(job_id)
 
     def second_pass(self) -> bool:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session as bytes in, bytes out; and its replay from a recording."""
+"""A session as bytes in, bytes out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +16,6 @@ from rebat.policies.options import configure
 from rebat.session.session import Session
 from rebat.wire import batsim4
 from rebat.wire.instants import WholeInstants
-from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
 from rebat.wire.workload_ids import check_workloads
 
 
@@ -88,28 +86,3 @@ def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -
     configured = configure(policy, options)
     settings = msgspec.structs.replace(configured.session, strict=strict)
     return Session(configured.make(), settings)
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """A recorded message that a session answers otherwise; texts are the replies' bytes."""
-
-    seq: int
-    recorded: str
-    ours: str
-
-
-def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Difference]:
-    """Feed a recorded simulator's messages to a session; gives where its answers differ.
-
-    Replies are compared as decisions, not as bytes: order of fields, number formats and fields
-    that mean nothing (mappings of delay jobs) do not count.
-    """
-    conversation = Conversation(configure)
-    ours = b""
-    for line in read_recording(path):
-        if line.dir == TO_SCHEDULER:
-            ours = conversation.answer(line.raw.encode())
-        elif line.dir == TO_SIMULATOR:
-            recorded = batsim4.decode_reply(line.raw.encode())
-            if recorded != batsim4.decode_reply(ours):
-                yield Difference(line.seq, line.raw, ours.decode())

@@ -19,7 +19,6 @@ from rebat.core.errors import InputError
 from rebat.wire.peers import refused
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
-DEFAULT_ENDPOINT = "tcp://127.0.0.1:28000"
 FLUSH_MS = 2_000
 """How long closing waits for the last message to leave."""
 

@@ -65,16 +65,6 @@ def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
     return np.minimum(sizes, most)
 
 
-def joint_law(least: float, parallelism: float) -> float:
-    """P(least size <= least, mean parallelism <= parallelism): equation (6).
-
-    >>> round(joint_law(8, 64), 4), round(joint_law(32, 256), 4)
-    (0.5544, 0.8763)
-    """
-    x, y = float(np.log2(least)), float(np.log2(parallelism))
-    return PHI * x * y + GAMMA * x + ETA * y + RHO
-
-
 def parallelisms(least: Ints, uniform: Floats) -> Floats:
     """Mean parallelisms of jobs with these least sizes: equation (6), given its first argument.
 

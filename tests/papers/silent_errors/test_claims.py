@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.claims import Claim, above, below, between, judge
 from rebat.papers.silent_errors.claims import judge_synthetic
 from rebat.papers.silent_errors.day_claims import judge_days

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from rebat.core.errors import InputError
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.silent_errors.makespans import PAPER_RULES, Row, makespans, read_job_set
 from tests.recordings import job_sets
 

@@ -14,7 +14,7 @@ from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
-from rebat.kernels import resilient
+from rebat.models import resilient
 from rebat.papers.silent_errors.published import PRINTED, PRINTED_FAILURES
 from tests.papers.silent_errors.builders import means, small
 

@@ -22,7 +22,7 @@ from rebat.campaign.worker import Task, lost
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.kernels import resilient
+from rebat.models import resilient
 from rebat.models.silent_errors import (
     draw_failures,
     error_rate,

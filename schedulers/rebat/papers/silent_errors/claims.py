@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, above, between, judge
 from rebat.papers.common.parts import Judgement
 from rebat.papers.silent_errors.sets import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.claims import ABOVE, Claim, above, below, between, judge
 from rebat.papers.common.parts import Judgement
 from rebat.papers.silent_errors.claims import best_of_others, with_both

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 from typing import Any
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.parts import Key, Picture
 from rebat.papers.silent_errors.drawing import PRINTED_COLOUR, RATIO, RULE_COLOURS, drawn, keys
 from rebat.papers.silent_errors.published import PRINTED

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rebat.core.errors import InputError
 from rebat.core.files import read_text
-from rebat.kernels import resilient
+from rebat.models import resilient
 from rebat.models.silent_errors import lower_bounds
 from rebat.policies.priority_rules import priority_rule, ranks
 
@@ -124,7 +124,7 @@ def makespans(
     rules : sequence of str
         Names of `rebat.policies.priority_rules.PRIORITY_RULES`.
     reservations : {'paper', 'easy_head', 'stale'}
-        See `rebat.kernels.resilient.RESERVATIONS`.
+        See `rebat.models.resilient.RESERVATIONS`.
     seed : int
         For the rule RANDOM, together with the job's index.
     threads : int

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.parts import Key, Picture
 from rebat.papers.silent_errors.drawing import RATIO, Panel, draw, keys
 from rebat.papers.silent_errors.published import ABOVE_OVER_PROCS, ABOVE_OVER_Q

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 
 
 class Printed(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.runs_index import Index, Row
 from rebat.results.reading import read_results
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from rebat.kernels.resilient import HEURISTICS
+from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.parts import Table
 from rebat.papers.silent_errors.published import PRINTED, PRINTED_FAILURES
 from rebat.papers.silent_errors.sets import (

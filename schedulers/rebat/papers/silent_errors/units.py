@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.kernels import resilient
+from rebat.models import resilient
 from rebat.models.silent_errors import (
     PAPER_SCENARIOS,
     draw_failures,

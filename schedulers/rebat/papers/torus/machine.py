@@ -13,8 +13,6 @@ from rebat.figures.torus import torus_instant
 from rebat.models.units import Units
 from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture
-from rebat.policies.choosing import effective
-from rebat.policies.placement.table import site
 from rebat.policies.presets import Preset
 from rebat.results.measures.platform import free_steps
 from rebat.runs.keys import scheduler_of
@@ -51,10 +49,9 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
 def _division(unit: Unit) -> Units | None:
     """The units of a run's machine, if its policy places jobs on a torus."""
     chosen = scheduler_of(unit.spec)
-    if not isinstance(chosen, Preset) or "torus" not in effective(chosen.axes):
+    if not isinstance(chosen, Preset) or not chosen.on_torus:
         return None
-    n_nodes = unit.spec.scenario.nodes or workload_of(unit).n_nodes
-    return site(chosen.axes).units(n_nodes)
+    return chosen.units(unit.spec.scenario.nodes or workload_of(unit).n_nodes)
 
 
 def _foresees(unit: Unit) -> bool:

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import View
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Malleable
-from rebat.policies.base import View
 
 
 class Member(msgspec.Struct):

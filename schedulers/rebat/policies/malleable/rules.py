@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When malleable jobs grow and shrink: PRA, PWA and DBES.
+"""When malleable jobs grow and shrink: PRA, PWA and DBES; and the size of a moldable job.
 
 Sections III and V of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
 Replacement", 2018. A rule says whether running jobs come before waiting ones, hands idle nodes out,
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from rebat.core.attempts import Attempt
 from rebat.core.shapes import Malleable, Shape
 from rebat.policies.malleable.managers import Manager, grow_evenly, shrink_evenly, shrink_youngest
 from rebat.policies.malleable.members import Dependents, Member
@@ -117,3 +118,27 @@ MALLEABILITY: dict[str, Callable[[Manager], Rule]] = {
 
 MANAGED = frozenset({"pra", "pwa"})
 """Those that leave it to a manager who grows and who shrinks."""
+
+
+EndOf = Callable[[Attempt], int]
+"""When an attempt of some size would end, by its walltime, on the plan as it stands."""
+
+Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
+"""Of the size that the user asked for and the attempts in each size, ascending: one of them."""
+
+
+def least_turnaround(asked: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
+    """SA: the one that ends first; among equals the smallest.
+
+    The submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran et al.
+    """
+    return min(entries, key=end_of)
+
+
+def asked_size(asked: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
+    """The size that the user asked for, or the largest that the machine has room for."""
+    return max((one for one in entries if one.n_nodes <= asked), key=lambda one: one.n_nodes)
+
+
+MOLDINGS: dict[str, Molding] = {"sa": least_turnaround, "asked": asked_size}
+"""How a moldable job gets its size."""

@@ -12,70 +12,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sized
 from functools import cached_property
-from typing import Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Machine
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.kernels.box_free import LINEAR, LOWEST
-from rebat.kernels.box_plan import line
+from rebat.kernels.box_free import LINEAR, LOWEST, line
 from rebat.kernels.box_sums import first_box, random_box
 from rebat.models.boxes import TIE, Boxes
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
 from rebat.models.units import MIDPLANES, Units
-from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.placement.hazards import Hazards
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 KNOWN = {torus.n_nodes: torus for torus in (MIRA, INTREPID, Torus((8, 8, 8, 8)))}
 """The tori that a machine's size stands for."""
-
-
-class Hazards(Protocol):
-    """What is known of how nodes fail."""
-
-    def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """For every node the cumulative hazard while it runs on for so long, shape (n,)."""
-
-    def of(self, nodes: Ints) -> Hazards:
-        """What is known of these nodes alone, in their order."""
-
-
-class Ageing(msgspec.Struct, frozen=True):
-    """Nothing is known but uptimes: nodes get worse with them (``sign`` 1), or better (-1)."""
-
-    sign: int
-
-    def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """Not a hazard, but in its order."""
-        return self.sign * uptime_s
-
-    def of(self, nodes: Ints) -> Ageing:
-        """The same for all nodes."""
-        return self
-
-
-NOTHING_FAILS = Ageing(0)
-
-
-class Stretched(msgspec.Struct, frozen=True):
-    """A belief that is wrong: all times to failure are taken for ``factor`` times as long."""
-
-    hazards: Hazards
-    factor: float
-
-    def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """That of times that all pass more slowly."""
-        return self.hazards.hazard(uptime_s / self.factor, duration_s / self.factor)
-
-    def of(self, nodes: Ints) -> Stretched:
-        """The same belief of these nodes alone."""
-        return Stretched(self.hazards.of(nodes), self.factor)
 
 
 class Site(msgspec.Struct, frozen=True):

@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Machine
 from rebat.core.attempts import Attempt
 from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import lowest_of
-from rebat.policies.base import Machine
+from rebat.policies.own import Rule, UnfitAnswer
 
 Mask = npt.NDArray[np.bool_]
 """One entry a node, shape (n,)."""
@@ -53,3 +54,20 @@ def lowest(free: Mask, request: Request, machine: Machine) -> NodeSet | None:
     out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)
     k = lowest_of(free, request.n_nodes, out)
     return NodeSet(out[:k].copy(), request.n_nodes)
+
+
+class OwnChooser(msgspec.Struct, frozen=True):
+    """A placement from a function of a mask of free nodes, a request and the machine."""
+
+    rule: Rule
+
+    def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
+        """The function's nodes."""
+        nodes = self.rule(free.copy(), request, machine)
+        if nodes is None:
+            return None
+        if not isinstance(nodes, NodeSet) or nodes.size < request.n_nodes:
+            raise UnfitAnswer(self.rule, nodes, f"a NodeSet of {request.n_nodes} nodes, or None")
+        if not all(node < len(free) and free[node] for node in nodes):
+            raise UnfitAnswer(self.rule, nodes, "nodes that are free")
+        return nodes

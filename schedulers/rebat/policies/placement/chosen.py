@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from rebat.contract import Machine
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Chooser, Mask, Request
 from rebat.policies.planning.queue import SortedQueue
 
@@ -32,18 +32,11 @@ class Use(msgspec.Struct):
 class ChosenPlan:
     """The plan of a list scheduler whose nodes a chooser picks; see ``CountedPlan`` for the facts.
 
-    Parameters
-    ----------
-    machine : Machine
-        All nodes up and free.
-    choose : Chooser
-    sticky : bool
-        Compression leaves a reservation where it is that cannot begin earlier, unless it begins
-        now; otherwise its nodes are chosen anew.
+    All nodes of the machine are up and free at first.
     """
 
-    def __init__(self, machine: Machine, choose: Chooser, sticky: bool = False) -> None:
-        self._machine, self._choose, self._sticky = machine, choose, sticky
+    def __init__(self, machine: Machine, choose: Chooser) -> None:
+        self._machine, self._choose = machine, choose
         self._now_us = 0
         self._usable: Mask = np.ones(machine.n_nodes, dtype=np.bool_)
         self._holds: dict[str, Use] = {}
@@ -110,7 +103,10 @@ class ChosenPlan:
         self.append(queue, 0, len(queue))
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Each of the first ``last`` attempts in turn out and back in, the others standing."""
+        """Each of the first ``last`` attempts in turn to an earlier time, the others standing.
+
+        A place that begins now is chosen again as well.
+        """
         self._settle()
         for position in range(len(self._places)):
             before, self._places[position] = self._places[position], None
@@ -119,9 +115,8 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        if not self._sticky or before is None or place is None:
-            return False
-        return place.start_us == before.start_us > self._now_us
+        """Whether a place for later stays, as there is none earlier."""
+        return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.

@@ -8,13 +8,18 @@ this gives the shares of mixed nodes that it prints.
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar
+
 import msgspec
 import numpy as np
 
+from rebat.contract import Machine
 from rebat.core.nodes import NodeSet
 from rebat.kernels.cores import fit
-from rebat.policies.base import Machine
 from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.placement.hazards import Hazards
+from rebat.policies.placement.plans import Placement, PlacementOptions
+from rebat.policies.variants import choice
 
 FITS = {"best": True, "first": False}
 """Which node an attempt goes to that fits into one: the fullest with room, or the first with room.
@@ -32,3 +37,24 @@ class CoresOfNodes(msgspec.Struct, frozen=True):
         cores = machine.cores_per_node
         k = fit(free, cores, request.n_nodes, self.best, self.backwards, out)
         return NodeSet(out[:k].copy()) if k >= 0 else None
+
+
+Fit = Annotated[
+    str,
+    choice(
+        FITS,
+        "Node for an attempt that fits into one: the fullest with room, or the first with room.",
+    ),
+]
+
+
+class ClusterOptions(PlacementOptions, frozen=True, tag="cluster"):
+    """Cores of as few nodes as possible."""
+
+    backwards: ClassVar[bool] = True
+
+    fit: Fit = "best"
+
+    def make(self, hazards: Hazards | None, seed: int) -> Placement:
+        best = FITS[self.fit]
+        return Placement(CoresOfNodes(best), backwards=CoresOfNodes(best, backwards=True))

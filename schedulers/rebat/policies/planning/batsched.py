@@ -10,21 +10,19 @@ could not change anything while nothing is freed; so EASY on a ``NamedPlan`` giv
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
-from rebat.policies.base import Changes, Proposal, Reject, View
+from rebat.contract import Changes, Proposal, Reject, View
+from rebat.core.units import to_us
 from rebat.policies.composition import Planning
+from rebat.policies.context import Context, PlanningOptions
+from rebat.policies.variants import choice, number
 
 
 class NeedsWalltime:
-    """A planning that rejects every job without walltime.
-
-    Parameters
-    ----------
-    planning : Planning
-        Plans the others.
-    """
+    """A planning that rejects every job without walltime; another plans the others."""
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning
@@ -38,3 +36,29 @@ class NeedsWalltime:
         others = msgspec.structs.replace(changes, arrived=timed)
         rejected = [Reject(attempt.id, "has no walltime") for attempt in endless]
         return [*rejected, *self._planning.plan(view, others)]
+
+
+class TimedOptions(PlanningOptions, frozen=True):
+    """A planning that goes by walltimes."""
+
+    margin: Annotated[
+        float,
+        number(
+            -1e6, 1e6, "seconds",
+            "Seconds added to every walltime in the plan; below 0: the slack that walltimes hold.",
+        ),
+    ] = 0.0  # fmt: skip
+    walltimes: Annotated[
+        str,
+        choice(("optional", "required"), "If required, jobs without a walltime are rejected."),
+    ] = "optional"
+
+    @property
+    def margin_us(self) -> int:
+        """The margin in microseconds."""
+        return to_us(self.margin)
+
+    def make(self, context: Context) -> Planning:
+        """Return the planning; where a walltime is required it rejects jobs without."""
+        planning: Planning = self.kind(self, context)
+        return NeedsWalltime(planning) if self.walltimes == "required" else planning

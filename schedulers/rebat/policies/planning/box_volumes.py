@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,7 +12,7 @@ from rebat.kernels.box_free import LINEAR, RANDOM, Catalogue
 from rebat.models.free_boxes import Steps, free_boxes
 from rebat.policies.placement.boxes import Division
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16

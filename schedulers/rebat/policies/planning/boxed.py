@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Machine
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import box_plan
 from rebat.kernels.box_free import RANDOM
 from rebat.kernels.box_slots import NEVER
-from rebat.policies.base import Machine
 from rebat.policies.placement.boxes import BoxChooser
 from rebat.policies.placement.choosers import Request
 from rebat.policies.planning.box_timeline import Timeline
@@ -31,11 +31,7 @@ MOST_KNOWN = 4096
 class BoxPlan:
     """See ``CountedPlan`` for the facts, `kernels.box_slots` for the timeline.
 
-    Parameters
-    ----------
-    machine : Machine
-        All nodes up and free.
-    choose : BoxChooser
+    All nodes of the machine are up and free at first.
     """
 
     def __init__(self, machine: Machine, choose: BoxChooser) -> None:
@@ -45,8 +41,8 @@ class BoxPlan:
         self._volumes = Volumes(self._division, choose.rule)
         self._timeline = Timeline(self._n_units)
         self._unusable = np.zeros(self._n_units, dtype=np.int32)
-        self._now_us = self._opened_us = 0
-        self._freed: Words = self._timeline.packed(np.zeros(self._n_units, dtype=np.uint8))
+        self._now_us = 0
+        self._given_back = self._nothing_given()
         self._holds: dict[str, int] = {}
         self._known: dict[bytes, NodeSet] = {}
         self._loose: set[str] = set()
@@ -54,6 +50,10 @@ class BoxPlan:
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         self._starts: Ints = np.zeros(0, dtype=np.int64)
         self._sizes: Ints = np.zeros(0, dtype=np.int64)
+
+    def _nothing_given(self) -> box_plan.Given:
+        words = np.zeros(-(-self._n_units // 64), dtype=np.uint64)
+        return box_plan.Given(words, np.zeros(1, dtype=np.int64))
 
     def _nodes_of(self, taken: bytes) -> NodeSet:
         """The nodes of a set of units; the same boxes come again and again."""
@@ -111,8 +111,9 @@ class BoxPlan:
     def ended(self, running: Running) -> None:
         """An attempt freed its nodes."""
         row = self._holds.pop(running.attempt.id)
-        self._opened_us = max(self._opened_us, int(self._timeline.rows.end[row]))
-        self._freed |= self._timeline.rows.mask[row]
+        given, rows = self._given_back, self._timeline.rows
+        given.opened[0] = max(given.opened[0], rows.end[row])
+        given.units[:] |= rows.mask[row]
         if self._loose:  # some units may be taken by another as well
             self._timeline.stale = True
             self._loose.discard(running.attempt.id)
@@ -128,7 +129,7 @@ class BoxPlan:
         """Nodes can be used again; those that an attempt still holds are free when it ends."""
         np.subtract.at(self._unusable, self._division.units.of_node[nodes], 1)
         self._timeline.die(self._unusable)
-        self._opened_us, self._freed[:] = FOREVER_US, ~np.uint64(0)
+        self._given_back.opened[0], self._given_back.units[:] = FOREVER_US, ~np.uint64(0)
 
     # ---- plans
 
@@ -164,16 +165,34 @@ class BoxPlan:
     def _place(
         self, queue: SortedQueue, position: int, last: int, depth: int, by_rank: bool
     ) -> None:
-        volumes, serials = self._volumes.of(self._sizes), self._serials(queue, last)
-        choose, reserved = self._choose, 0
+        plan, reserved = self._plan(queue, self._sizes), 0
         while position < last:
-            slots = self._timeline.ready(self._now_us, last - position)
-            position, reserved = box_plan.place(
-                slots, self._timeline.rows, self._volumes.catalogue, volumes, queue.duration,
-                serials, self._rows, self._starts, position, last, depth, by_rank, reserved,
-                self._now_us, choose.rule, choose.seed, choose.pick is not None,
-            )  # fmt: skip
+            plan = self._ready(plan, last - position)
+            position, reserved = box_plan.place(plan, position, last, depth, by_rank, reserved)
             self._pick(queue, position - 1)
+
+    def _plan(self, queue: SortedQueue, sizes: Ints) -> box_plan.Plan:
+        """What the kernels read and write; the slots are those of the moment."""
+        choose, volumes = self._choose, self._volumes.of(sizes)  # enters them into the catalogue
+        return box_plan.Plan(
+            slots=self._timeline.ready(self._now_us, 0),
+            rows=self._timeline.rows,
+            catalogue=self._volumes.catalogue,
+            volumes=volumes,
+            durations=queue.duration,
+            serials=self._serials(queue, len(sizes)),
+            own=self._rows,
+            starts=self._starts,
+            now=self._now_us,
+            rule=choose.rule,
+            seed=choose.seed,
+            pick=choose.pick is not None,
+        )
+
+    def _ready(self, plan: box_plan.Plan, changes: int) -> box_plan.Plan:
+        """The same, with slots that have room for so many changes."""
+        slots = self._timeline.ready(self._now_us, changes)
+        return plan._replace(slots=slots, rows=self._timeline.rows)
 
     def _serials(self, queue: SortedQueue, last: int) -> Ints:
         """What tells the attempts apart, where their places are drawn."""
@@ -185,24 +204,18 @@ class BoxPlan:
         """Clear all reservations and place the whole queue anew, in order."""
         self.clear()
         self.append(queue, 0, len(queue))
-        self._opened_us, self._freed[:] = self._now_us, 0
+        self._given_back.opened[0], self._given_back.units[:] = self._now_us, 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
         """Each of the first ``last`` attempts in turn to an earlier date, the others standing."""
         self._settle()
-        position, placed, again_us, choose = 0, len(self._rows), 0, self._choose
-        freed_again = np.zeros_like(self._freed)
-        volumes, serials = self._volumes.of(queue.size[:placed]), self._serials(queue, placed)
+        position, placed, again = 0, len(self._rows), self._nothing_given()
+        plan = self._plan(queue, queue.size[:placed])
         while position < placed:
-            slots = self._timeline.ready(self._now_us, placed - position)
-            position, self._opened_us, again_us = box_plan.compress(
-                slots, self._timeline.rows, self._volumes.catalogue, volumes, queue.duration,
-                serials, self._rows, self._starts, position, placed, self._opened_us, self._freed,
-                again_us, freed_again, self._now_us, choose.rule, choose.seed,
-                choose.pick is not None,
-            )  # fmt: skip
+            plan = self._ready(plan, placed - position)
+            position = box_plan.compress(plan, position, placed, self._given_back, again)
             self._pick(queue, position - 1)
-        self._opened_us, self._freed = again_us, freed_again
+        self._given_back = again
         self._fill(queue, last, FOREVER_US)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:

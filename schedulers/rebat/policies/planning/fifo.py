@@ -12,48 +12,34 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Generator, Iterator
+from typing import ClassVar
 
 import msgspec
 
+from rebat.contract import Changes, Proposal, Reject, Requeue, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Requeue, Stop, When
 from rebat.core.traits import USUAL
-from rebat.policies.base import Changes, Proposal, Reject, Start, View
-from rebat.policies.partitions import Partition, open_to, partitions_on
-from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
-from rebat.policies.queue_order import Key, QueueOrder, bound, fcfs
+from rebat.policies.context import Context, PlanningOptions
+from rebat.policies.partitions import Partition, PartitionsOption, open_to, partitions_on
+from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.queue_order import Key, bound
 
 
 class Fifo:
     """Starts the head of the queue while it fits; jobs larger than their machine are rejected.
 
-    Parameters
-    ----------
-    choose, backwards : Chooser, optional
-        The placement, and the same from the last node on, for partitions that ask for it. Without
-        one nodes are counted, and the session gives the lowest that are free.
-    order : QueueOrder
-    partitions : str
-        See `partitions.read_partitions`; empty: the machine is one.
-    seed : int
-        For an order that is drawn.
+    Without partitions, nodes of the placement 'any' are counted, and the session gives the lowest
+    that are free.
     """
 
-    def __init__(
-        self,
-        choose: Chooser | None = None,
-        backwards: Chooser | None = None,
-        order: QueueOrder = fcfs,
-        partitions: str = "",
-        seed: int = 0,
-    ) -> None:
-        self._counted = choose is None
-        choose = choose or lowest
-        self._choose_in = {False: choose, True: backwards or choose}
-        self._order, self._seed = order, seed
-        self._told = partitions
+    def __init__(self, options: FifoOptions, context: Context) -> None:
+        place = context.placement
+        self._counted = place.counted and not options.partitions
+        self._choose_in = {False: place.choose, True: place.backwards or place.choose}
+        self._order, self._seed = context.order, context.seed
+        self._told = options.partitions
         self._places: tuple[Partition, ...] = ()
         self._queues: dict[int, list[tuple[Key, str]]] = {}
         self._attempts: dict[str, Attempt] = {}
@@ -216,3 +202,13 @@ class Room:
         """These are free no longer."""
         nodes.put(self.free, False)
         self.n_free -= nodes.size
+
+
+class FifoOptions(PlanningOptions, frozen=True, tag="fifo"):
+    """First come, first served, without backfilling."""
+
+    kind = Fifo
+    places: ClassVar[bool] = True
+    boxless: ClassVar[str] = "what is left of a box is kept by a plan"
+
+    partitions: PartitionsOption = ""

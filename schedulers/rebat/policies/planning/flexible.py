@@ -11,24 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import count
+from typing import Annotated
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Changes, Move, Proposal, Reject, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Proposal, Reject, Start, Stop, When
 from rebat.core.shapes import Moldable
 from rebat.kernels.counts import NEVER
 from rebat.kernels.dependents import dependents
-from rebat.policies.base import Changes, View
-from rebat.policies.malleable.members import Dependents, Member, Members, resized_nodes, take_lowest
-from rebat.policies.malleable.molding import Molding, least_turnaround
-from rebat.policies.malleable.rules import Rule
+from rebat.policies.context import Context
+from rebat.policies.malleable.managers import MANAGERS
+from rebat.policies.malleable.members import Dependents, Member, resized_nodes, take_lowest
+from rebat.policies.malleable.rules import MALLEABILITY, MANAGED, MOLDINGS, Molding, Rule
+from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.list_scheduling import ListScheduling, Upkeep
-from rebat.policies.queue_order import QueueOrder, fcfs
+from rebat.policies.planning.list_scheduling import ListScheduling, Maintenance, Upkeep
+from rebat.policies.variants import choice, price, text
 
 Mask = npt.NDArray[np.bool_]
 
@@ -36,38 +38,21 @@ Mask = npt.NDArray[np.bool_]
 class FlexibleScheduling(ListScheduling):
     """Conservative backfilling that chooses sizes.
 
-    Parameters
-    ----------
-    rule : Rule
-        When malleable jobs grow and shrink.
-    members : Members
-        What is known of malleable jobs, shared with a reaction that replaces nodes.
-    molding : Molding
-        Which of its sizes a moldable job gets.
-    order, maintenance, margin_us, seed
-        See ``ListScheduling``.
-    n_spares : int
-        Nodes that nothing starts on, as they are kept for replacement.
-    hit_first : bool
-        Nothing grows before a job that was hit and waits has started: what is idle is for that one
-        (step 5 of the replacement). Else PRA has running jobs go before it as before any other.
+    Nothing starts on the spare nodes. Where attempts that were hit go first, nothing grows before
+    one that waits has started: what is idle is for that one (step 5 of the replacement). Else PRA
+    has running jobs go before it as before any other.
     """
 
-    def __init__(
-        self,
-        rule: Rule,
-        members: Members,
-        molding: Molding = least_turnaround,
-        order: QueueOrder = fcfs,
-        maintenance: str = "compression",
-        margin_us: int = 0,
-        seed: int = 0,
-        n_spares: int = 0,
-        hit_first: bool = False,
-    ) -> None:
-        super().__init__(order, maintenance=maintenance, margin_us=margin_us, seed=seed)
-        self._rule, self._members, self._molding = rule, members, molding
-        self._n_spares, self._hit_first = n_spares, hit_first
+    def __init__(self, options: FlexibleOptions, context: Context) -> None:
+        super().__init__(
+            context.order,
+            maintenance=options.maintenance,
+            margin_us=options.margin_us,
+            seed=context.seed,
+        )
+        self._rule, self._members = context.rule, context.members
+        self._molding: Molding = MOLDINGS[options.moldable]
+        self._n_spares, self._hit_first = context.n_spares, context.hit_first
         self._started_larger = False  # than was reserved: the plan must be made anew
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
@@ -231,3 +216,34 @@ class FlexibleScheduling(ListScheduling):
             queue.size[order],
         )
         return {one.job_id: int(n) for (one, _), n in zip(holders, found, strict=True)}
+
+
+class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
+    """Conservative backfilling with moldable and malleable jobs (Prabhakaran et al. 2018)."""
+
+    kind = FlexibleScheduling
+
+    maintenance: Maintenance = "compression"
+    malleable: Annotated[str, choice(MALLEABILITY, "When malleable jobs grow and shrink.")] = "dbes"
+    moldable: Annotated[str, choice(MOLDINGS, "Which of its sizes a moldable job gets.")] = "sa"
+    manager: Annotated[
+        str, choice(MANAGERS, "Which malleable jobs grow and shrink under pra and pwa.")
+    ] = "fpsma"
+    resize_cost: Annotated[
+        str | float,
+        text(
+            partial(price, "resize_cost"),
+            "Cost of continuing on another number of nodes, paid as a recovery: seconds, or table "
+            "(Table 1 of Rodríguez-Pascual et al. 2019), with the memory of a task: table*1000 MB.",
+        ),
+    ] = "0"
+
+    @property
+    def malleability(self) -> Rule:
+        """How malleable jobs are treated."""
+        return MALLEABILITY[self.malleable](MANAGERS[self.manager])
+
+    def idle(self) -> frozenset[str]:
+        """Return what malleable jobs that are treated as rigid ones leave without effect."""
+        names = set() if self.malleable in MANAGED else {"manager"}
+        return frozenset(names | ({"resize_cost"} if self.malleable == "asked" else set()))

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """List scheduling with reservations: greedy, EASY and conservative backfilling in one.
 
-The axes are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), how the
+The options are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), how the
 plan is maintained, and the placement (the kind of plan underneath).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import Protocol
+from typing import Annotated, ClassVar
 
+from rebat.contract import Changes, Machine, Proposal, Reject, Start, View
 from rebat.core.attempts import Priority, Running
-from rebat.core.nodes import NodeSet
-from rebat.policies.base import Changes, Machine, Proposal, Reject, Start, View
+from rebat.core.errors import InputError
+from rebat.policies.context import Context
+from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.planning.queue import AvailabilityPlan, SortedQueue
 from rebat.policies.queue_order import QueueOrder, fcfs
+from rebat.policies.variants import choice, text
 
 ALL = -1
 """Reservation depth: every queued attempt holds a reservation."""
@@ -57,23 +60,6 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
     },
 }
 """What each kind of change asks of a plan in which every attempt is reserved."""
-
-
-class AvailabilityPlan(Protocol):
-    """What a placement must offer to be planned on; see ``CountedPlan`` for the meanings."""
-
-    def advance(self, now_us: int) -> None: ...
-    def started(self, running: Running, end_us: int) -> None: ...
-    def clear(self) -> None: ...
-    def held(self, running: Running, end_us: int) -> None: ...
-    def ended(self, running: Running) -> None: ...
-    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
-    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
-    def append(self, queue: SortedQueue, first: int, last: int) -> None: ...
-    def rebuild(self, queue: SortedQueue) -> None: ...
-    def compress(self, queue: SortedQueue, last: int) -> None: ...
-    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None: ...
-    def nodes_at(self, position: int) -> NodeSet | None: ...
 
 
 class ListScheduling:
@@ -199,3 +185,71 @@ class ListScheduling:
             Start(attempt.id, plan.nodes_at(position))
             for position, attempt in self._queue.due(now_us)
         ]
+
+
+DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
+"""Reservation depths by name; any whole number is accepted too."""
+
+
+def depth_of(depth: str | int) -> int:
+    """Return a reservation depth as a number (ALL: every attempt).
+
+    Raises
+    ------
+    InputError
+        For something else than a number or a name.
+    """
+    name = str(depth)
+    if name in DEPTHS:
+        return DEPTHS[name]
+    if not (name.isdecimal() and int(name) < 10**6):
+        raise InputError(f"depth {name!r}", expected=f"a number, or {', '.join(DEPTHS)}")
+    return int(name)
+
+
+Maintenance = Annotated[
+    str, choice(MAINTENANCE, "What an end, a failure or a repair changes in the plan.")
+]
+
+
+class ListOptions(TimedOptions, frozen=True, tag="list"):
+    """List scheduling with reservations: greedy, EASY and conservative backfilling."""
+
+    places: ClassVar[bool] = True
+
+    depth: Annotated[
+        str | int,
+        text(
+            depth_of,
+            "Reservations for attempts that cannot start now: greedy (0), easy (1), "
+            "conservative or all (every attempt), or a number.",
+        ),
+    ] = "conservative"
+    reserve: Annotated[
+        str,
+        choice(
+            ("blocked", "first"),
+            "Attempts that use up a limited depth: only those that cannot start now, or the "
+            "first ones of the queue (Algorithm 1 of RR-9296 as written).",
+        ),
+    ] = "blocked"
+    maintenance: Maintenance = "compression"
+
+    def idle(self) -> frozenset[str]:
+        """Return what a limited depth, or none, leaves without effect."""
+        depth = depth_of(self.depth)
+        names = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
+        return frozenset(names | ({"reserve"} if depth in (0, ALL) else set()))
+
+    @staticmethod
+    def kind(options: ListOptions, context: Context) -> ListScheduling:
+        """Return the planning."""
+        return ListScheduling(
+            context.order,
+            depth_of(options.depth),
+            options.maintenance,
+            options.margin_us,
+            context.placement.plan_on,
+            options.reserve == "first",
+            context.seed,
+        )

@@ -21,13 +21,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class NamedPlan:
-    """The plan of a list scheduler over named nodes.
-
-    Parameters
-    ----------
-    n_nodes : int
-        Nodes of the machine, all up and free.
-    """
+    """The plan of a list scheduler over named nodes, all up and free at first."""
 
     def __init__(self, n_nodes: int) -> None:
         self._now_us = 0

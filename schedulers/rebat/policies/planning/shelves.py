@@ -9,30 +9,20 @@ for it: with jobs that arrive over time this is scheduling in batches (Shmoys et
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from rebat.policies.base import Changes, Proposal, Reject, Start, View
+from rebat.contract import Changes, Proposal, Reject, Start, View
+from rebat.policies.context import Context
+from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.queue import SortedQueue
-from rebat.policies.queue_order import QueueOrder
 
 
 class Shelves:
-    """Fill one shelf after the other with the queue in its order.
+    """Fill one shelf after the other with the queue in its order."""
 
-    Parameters
-    ----------
-    order : QueueOrder
-    backfill : bool
-        The parameter b: go on behind the first attempt that does not fit (first fit), or close the
-        shelf there (next fit).
-    margin_us, seed : int
-        For the order, see ``SortedQueue``; shelves themselves need no walltimes.
-    """
-
-    def __init__(
-        self, order: QueueOrder, backfill: bool, margin_us: int = 0, seed: int = 0
-    ) -> None:
-        self._queue = SortedQueue(order, margin_us, seed)
-        self._backfill = backfill
+    def __init__(self, options: ShelfOptions, context: Context) -> None:
+        self._queue = SortedQueue(context.order, options.margin_us, context.seed)
+        self._backfill = options.backfill
         self._began = False
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
@@ -62,3 +52,17 @@ class Shelves:
                 self._queue.start[position] = view.now_us
             elif not self._backfill:
                 break
+
+
+class ShelfOptions(TimedOptions, frozen=True, tag="shelf"):
+    """Shelves of jobs that start together, with backfilling (RR-9296, b = 1)."""
+
+    kind = Shelves
+    backfill: ClassVar[bool] = True
+    """The parameter b: go on behind an attempt that does not fit, or close the shelf there."""
+
+
+class PlainShelfOptions(ShelfOptions, frozen=True, tag="shelf-nb"):
+    """Shelves without backfilling (RR-9296, b = 0)."""
+
+    backfill: ClassVar[bool] = False

@@ -10,19 +10,22 @@ use for which it can be done.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Move, News, Proposal, Stop, View, When
 from rebat.core.attempts import Cause, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Proposal, Stop, When
+from rebat.core.units import to_us
 from rebat.kernels.cores import find_move, shares_of, survey
-from rebat.policies.base import News, View
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import partitions_on, places_of
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.policies.placement.cores import FITS, Fit
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
+from rebat.policies.variants import choice
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -79,24 +82,12 @@ TAKEN = 2**30
 
 
 class Compaction(Periodic):
-    """Empties one node each time, while nothing waits.
+    """Empties one node each time, while nothing waits; jobs stay in their partitions."""
 
-    Parameters
-    ----------
-    period_us : int
-    single : bool
-        All jobs of the node go to one other.
-    best : bool
-        To the fullest that has room; else to the first.
-    partitions : str
-        See `partitions.read_partitions`: jobs stay in theirs.
-    """
-
-    def __init__(
-        self, period_us: int, single: bool = True, best: bool = True, partitions: str = ""
-    ) -> None:
-        super().__init__(period_us, "compaction")
-        self._single, self._best, self._partitions = single, best, partitions
+    def __init__(self, options: CompactionOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), "compaction")
+        self._single, self._best = TARGETS[options.targets], FITS[options.fit]
+        self._partitions = context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the jobs of the first node for which that can be done and is worth it."""
@@ -169,3 +160,16 @@ class Compaction(Periodic):
             then = Move(to, job.attempt.priority)
             stops.append(Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "compact"))
         return stops
+
+
+class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
+    """Jobs are moved together, so that nodes are full or empty."""
+
+    kind = Compaction
+    boxless: ClassVar[str] = "jobs would leave their boxes (see defragment)"
+
+    period: Period = 60.0
+    targets: Annotated[
+        str, choice(TARGETS, "Whether all jobs of an emptied node go to one other, or to several.")
+    ] = "single"
+    fit: Fit = "best"

@@ -11,36 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rebat.contract import Move, News, Proposal, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Move, Proposal, Stop, When
-from rebat.policies.base import News, View
-from rebat.policies.placement.choosers import Chooser, Mask, Request
-from rebat.policies.queue_order import QueueOrder, bound
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.core.units import to_us
+from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.queue_order import bound
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 MOST_TRIED = 64
 """So many of the smallest jobs are tried at each date."""
 
 
 class Defragmentation(Periodic):
-    """Moves one job at a time out of the way.
+    """Moves one job at a time out of the way of the head of the queue."""
 
-    Parameters
-    ----------
-    period_us : int
-    choose : Chooser
-        The placement.
-    order : QueueOrder
-        That of the queue, whose head is helped.
-    seed : int
-        For an order that is drawn.
-    """
-
-    def __init__(self, period_us: int, choose: Chooser, order: QueueOrder, seed: int = 0) -> None:
-        super().__init__(period_us, "defragment")
-        self._choose, self._order, self._seed = choose, order, seed
+    def __init__(self, options: DefragmentationOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), "defragment")
+        self._choose = context.placement.choose
+        self._order, self._seed = context.order, context.seed
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the smallest job whose nodes and those that are free hold a place for the head."""
@@ -79,3 +69,11 @@ class Defragmentation(Periodic):
         for_head.put(vacated, False)
         found = self._place(view, vacated, one.attempt)
         return None if found is None else found.first(one.attempt.n_nodes)
+
+
+class DefragmentationOptions(ReactionOptions, frozen=True, tag="defragment"):
+    """A job is moved when that makes room for the head of the queue."""
+
+    kind = Defragmentation
+
+    period: Period = 60.0

@@ -10,56 +10,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
+from rebat.contract import Drain, Move, News, Proposal, Stop, Undrain, View, When
 from rebat.core.attempts import Cause, Running
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Proposal, Stop, Undrain, When
-from rebat.policies.base import News, View
+from rebat.core.units import to_us
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import places_of
-from rebat.policies.placement.boxes import Hazards
-from rebat.policies.placement.choosers import Chooser, Mask, Request
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.policies.placement.choosers import Mask, Request
+from rebat.policies.placement.hazards import FORESIGHTS, ForesightOption, assumed, believed
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
+from rebat.policies.variants import number
 
 WHY = "foresee"
 
 
 class Foresight(Periodic):
-    """Empties nodes before they fail.
+    """Empties nodes before they fail; jobs stay in their partitions.
 
-    Parameters
-    ----------
-    period_us : int
-    hazards : Hazards
-        What is known of how nodes fail.
-    from_failure : bool
-        Ages count from the last failure, else from the last repair.
-    ahead_us : int
-        How far to look ahead.
-    survival : float
-        The least probability to survive that long with which a node is used.
-    choose : Chooser
-        The placement.
-    partitions : str
-        See `partitions.read_partitions`: jobs stay in theirs.
+    Ages count from the last failure with the law of the run, else from the last repair.
     """
 
-    def __init__(
-        self,
-        period_us: int,
-        hazards: Hazards,
-        from_failure: bool,
-        ahead_us: int,
-        survival: float,
-        choose: Chooser,
-        partitions: str = "",
-    ) -> None:
-        super().__init__(period_us, WHY, restless=True)
-        self._hazards, self._from_failure = hazards, from_failure
-        self._ahead_s, self._limit = ahead_us / 1e6, -math.log(survival)
-        self._choose, self._partitions = choose, partitions
+    def __init__(self, options: ForesightOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), WHY, restless=True)
+        self._hazards = assumed(options.foresight, context.hazards)
+        self._from_failure = believed(options.foresight)[0] == "law"
+        self._ahead_s, self._limit = to_us(options.ahead) / 1e6, -math.log(options.survival)
+        self._choose, self._partitions = context.placement.choose, context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Take back what is safe again, drain what is not any more, move what runs there."""
@@ -114,3 +95,26 @@ class Foresight(Periodic):
             if found is not None:
                 return found.first(attempt.n_nodes)
         return None
+
+
+class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
+    """Jobs leave nodes that are likely to fail soon, and nothing starts there."""
+
+    kind = Foresight
+
+    period: Period = 60.0
+    foresight: ForesightOption = "law"
+    ahead: Annotated[float, number(1e-3, 1e9, "seconds", "Seconds to look ahead.")] = 3600.0
+    survival: Annotated[
+        float,
+        number(
+            1e-9, 1 - 1e-9, "a probability",
+            "Least probability that a node survives this time, with which it is used.",
+        ),
+    ] = 0.9  # fmt: skip
+
+    def check(self) -> None:
+        """Raise InputError for a foresight without probabilities."""
+        if self.foresight in FORESIGHTS:
+            what = f"foresight {self.foresight!r} knows no probabilities"
+            raise InputError(what, "react foresee", "law, fit or FILE.csv")

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rebat.contract import End, News, Proposal, Reject, Release, Stop, View, Wake, When
 from rebat.core.attempts import Cause
-from rebat.core.proposals import End, Proposal, Reject, Release, Stop, Wake, When
-from rebat.policies.base import News, View
 
 TAG = "horizon"
 

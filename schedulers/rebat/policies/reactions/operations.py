@@ -12,13 +12,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from rebat.contract import (
+    Drain,
+    Move,
+    News,
+    Note,
+    Proposal,
+    Requeue,
+    Stop,
+    Then,
+    Undrain,
+    View,
+    When,
+)
 from rebat.core.attempts import Cause, Priority, Running, job_name
 from rebat.core.cores import processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Note, Proposal, Requeue, Stop, Then, Undrain, When
 from rebat.models.operations import DRAIN, KINDS, MIGRATE, Operation, operation_of
-from rebat.policies.base import News, View
 from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Request, lowest
 
@@ -127,9 +138,9 @@ class Operations:
     def _why_not(self, view: View, one: Running, operation: Operation) -> str:
         """Why a job cannot be moved off its nodes."""
         attempt = one.attempt
-        reason = view.why_not_image(attempt.id)
-        if reason:
-            return f"job {attempt.job_id} {reason}"
+        refusal = view.why_not_image(attempt.id)
+        if refusal:
+            return f"job {attempt.job_id} {refusal.reason}"
         spans = len(np.unique(one.nodes.ids // view.machine.cores_per_node)) > 1
         if spans and not operation.spanning:
             return f"job {attempt.job_id} runs on several nodes"

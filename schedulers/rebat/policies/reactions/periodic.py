@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reactions that are woken by a period: at its multiples, while there is something to look at."""
+"""Reactions that are woken by a period: at its multiples, while there is something to look at.
+
+And what those of them have in common that checkpoint and restart jobs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
-from rebat.core.proposals import Proposal, Wake
-from rebat.policies.base import News, View
+from rebat.contract import News, Proposal, Running, View, Wake, When
+from rebat.core.units import FOREVER_US
+from rebat.policies.variants import number
+
+Period = Annotated[
+    float,
+    number(
+        1e-3, 1e9, "seconds", "Seconds between the times at which reactions look at the machine."
+    ),
+]
 
 
 class Periodic:
@@ -60,3 +72,22 @@ def changes_in(news: News) -> bool:
         news.arrived or news.started or news.ended or news.failed or news.rejuvenated
         or news.notices or news.refused
     )  # fmt: skip
+
+
+def remaining_us(view: View, running: Running) -> int:
+    """How long an attempt goes on at the most, as far as can be known, overheads not counted."""
+    attempt = running.attempt
+    if not attempt.has_walltime:
+        return FOREVER_US
+    left = view.after_stop(attempt.id, When.IMAGE)
+    return view.walltime_after_us(attempt.id, left) - left.first_recovery_us
+
+
+def worth_moving(view: View, running: Running) -> bool:
+    """Whether an attempt can be checkpointed, and goes on for longer than that takes."""
+    attempt = running.attempt
+    if attempt.id in view.stopping or attempt.id in view.scheduled:
+        return False
+    if view.why_not_image(attempt.id):
+        return False
+    return remaining_us(view, running) > view.image_us(attempt.id)

@@ -12,29 +12,31 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rebat.contract import Move, News, Proposal, Stop, View, When
 from rebat.core.attempts import Cause, Running
-from rebat.core.proposals import Move, Proposal, Stop, When
-from rebat.policies.base import News, View
-from rebat.policies.partitions import Partition, open_to, partitions_on
-from rebat.policies.placement.choosers import Chooser, Request
-from rebat.policies.reactions.images import worth_moving
-from rebat.policies.reactions.periodic import Periodic
+from rebat.core.errors import InputError
+from rebat.core.units import to_us
+from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.partitions import (
+    Partition,
+    PartitionsOption,
+    open_to,
+    partitions_on,
+    read_partitions,
+)
+from rebat.policies.placement.choosers import Request
+from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 
 class Priorities(Periodic):
     """Moves a job from a later partition of its tier to an earlier one, while nothing waits.
 
-    Parameters
-    ----------
-    period_us : int
-    partitions : str
-        See `partitions.read_partitions`: the better ones stand first.
-    choose : Chooser
+    The better partitions are listed first.
     """
 
-    def __init__(self, period_us: int, partitions: str, choose: Chooser) -> None:
-        super().__init__(period_us, "priorities")
-        self._told, self._choose = partitions, choose
+    def __init__(self, options: PrioritiesOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), "priorities")
+        self._told, self._choose = options.partitions, context.placement.choose
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the largest job that is worth it, fits into a better partition and may run there."""
@@ -71,3 +73,18 @@ class Priorities(Periodic):
             return False
         traits = view.job(one.attempt.job_id).traits
         return better in open_to(places, traits) and worth_moving(view, one)
+
+
+class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
+    """Jobs are moved up into the better partition."""
+
+    kind = Priorities
+
+    period: Period = 60.0
+    partitions: PartitionsOption = ""
+
+    def check(self) -> None:
+        """Raise InputError for fewer than two partitions."""
+        if len(read_partitions(self.partitions)) < 2:
+            expected = "two or more for the reaction priorities, like high:0%-25%+low:25%-100%"
+            raise InputError(f"is {self.partitions!r}", "axis partitions", expected)

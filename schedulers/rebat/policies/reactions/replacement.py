@@ -9,119 +9,45 @@ waits at the head of the queue. All are decided on before anything is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from typing import Annotated, ClassVar
 
-import msgspec
 import numpy as np
 
+from rebat.contract import Drain, Move, News, Proposal, Reject, Requeue, Stop, Undrain, View, When
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Move, Proposal, Reject, Requeue, Stop, Undrain, When
 from rebat.core.shapes import Moldable
-from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.policies.base import News, View
-from rebat.policies.malleable.members import Member, Members
-from rebat.policies.malleable.rules import Rule
-from rebat.policies.reactions.restarts import Restart, Solver, cheapest
+from rebat.core.units import FOREVER_US, to_us
+from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.reactions.restarts import (
+    SOLVERS,
+    Replacement,
+    Restart,
+    Round,
+)
+from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
 """The five steps in their order; each can be switched off."""
-
-USUAL_REPAIR_US = 10_080 * US_PER_S
-"""2.8 h, the mean of section IV-C."""
-
 
 SPARE = "spare"
 """What spare nodes are drained for."""
 
 
-class Replacement(msgspec.Struct, frozen=True):
-    """What a hit attempt gets: the step that helped it, its nodes, and who starts over for it."""
-
-    step: str
-    nodes: list[int]
-    restarts: Sequence[Restart] = ()
-
-
-class Round:
-    """The nodes that can still be handed out in one reaction, and who could give some.
-
-    ``hit`` are the attempts that lost nodes; ``free`` are idle nodes, those of the spare pool
-    first; ``lenders`` malleable jobs with the nodes that they have; ``moldable`` attempts that
-    could start over.
-    """
-
-    def __init__(
-        self,
-        view: View,
-        hit: set[str],
-        free: list[int],
-        lenders: list[Member],
-        moldable: list[Running],
-    ) -> None:
-        self.view, self.hit, self.free, self.lenders = view, hit, free, lenders
-        self.moldable = {running.attempt.id: running for running in moldable}
-        self.nodes = {
-            member.running.attempt.id: list(member.running.nodes)
-            for member in lenders
-            if member.running
-        }
-
-    @property
-    def spare(self) -> int:
-        """How many nodes the lenders have beyond their minimum."""
-        return sum(member.extra for member in self.lenders)
-
-    def take_free(self, n: int) -> list[int]:
-        """Hand idle nodes out."""
-        taken, self.free = self.free[:n], self.free[n:]
-        return taken
-
-    def collect(self) -> list[int]:
-        """What the lenders have to give, now that their sizes were changed: their last nodes."""
-        given: list[int] = []
-        for member in self.lenders:
-            nodes = self.nodes[member.attempt.id]
-            given += nodes[member.size :]
-            del nodes[member.size :]
-        return given
-
-
 class NodeReplacement:
     """Replace the dead nodes of running attempts.
 
-    Parameters
-    ----------
-    steps : set of str
-        Those of ``STEPS`` that are tried. Without 'wait' an attempt that nothing helps goes back
-        into the queue as if it had just been submitted.
-    rule : Rule
-        In which order malleable jobs shrink; those of a rule that does not resize never do.
-    members : Members
-        What the planning knows of them.
-    n_spares : int
-        Nodes, the last of the machine, kept for replacement alone; idle nodes fill them up again.
-    repair_us : int
-        How long nodes are down in the mean, as far as the scheduler knows.
-    flexible : bool
-        Whether moldable jobs are treated as such: others never start over.
-    solve : Solver
-        The integer program of equation 3.
+    Without the step 'wait' an attempt that nothing helps goes back into the queue as if it had just
+    been submitted. Spare nodes are the last ones of the machine at first; idle nodes fill them up
+    again. Without a flexible planning moldable jobs never start over.
     """
 
-    def __init__(
-        self,
-        steps: frozenset[str],
-        rule: Rule,
-        members: Members,
-        n_spares: int = 0,
-        repair_us: int = USUAL_REPAIR_US,
-        flexible: bool = True,
-        solve: Solver = cheapest,
-    ) -> None:
-        self._steps, self._rule, self._members = steps, rule, members
-        self._n_spares, self._repair_us = n_spares, max(1, repair_us)
-        self._flexible, self._solve = flexible, solve
+    def __init__(self, options: ReplacementOptions, context: Context) -> None:
+        self._steps = frozenset(parts(options.steps))
+        self._rule, self._members = context.rule, context.members
+        self._n_spares, self._repair_us = options.spares, max(1, to_us(options.repair))
+        self._flexible, self._solve = context.flexible, SOLVERS[options.solver]
         self._promised_us: dict[str, int] = {}
         self._spares: set[int] | None = None
 
@@ -321,3 +247,43 @@ class NodeReplacement:
             yield Stop(attempt.id, Cause.PREEMPTED, When.NOW, move, "restart for another")
         move = Move(NodeSet.of(one.nodes), Priority.FAILED)
         yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, move, one.step)
+
+
+class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
+    """Dead nodes of running jobs are replaced."""
+
+    kind = NodeReplacement
+    boxless: ClassVar[str] = "what replaces a node of a box would have to lie in it"
+    uncustom: ClassVar[bool] = True
+
+    steps: Annotated[str, several(STEPS, "Steps that are tried, with + between them.")] = (
+        "local+idle+remote+restart+wait"
+    )
+    spares: Annotated[
+        int, number(0, 2**31 - 1, "a number of nodes", "Nodes kept for replacement alone.")
+    ] = 0
+    repair: Annotated[
+        float, number(1e-6, 1e9, "seconds", "Expected mean time to repair a node, in seconds.")
+    ] = 10_080.0  # 2.8 h, the mean of section IV-C
+    solver: Annotated[str, choice(SOLVERS, "Solver of the integer program of the fourth step.")] = (
+        "kernel"
+    )
+
+    def idle(self) -> frozenset[str]:
+        """Return the options of steps that are not tried."""
+        steps, names = parts(self.steps), set[str]()
+        if "idle" not in steps:
+            names.add("spares")
+        if "restart" not in steps:
+            names |= {"solver", "repair"}
+        return frozenset(names)
+
+    @property
+    def n_spares(self) -> int:
+        """Nodes kept for replacement alone."""
+        return self.spares
+
+    @property
+    def hit_first(self) -> bool:
+        """Whether attempts that nothing helped wait at the head of the queue."""
+        return "wait" in parts(self.steps)

@@ -8,17 +8,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Drain, News, Proposal, Undrain, View, Wake
 from rebat.core.attempts import Attempt
 from rebat.core.cores import processors_of
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import Drain, Proposal, Undrain, Wake
-from rebat.policies.base import News, View
+from rebat.core.units import to_us
+from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.partitions import places_of
 from rebat.policies.reactions.periodic import changes_in
+from rebat.policies.variants import number
 
 SLEEP, BOOT = "sleep", "boot"
 """What nodes are drained for."""
@@ -35,20 +38,11 @@ Nodes = npt.NDArray[np.int64]
 
 
 class Sleep:
-    """Puts nodes to sleep, and wakes them.
+    """Puts nodes to sleep, and wakes those that jobs in the queue may use."""
 
-    Parameters
-    ----------
-    after_us : int
-        How long a node is empty before it sleeps.
-    boot_us : int
-        How long it takes to wake up.
-    partitions : str
-        See `partitions.read_partitions`: nodes are woken that those who wait may use.
-    """
-
-    def __init__(self, after_us: int, boot_us: int, partitions: str = "") -> None:
-        self._after_us, self._boot_us, self._partitions = after_us, boot_us, partitions
+    def __init__(self, options: SleepOptions, context: Context) -> None:
+        self._after_us, self._boot_us = to_us(options.sleep), to_us(options.boot)
+        self._partitions = context.partitions
         self._since_us: Nodes | None = None  # since when each node is empty; BUSY: it is not
         self._ready_us: dict[int, int] = {}
         self._settled_us = self._call_us = 0
@@ -172,3 +166,16 @@ class Sleep:
 
 def _cores_of(attempts: Iterable[Attempt]) -> int:
     return sum(attempt.n_nodes for attempt in attempts)
+
+
+class SleepOptions(ReactionOptions, frozen=True, tag="sleep"):
+    """Empty nodes sleep, and are woken for jobs that wait."""
+
+    kind = Sleep
+
+    sleep: Annotated[
+        float, number(0, 1e9, "seconds", "Seconds that a node is empty before it sleeps.")
+    ] = 600.0
+    boot: Annotated[float, number(0, 1e9, "seconds", "Seconds that a node takes to wake up.")] = (
+        120.0
+    )

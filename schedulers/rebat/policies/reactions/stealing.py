@@ -8,74 +8,48 @@ when the victim ends or is hit first (section 7.2.3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 import msgspec
 
+from rebat.contract import News, Proposal, Release, Requeue, Stop, View, Wait, When
 from rebat.core.attempts import Cause, Priority, Running, job_name
-from rebat.core.proposals import Proposal, Release, Requeue, Stop, Wait, When
-from rebat.core.shapes import Shape
+from rebat.core.errors import InputError
 from rebat.models.remaining import Remaining
-from rebat.policies.base import News, View
-from rebat.policies.placement.choosers import Chooser, Mask, Request, lowest
+from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.reactions.victims import (
+    CRITERIA,
+    RELEASES,
     TIES,
+    TIMINGS,
+    VICTIMS,
     Candidate,
     Criterion,
-    LastOf,
-    ReleaseOf,
+    OwnCriterion,
+    OwnVictim,
     Steal,
     VictimKey,
     earliest_end,
-    original_release,
 )
+from rebat.policies.variants import Difference, choice, text
 
 
 class NodeStealing:
     """When a job fails and no node is free, stop a victim and take a node of its.
 
-    Parameters
-    ----------
-    victim : VictimKey
-        Orders the running attempts; the first is the victim, there is no second choice.
-    criterion : Criterion
-        Whether to steal from it.
-    timing : When
-        When to stop it.
-    release : ReleaseOf
-        Release date of an attempt, for the victim rule and the criterion.
-    last : LastOf
-        The last key of the victim rule.
-    once : bool
-        Whether an attempt that was to be stopped once, and was not, is never a victim again.
-    as_the_program : bool
-        What the criterion is told: the victim's planned end without its recovery, and the next end
-        among nodes held for others as well; else its planned end, and the next end of a job.
-    choose : Chooser
-        The placement: says whether a job fits on some nodes.
-    least : callable
-        On how many nodes an attempt of a shape, that has so many, can go on.
+    The victim rule orders the running attempts. Its first is the victim; there is no second choice.
     """
 
-    def __init__(
-        self,
-        victim: VictimKey,
-        criterion: Criterion,
-        timing: When = When.NOW,
-        release: ReleaseOf = original_release,
-        last: LastOf = TIES["order"],
-        once: bool = False,
-        as_the_program: bool = False,
-        choose: Chooser = lowest,
-        least: Callable[[Shape, int], int] = lambda shape, n_nodes: n_nodes,
-    ) -> None:
-        self._choose, self._least = choose, least
-        self._key = victim
-        self._criterion = criterion
-        self._timing = timing
-        self._release, self._last = release, last
-        self._as_the_program = as_the_program
-        self._once: set[str] | None = set() if once else None
+    def __init__(self, options: StealingOptions, context: Context) -> None:
+        dialect = self._dialect = context.dialect
+        self._key: VictimKey = options.rule("victim")
+        self._criterion: Criterion = options.rule("criterion")
+        self._timing = TIMINGS[options.timing]
+        self._release, self._last = RELEASES[dialect.release], TIES[dialect.tie]
+        self._choose, self._least = context.placement.choose, context.rule.least
+        self._once: set[str] | None = set() if dialect.chosen == "once" else None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Decide on each attempt hit; one victim at most for each."""
@@ -168,7 +142,7 @@ class NodeStealing:
     ) -> Steal:
         others = [r for r in view.running.values() if r is not failed]
         victim_end_us = victim.planned_end_us
-        if self._as_the_program:
+        if self._dialect.k3 == "program":
             others += [waiting.held for waiting in view.waiting.values() if waiting.held]
             victim_end_us -= self._recovery_us(view, victim)
         return Steal(
@@ -183,3 +157,44 @@ class NodeStealing:
             next_end_us=earliest_end(others),
             next_end_besides_us=earliest_end([r for r in others if r is not victim]),
         )
+
+
+def check_margin(margin: str | float) -> None:
+    """Check the option hold_margin; InputError for what is no number of seconds."""
+    try:
+        fits = margin == "auto" or 0 <= float(margin) <= 1e9
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(f"hold_margin {margin!r}", expected="seconds, 0 to 1e+09, or auto")
+
+
+class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
+    """A job that lost a node takes one of a victim, which is stopped for that (Du et al. 2024).
+
+    An option that is 'auto' follows the option semantics.
+    """
+
+    kind = NodeStealing
+
+    victim: Annotated[
+        str, choice(VICTIMS, "Which job a node is stolen from; or FILE.py:FUNCTION.", OwnVictim)
+    ] = "fewest-nodes"
+    criterion: Annotated[
+        str, choice(CRITERIA, "Whether to steal from it; or FILE.py:FUNCTION.", OwnCriterion)
+    ] = "fewer-nodes"
+    timing: Annotated[str, choice(TIMINGS, "When the victim is stopped.")] = "now"
+    release: Difference = "auto"
+    held: Difference = "auto"
+    hold_margin: Annotated[
+        str | float,
+        text(
+            check_margin,
+            "Seconds that plans expect nodes to be held longer; auto: 0, or 900 as the program.",
+        ),
+    ] = "auto"
+    tie: Difference = "auto"
+    ended: Difference = "auto"
+    hit: Difference = "auto"
+    chosen: Difference = "auto"
+    k3: Difference = "auto"

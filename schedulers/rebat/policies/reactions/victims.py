@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from rebat.contract import When
 from rebat.core.attempts import Attempt, Running
-from rebat.core.proposals import When
 from rebat.core.units import FOREVER_US
+from rebat.policies.own import Rule, UnfitAnswer, numbers
 from rebat.policies.queue_order import program_id
 
 ReleaseOf = Callable[[Attempt], tuple[int, int]]
@@ -77,6 +78,16 @@ def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
     return (lost, *fewest_nodes(candidate))
 
 
+class OwnVictim(msgspec.Struct, frozen=True):
+    """A victim rule from a function of a candidate: the smallest number is the victim."""
+
+    rule: Rule
+
+    def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
+        """The function's numbers; among equals the earliest released."""
+        return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
+
+
 VICTIMS: dict[str, VictimKey] = {
     "fewest-nodes": fewest_nodes,
     "latest-release": latest_release,
@@ -134,6 +145,19 @@ def smaller_maximum_flow(steal: Steal) -> bool:
     return larger_flow(stolen_failed_end, stolen_victim_end) < larger_flow(
         failed_end, steal.victim_end_us
     )
+
+
+class OwnCriterion(msgspec.Struct, frozen=True):
+    """A criterion from a function of a steal: whether to steal."""
+
+    rule: Rule
+
+    def __call__(self, steal: Steal) -> bool:
+        """The function's answer."""
+        answer = self.rule(steal)
+        if not isinstance(answer, bool):
+            raise UnfitAnswer(self.rule, answer, "True or False")
+        return answer
 
 
 CRITERIA: dict[str, Criterion] = {

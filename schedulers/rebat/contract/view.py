@@ -1,37 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract between session and policy: a view to read, proposals to answer with.
-
-A policy has no I/O, reads no clock and draws from no global random stream. The session checks each
-proposal and refuses, with a reason, what a real Batsim would abort on.
-"""
+"""What a policy may read: everything that is true now, and nothing that it could change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import Attempt, Cause, Priority, Running
+from rebat.contract.proposals import Refusal
+from rebat.core.attempts import Attempt, Running, When
 from rebat.core.nodes import NodeSet
-from rebat.core.proposals import (
-    Drain,
-    End,
-    Move,
-    Note,
-    Proposal,
-    Reject,
-    Release,
-    Requeue,
-    Start,
-    Stop,
-    Undrain,
-    Wait,
-    Wake,
-    When,
-)
 from rebat.core.shapes import Shape
 from rebat.core.traits import USUAL, Traits
 from rebat.models.checkpoint import Checkpointing
@@ -182,117 +163,11 @@ class View(Protocol):
     def image_us(self, attempt_id: str) -> int:
         """What a checkpoint and restart of an attempt costs (``When.IMAGE``)."""
 
-    def why_not_image(self, attempt_id: str) -> str:
-        """Why a running attempt cannot be checkpointed now; an empty text if it can."""
+    def why_not_image(self, attempt_id: str) -> Refusal | None:
+        """Why a running attempt cannot be checkpointed now; None if it can."""
 
     def of_tag(self, tag: int) -> Running | None:
         """What runs and holds nodes by a tag, see ``machine.tags``; None: nodes are held for it."""
 
     def obstacle(self, nodes: NodeSet) -> int:
         """The first of these nodes that is not usable and free; -1 if all are."""
-
-
-class News(msgspec.Struct):
-    """What one message told: a policy reacts to it before anything is planned.
-
-    ``failed`` nodes, and the running attempts ``hit`` by that: they are stopped and queued again,
-    unless a proposal says otherwise. ``called_off``: those of them whose stop was to come for
-    another reason. ``held_hit``: jobs that wait and lost nodes held for them. ``woken``: the tags
-    of the wakes that are due. ``notices``: (kind, data) of Batsim's other events. ``refused``:
-    what was not carried out, with its reason, or fell through.
-    """
-
-    arrived: list[Attempt] = []
-    started: list[Running] = []
-    ended: list[Running] = []
-    failed: list[int] = []
-    rejuvenated: list[int] = []
-    hit: list[Running] = []
-    called_off: list[str] = []
-    held_hit: list[str] = []
-    woken: list[str] = []
-    notices: list[tuple[str, dict[str, Any]]] = []
-    refused: list[tuple[str, str]] = []
-
-
-class Changes(msgspec.Struct):
-    """What happened since the policy was last asked to plan.
-
-    ``started`` is what it had proposed itself and was accepted (what was not is ``refused``, and in
-    the queue still). ``withdrawn`` names the jobs that were queued when it was last asked, and
-    were rejected or started by a reaction. ``stopped`` gave their nodes back before their end;
-    ``moved`` run somewhere without ever having been planned: a stop or a reaction put them there.
-    ``held`` are nodes kept free for a job, as if an attempt ran there; when they are given back
-    they are among the ``ended``. ``failed_nodes`` cannot be used any more (they failed, or were
-    drained) and could when it was last asked, ``rejuvenated_nodes`` the other way round;
-    ``failures`` and ``repairs`` count the events, also those that took each other back.
-    ``failed_under`` names, for each failed node that an attempt still holds, that attempt, and
-    ``rejuvenated_under`` for each rejuvenated one. ``woken`` are the tags of wakes that are
-    due.
-    """
-
-    arrived: list[Attempt] = []
-    resubmitted: list[Attempt] = []
-    started: list[Running] = []
-    ended: list[Running] = []
-    stopped: list[Running] = []
-    moved: list[Running] = []
-    held: list[Running] = []
-    failed_nodes: list[int] = []
-    failed_under: list[str] = []
-    rejuvenated_nodes: list[int] = []
-    rejuvenated_under: list[str] = []
-    failures: int = 0
-    repairs: int = 0
-    refused: list[tuple[str, str]] = []
-    withdrawn: list[str] = []
-    woken: list[str] = []
-
-    def withdraw(self, attempt: Attempt) -> None:
-        """A reaction took an attempt out of the queue; plans never told of it need not know."""
-        for unheard in (self.arrived, self.resubmitted):
-            if attempt in unheard:
-                unheard.remove(attempt)
-                return
-        self.withdrawn.append(attempt.job_id)
-
-    def leave(self, running: Running, how: list[Running]) -> None:
-        """Something gave its nodes back; plans that were never told of it need not know."""
-        if self.moved or self.held:
-            for unplanned in (self.moved, self.held):
-                if running in unplanned:
-                    unplanned.remove(running)
-                    return
-        how.append(running)
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.arrived or self.resubmitted or self.ended or self.stopped or self.moved
-            or self.held or self.failures or self.repairs or self.refused or self.withdrawn
-            or self.woken
-        )  # fmt: skip
-
-
-class Policy:
-    """A scheduler: ``plan`` is all that one of one's own needs."""
-
-    def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """What is to become of what runs; asked at every message with news, before ``plan``.
-
-        A message that only acknowledges has no news.
-
-        Each proposal is carried out before the next one is asked for. By default nothing: the
-        session stops what runs on failed nodes and queues it first, from its last checkpoint.
-        """
-        return ()
-
-    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Which queued attempts to start, or to reject, now."""
-        raise NotImplementedError
-
-
-__all__ = [
-    "Attempt", "Cause", "Changes", "Drain", "End", "Machine", "Move", "News", "NodeSet", "Note",
-    "Policy", "Priority", "Proposal", "Reject", "Release", "Requeue", "Running", "Start", "Stop",
-    "Submission", "Undrain", "View", "Wait", "Wake", "When",
-]  # fmt: skip

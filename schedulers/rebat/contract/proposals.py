@@ -8,29 +8,11 @@ says what it wants; the session works out what survives, checks, and carries it 
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
-from rebat.core.attempts import Cause, Priority
+from rebat.core.attempts import Cause, Priority, When
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-
-
-class When(StrEnum):
-    """When a running attempt is stopped, which decides on what it keeps."""
-
-    NOW = "now"
-    """At once: what its last checkpoint holds."""
-    CHECKPOINT = "checkpoint"
-    """It checkpoints now, and is stopped when that is done."""
-    NEXT_CHECKPOINT = "next checkpoint"
-    """When its next regular checkpoint is done."""
-    RESIZE = "resize"
-    """At once, and all is kept: as only a malleable job can, that moves to other nodes."""
-    IMAGE = "image"
-    """At once, and all is kept in an image that a checkpointer writes and restores; what that costs
-    is paid when the job goes on (section 3 of Rodríguez-Pascual et al. 2019)."""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -152,3 +134,20 @@ class Note(msgspec.Struct, frozen=True):
 
 
 Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why something is not carried out; ``subject`` and ``reason`` make a sentence.
+
+    The subject is an attempt, a job, nodes or a wake.
+    """
+
+    subject: str
+    reason: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The session's answer to a proposal; without a refusal it is carried out, or will be."""
+
+    proposal: Proposal
+    refusal: Refusal | None = None

@@ -2,7 +2,7 @@
 """Makespans of R-LIST and R-SHELF under given failure scenarios (Benoit et al., RR-9296).
 
 The paper's five heuristics by its own names, R-LIST with any other reservation depth, and three
-readings of how reservations live. The kernels are in `rlist`, `rlist_all` and `rshelf`; here their
+readings of how reservations live. The kernels are in `rlist` and `rlist_all`; here their
 input is checked, put into queue order and shared among threads.
 
 References
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.kernels import rlist, rlist_all, rshelf
+from rebat.kernels import rlist, rlist_all
 from rebat.kernels.resilient_state import Batch, Ints
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
@@ -218,7 +218,7 @@ def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
     chosen = heuristic(which) if isinstance(which, str) else which
     check_reservations(reservations)
     if chosen.depth is None:
-        return lambda batch: rshelf.shelves(batch, chosen.backfill)
+        return lambda batch: rlist.shelves(batch, chosen.backfill)
     depth = n if chosen.depth == ALL else min(chosen.depth, n)
     easy_head = reservations == "easy_head"
     if depth == 0:

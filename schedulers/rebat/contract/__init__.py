@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract between session and policy: a view to read, proposals to answer with.
+
+A policy has no I/O, reads no clock and draws from no global random stream. The session checks each
+proposal and refuses, with a reason, what a real Batsim would abort on.
+"""
+
+from rebat.contract.policy import Changes, News, Policy
+from rebat.contract.proposals import (
+    Answer,
+    Drain,
+    End,
+    Move,
+    Note,
+    Proposal,
+    Refusal,
+    Reject,
+    Release,
+    Requeue,
+    Start,
+    Stop,
+    Then,
+    Undrain,
+    Wait,
+    Wake,
+)
+from rebat.contract.view import Machine, Submission, View, WaitingJob
+from rebat.core.attempts import Attempt, Cause, Priority, Running, When
+from rebat.core.nodes import NodeSet
+
+__all__ = [
+    "Answer", "Attempt", "Cause", "Changes", "Drain", "End", "Machine", "Move", "News", "NodeSet",
+    "Note", "Policy", "Priority", "Proposal", "Refusal", "Reject", "Release", "Requeue",
+    "Running", "Start", "Stop", "Submission", "Then", "Undrain", "View", "Wait", "WaitingJob",
+    "Wake", "When",
+]  # fmt: skip

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placements on a torus and their options: units in a line, and boxes.
+
+Source: Vardas et al. 2022, section 2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from rebat.kernels.box_free import LINEAR, LOWEST, RANDOM
+from rebat.models.boxes import LISTS
+from rebat.models.units import Allotment, Units
+from rebat.policies.placement.boxes import BoxChooser, LeastHazard, Picker, Site, most_contact
+from rebat.policies.placement.hazards import ForesightOption, Hazards, assumed, believed
+from rebat.policies.placement.plans import Placement, PlacementOptions
+from rebat.policies.planning.boxed import BoxPlan
+from rebat.policies.variants import choice, text
+
+PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
+"""Which of the boxes an attempt takes that starts now, and FAPS among equals."""
+
+Extents = Annotated[
+    str,
+    text(
+        str, "Extents of the torus, like 8x12x16x16x2; auto: by the number of nodes, for Mira, "
+        "Intrepid and 8x8x8x8."
+    ),
+]  # fmt: skip
+Unit = Annotated[
+    str,
+    text(
+        str, "Extents of the units that are allocated as a whole, like 4x4x4x4x2; auto: midplanes "
+        "where the machine has them, else nodes."
+    ),
+]  # fmt: skip
+BoxList = Annotated[str, choice(LISTS, "Which boxes of a size there are to choose from.")]
+Pick = Annotated[
+    str,
+    choice(
+        PICKS,
+        "Which box an attempt takes that starts now, and FAPS among equals: the one with the "
+        "lowest corner, or the one with the most busy neighbours.",
+    ),
+]
+
+
+class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
+    """The first units that are free in a line, as Slurm's linear plugin."""
+
+    torus: Extents = "auto"
+    unit: Unit = "auto"
+
+    @property
+    def site(self) -> Site:
+        """How the torus is divided."""
+        return Site(self.torus, self.unit)
+
+    def check(self) -> None:
+        """Raise InputError for extents that cannot be read, or do not fit together."""
+        self.site.check()
+
+    def units(self, n_nodes: int) -> Units:
+        return self.site.units(n_nodes)
+
+    def allotted(self, n_nodes: int) -> Allotment:
+        """Return the nodes of the units in a line for a number of nodes."""
+        units = self.units(n_nodes)
+        return lambda asked: units.in_line_for(asked) * units.size
+
+    def make(self, hazards: Hazards | None, seed: int) -> Placement:
+        return boxed(BoxChooser(self.site, LINEAR))
+
+
+class _BoxOptions(LinearOptions, frozen=True):
+    """Boxes of a torus."""
+
+    boxes: BoxList = "all"
+
+    @property
+    def site(self) -> Site:
+        """How the torus is divided."""
+        return Site(self.torus, self.unit, self.boxes)
+
+    def allotted(self, n_nodes: int) -> Allotment:
+        """Return the nodes of a box for a number of nodes."""
+        units = self.units(n_nodes)
+        return lambda asked: units.count_for(asked) * units.size
+
+
+class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):
+    """The box with the lowest corner."""
+
+    pack: Pick = "corner"
+
+    def make(self, hazards: Hazards | None, seed: int) -> Placement:
+        return boxed(BoxChooser(self.site, LOWEST, PICKS[self.pack]))
+
+
+class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
+    """A random box, drawn with the option seed."""
+
+    random: ClassVar[bool] = True
+
+    def make(self, hazards: Hazards | None, seed: int) -> Placement:
+        return boxed(BoxChooser(self.site, RANDOM, seed=seed))
+
+
+class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
+    """The box that is least likely to fail (failure-aware partition selection)."""
+
+    pack: Pick = "corner"
+    foresight: ForesightOption = "law"
+
+    def make(self, hazards: Hazards | None, seed: int) -> Placement:
+        from_failure = believed(self.foresight)[0] == "law"
+        pick = LeastHazard(assumed(self.foresight, hazards), self.pack == "surface", from_failure)
+        return boxed(BoxChooser(self.site, LOWEST, pick))
+
+
+def boxed(choose: BoxChooser) -> Placement:
+    """Return a placement of boxes on a torus."""
+    return Placement(choose, lambda machine: BoxPlan(machine, choose))

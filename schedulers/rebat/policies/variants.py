@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of a variant: how plannings, placements and reactions declare and check them.
+
+A variant is a struct in its own module. Its tag is the variant's name, its docstring the help. Each
+field is an option, whose annotation holds the choices or the range, and the description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
+
+import msgspec
+from msgspec import Meta
+
+from rebat.core.dialect import Dialect
+from rebat.core.errors import InputError, unknown_name
+from rebat.models.migration import read_cost
+from rebat.policies.own import is_own, own_rule
+
+
+def choice(
+    names: Iterable[str], description: str, custom: Callable[[Any], Any] | None = None
+) -> Meta:
+    """Describe an option that names a row of a table.
+
+    ``custom`` makes a rule from a function of the user's file; without it no file is accepted.
+    """
+    return Meta(description=description, extra={"choices": names, "custom": custom})
+
+
+def number(least: float, most: float, unit: str, description: str) -> Meta:
+    """Describe an option that is a number within a range."""
+    return Meta(ge=least, le=most, description=description, extra={"unit": unit})
+
+
+def text(check: Callable[[Any], Any], description: str) -> Meta:
+    """Describe an option in a notation of its own; ``check`` raises InputError."""
+    return Meta(description=description, extra={"check": check})
+
+
+def several(names: Iterable[str], description: str) -> Meta:
+    """Describe an option that names several rows of a table, with + between them."""
+    return Meta(description=description, extra={"choices": names, "several": True})
+
+
+def price(option: str, cost: str | float) -> None:
+    """Check the cost of a resize or a migration; InputError for what is none."""
+    try:
+        read_cost(str(cost))
+    except InputError as error:
+        raise error.at(f"axis {option}") from None
+
+
+def parts(text: str) -> list[str]:
+    """Split a text at its + signs.
+
+    >>> parts("replacement+stealing")
+    ['replacement', 'stealing']
+    """
+    return [part for part in text.split("+") if part]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a variant."""
+
+    boxless: ClassVar[str] = ""
+    """Why it does not go with boxes of a torus, where it does not."""
+
+    uncustom: ClassVar[bool] = False
+    """Whether it does not go with placements of the user's own either."""
+
+    @property
+    def name(self) -> str:
+        """The name of the variant in texts."""
+        return str(type(self).__struct_config__.tag)
+
+    def idle(self) -> frozenset[str]:
+        """Return the options that have no effect, given the others."""
+        return frozenset()
+
+    def check(self) -> None:
+        """Raise InputError for options that do not fit together."""
+
+    def rule(self, name: str) -> Any:
+        """Return the row that an option names, or the rule made from the user's file."""
+        value, extra = getattr(self, name), fields(type(self))[name].extra
+        if is_own(value):
+            return own_rule(name, value, extra["custom"])
+        return extra["choices"][value]
+
+
+Difference = Annotated[str, Meta(extra={"dialect": True})]
+"""An option of the dialect: 'auto', or a choice of the field of `Dialect` that has its name."""
+
+
+def difference(name: str) -> Meta:
+    """Describe an option of the dialect."""
+    (field,) = (field for field in msgspec.structs.fields(Dialect) if field.name == name)
+    literal, meta = get_args(field.type)
+    return choice(("auto", *get_args(literal)), meta.description)
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One option: its type without the annotation, its default, and the annotation."""
+
+    name: str
+    type: Any
+    default: Any
+    meta: Meta
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What `choice`, `number`, `text` and `several` put down."""
+        return self.meta.extra or {}
+
+    def convert(self, value: Any) -> Any:
+        """Convert and check a value, which may be a text.
+
+        Raises
+        ------
+        InputError
+            For a value of another type, outside the range, or not among the choices.
+        """
+        try:
+            value = msgspec.convert(value, self.type, strict=False)
+        except msgspec.ValidationError as error:
+            raise InputError(f"policy options: {error} - at `$.{self.name}`") from None
+        if "check" in self.extra:
+            self.extra["check"](value)
+        elif self.extra.get("several"):
+            _check_parts(self.name, value, self.extra["choices"])
+        elif "choices" in self.extra:
+            self._check_choice(value)
+        elif self.meta.ge is not None and not self.meta.ge <= value <= self.meta.le:
+            expected = f"{self.extra['unit']}, {self.meta.ge:g} to {self.meta.le:g}"
+            raise InputError(f"{self.name} {value!r}", expected=expected)
+        return value
+
+    def _check_choice(self, value: str) -> None:
+        if self.extra["custom"] and is_own(value):
+            own_rule(self.name, value, self.extra["custom"])
+        elif value not in self.extra["choices"]:
+            raise unknown_name(self.name, value, self.extra["choices"])
+
+
+def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:
+    """Check that each part exists and is there once, and that 'requeue' stands alone."""
+    names = parts(text)
+    for name in names:
+        if name not in choices:
+            raise unknown_name(option, name, choices)
+    alone = "requeue" in names and len(names) > 1
+    if len(set(names)) < len(names) or alone or (option == "react" and not names):
+        raise InputError(f"{option} {text!r}", expected="some of them, each once, with + between")
+
+
+@lru_cache
+def fields(kind: type[Options]) -> dict[str, Field]:
+    """Return the options of a variant by name."""
+    rows = {}
+    for info in msgspec.structs.fields(kind):
+        if annotation := get_args(info.type):
+            bare, meta = annotation
+            if (meta.extra or {}).get("dialect"):
+                meta = difference(info.name)
+            rows[info.name] = Field(info.name, bare, info.default, meta)
+    return rows
+
+
+Kind = TypeVar("Kind", bound=type[Options])
+
+
+def table(*kinds: Kind) -> dict[str, Kind]:
+    """Return variants by name."""
+    return {str(kind.__struct_config__.tag): kind for kind in kinds}
