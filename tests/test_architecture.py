@@ -172,3 +172,29 @@ def test_every_part_is_listed() -> None:
 def test_no_module_is_longer_than_a_newcomer_reads_at_once() -> None:
     lengths = {of(path): len(path.read_text().splitlines()) for path in modules()}
     assert {name: lines for name, lines in lengths.items() if lines > 350} == {}
+
+
+def test_classes_have_names_of_their_own() -> None:
+    places: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(of(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_functions_are_short() -> None:
+    """No body of a function is above 60 lines."""
+    long = [
+        (of(path), node.name)
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and body_lines(node) > 60
+    ]
+    assert long == []
+
+
+def body_lines(function: ast.FunctionDef) -> int:
+    """The lines of a function after its docstring."""
+    first = function.body[1 if ast.get_docstring(function) and len(function.body) > 1 else 0]
+    return (function.end_lineno or 0) - first.lineno + 1

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebat.campaign.opening import Campaign
-from rebat.campaign.store import Owner, Result, Store
+from rebat.campaign.store import Owner, Store, UnitResult
 from rebat.campaign.tables import write_tables
 from rebat.core.errors import InputError
 from rebat.models.failures.authors import Authors
@@ -126,8 +126,8 @@ def test_names_do_not_count(spec: RunSpec, tmp_path: Path) -> None:
     assert {key(spec, **changes) for changes in same} == {key(spec)}
 
 
-def result(run: Unit, **fields: Any) -> Result:
-    return Result(key=run.key, status="ok", identity=run.identity, **fields)
+def result(run: Unit, **fields: Any) -> UnitResult:
+    return UnitResult(key=run.key, status="ok", identity=run.identity, **fields)
 
 
 def test_a_result_is_read_as_it_was_written(spec: RunSpec, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_clean_leaves_what_no_campaign_made(spec: RunSpec, tmp_path: Path) -> No
     for path in others:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
-    forged = Result(key="2" * 64, status="ok", identity={"a": 1})
+    forged = UnitResult(key="2" * 64, status="ok", identity={"a": 1})
     store.write(forged)
     assert store.clean([]) == 1
     assert not store.run_path(run.key).exists()

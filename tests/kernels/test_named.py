@@ -221,7 +221,7 @@ NODE_SETS = st.lists(st.tuples(st.integers(0, N - 1), st.integers(1, 60)), max_s
 )
 
 
-def nodes_in(table: blocks.Table, row: np.ndarray) -> NodeSet:
+def nodes_in(table: blocks.BlockTable, row: np.ndarray) -> NodeSet:
     out = np.empty((N, 2), dtype=np.int64)
     return NodeSet(out[: blocks.nodes_of(table, row, out)].copy())
 

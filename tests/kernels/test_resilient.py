@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
 from rebat.kernels import rlist, rlist_all
-from rebat.kernels.resilient_state import Batch
+from rebat.kernels.resilient_state import ScenarioBatch
 from rebat.models import resilient
 from rebat.policies.priority_rules import ranks
 from tests.oracles.resilient import check_schedule, makespan, optimum, r_list, r_shelf
@@ -92,7 +92,7 @@ def test_the_general_kernel_agrees_with_the_special_ones(case):
     def general(depth, easy_head=False):
         result = np.zeros(1, np.int64)
         fails = np.ascontiguousarray(f[None, order])
-        batch = Batch(t[order], p[order], fails, case["n_procs"], result, nothing, nothing)
+        batch = ScenarioBatch(t[order], p[order], fails, case["n_procs"], result, nothing, nothing)
         rlist.reserving(batch, depth, easy_head)
         return result.tolist()
 
@@ -110,7 +110,9 @@ def played(kernel, times, sizes, failures, n_procs):
     """The makespan and all starts of one scenario, jobs in queue order."""
     ends = np.cumsum(failures + 1)
     starts, length = np.empty(ends[-1], np.int64), np.zeros(1, np.int64)
-    kernel(Batch(times, sizes, failures[None], n_procs, length, starts, ends - failures - 1))
+    kernel(
+        ScenarioBatch(times, sizes, failures[None], n_procs, length, starts, ends - failures - 1)
+    )
     return [*length.tolist(), *starts.tolist()]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US
 from rebat.models.failures.events import check_alternation, down_intervals
-from rebat.models.failures.mapping import WAYS, Source, mapped, source_of
+from rebat.models.failures.mapping import WAYS, MappedRecord, mapped, source_of
 from rebat.models.failures.spans import Span, events_of_spans, window
 
 M = 8
@@ -27,7 +27,7 @@ spans = st.lists(
 )  # fmt: skip
 
 
-def source(some: list[Span], n_nodes: int = M) -> Source:
+def source(some: list[Span], n_nodes: int = M) -> MappedRecord:
     return source_of(events_of_spans(some), n_nodes)
 
 

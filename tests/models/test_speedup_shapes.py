@@ -15,7 +15,7 @@ from rebat.models.speedup import (
     Amdahl,
     Downey,
     Linear,
-    Table,
+    SpeedupTable,
     downey_speed,
     model_of,
     run_us,
@@ -128,7 +128,7 @@ def test_downeys_variants_agree_at_a_variance_of_1(parallelism, n) -> None:
 def test_a_table_is_linear_between_what_was_measured() -> None:
     given_ = {"model": "table", "sizes": [2, 4, 8], "speeds": [1, 1.5, 3]}
     table = speedup_of({"speedup": given_})
-    assert table == Table((2, 4, 8), (1, 1.5, 3))
+    assert table == SpeedupTable((2, 4, 8), (1, 1.5, 3))
     assert [table.speed(n) for n in (1, 2, 3, 4, 6, 8, 9, 64)] == [0.5, 1, 1.25, 1.5, 2.25, 3, 3, 3]
     assert run_us(table, 600, 2, 8) == 200
 
@@ -136,7 +136,7 @@ def test_a_table_is_linear_between_what_was_measured() -> None:
 @given(st.dictionaries(st.integers(1, 100), st.floats(1e-3, 1e3), min_size=1), st.integers(1, 200))
 def test_a_table_stays_within_what_was_measured(measured, n) -> None:
     sizes = tuple(sorted(measured))
-    table = Table(sizes, tuple(measured[size] for size in sizes))
+    table = SpeedupTable(sizes, tuple(measured[size] for size in sizes))
     assert all(table.speed(size) == measured[size] for size in sizes)
     assert 0 < table.speed(n) <= max(measured.values())
     if n >= sizes[0]:
@@ -144,7 +144,9 @@ def test_a_table_stays_within_what_was_measured(measured, n) -> None:
 
 
 def test_every_speedup_has_a_name() -> None:
-    models = [model_of(one) for one in (Linear(), Amdahl(0.1), Downey(2, 1), Table((1,), (1.0,)))]
+    models = [
+        model_of(one) for one in (Linear(), Amdahl(0.1), Downey(2, 1), SpeedupTable((1,), (1.0,)))
+    ]
     assert models == ["linear", "amdahl", "downey", "table"]
 
 

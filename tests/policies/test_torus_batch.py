@@ -22,7 +22,7 @@ from rebat.contract import Changes, News, Policy, Proposal, Start, View
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.models.batch import Attempt, Batch, attempts
+from rebat.models.batch import Batch, BatchAttempt, attempts
 from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.topology import Torus
 from rebat.policies.presets import Preset, preset
@@ -78,7 +78,7 @@ def on_the_engine(batch: Batch, scheduler: Preset | Waiting) -> list[tuple[int, 
     return [(r.start_us, r.end_us, list(r.nodes)) for r in records]
 
 
-def in_the_batch(found: Iterable[Attempt]) -> list[tuple[int, int, list[int]]]:
+def in_the_batch(found: Iterable[BatchAttempt]) -> list[tuple[int, int, list[int]]]:
     return [(a.start_us, a.end_us, a.nodes.tolist()) for a in found]
 
 

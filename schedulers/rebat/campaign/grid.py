@@ -36,7 +36,7 @@ from rebat.runs.reading import check_seeds, convert, distinct, known_keys, secon
 from rebat.runs.spec import (
     CheckpointModel,
     FailureScenario,
-    Operations,
+    OperationFile,
     PerfectCheckpoints,
     RunSpec,
     Scenario,
@@ -143,11 +143,11 @@ def _calm(grid: GridIn, free: Scenario, scenarios: Sequence[Scenario]) -> list[S
     return [msgspec.structs.replace(free, checkpoint=checkpoint) for checkpoint in kinds]
 
 
-def _operations(file: str | None, folder: Path, where: str) -> Operations | None:
+def _operations(file: str | None, folder: Path, where: str) -> OperationFile | None:
     if file is None:
         return None
     try:
-        return Operations(Path(file).name, tuple(read_operations(folder / file)))
+        return OperationFile(Path(file).name, tuple(read_operations(folder / file)))
     except InputError as error:
         raise error.at(where) from None
 

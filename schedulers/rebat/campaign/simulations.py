@@ -65,7 +65,7 @@ def _warm_up(some: Sequence[Unit]) -> None:
             continue  # its own runs will say what is wrong with it
 
 
-class Beside(msgspec.Struct, frozen=True):
+class SimulationExtras(msgspec.Struct, frozen=True):
     """What the report needs beside the results: which it is, tables, pictures, its lines."""
 
     which: str
@@ -74,13 +74,13 @@ class Beside(msgspec.Struct, frozen=True):
     provenance: list[str]
 
 
-def _gather(some: Sequence[Unit]) -> Beside:
+def _gather(some: Sequence[Unit]) -> SimulationExtras:
     from rebat.papers.simulations import gather
 
-    return Beside(*gather(some))
+    return SimulationExtras(*gather(some))
 
 
-def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
+def _report(table: Path, beside: SimulationExtras, provenance: Sequence[str]) -> Any:
     from rebat.papers.simulations import REPORTS
 
     lines = [*provenance, *beside.provenance]
@@ -99,7 +99,7 @@ KIND = Kind(
     rows=_rows,
     check=check_inputs,
     warm_up=_warm_up,
-    beside=Beside,
+    beside=SimulationExtras,
     gather=_gather,
     report=_report,
 )

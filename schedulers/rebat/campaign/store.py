@@ -45,7 +45,7 @@ class Owner(msgspec.Struct, frozen=True):
     file: str
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class UnitResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a result file says: the metrics of a unit, or why it failed.
 
     ``sha256`` is the checksum of all the rest, see `checksum`.
@@ -59,7 +59,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str = ""
 
 
-def checksum(result: Result) -> str:
+def checksum(result: UnitResult) -> str:
     """The sha256 of a result as JSON without spaces, its own checksum left empty."""
     bare = msgspec.structs.replace(result, sha256="")
     return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
@@ -99,23 +99,23 @@ class Store:
         """The folder of a unit's own files."""
         return self.folder / "folders" / key
 
-    def write(self, result: Result) -> None:
+    def write(self, result: UnitResult) -> None:
         """Write a result in one piece, with its checksum."""
         result = msgspec.structs.replace(result, sha256=checksum(result))
         text = msgspec.json.format(msgspec.json.encode(result), indent=1).decode()
         write_text(self.run_path(result.key), text + "\n")
 
-    def read(self, key: str) -> Result | None:
+    def read(self, key: str) -> UnitResult | None:
         """A unit's result; None where there is none, or not the one that was written."""
         result = self._decoded(key)
         if result is None or result.key != key or result.sha256 != checksum(result):
             return None
         return msgspec.structs.replace(result, sha256="")
 
-    def _decoded(self, key: str) -> Result | None:
+    def _decoded(self, key: str) -> UnitResult | None:
         """What a result file says, right or wrong."""
         try:
-            return msgspec.json.decode(self.run_path(key).read_bytes(), type=Result)
+            return msgspec.json.decode(self.run_path(key).read_bytes(), type=UnitResult)
         except (OSError, msgspec.DecodeError, RecursionError):
             return None
 

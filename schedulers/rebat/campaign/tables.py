@@ -7,10 +7,10 @@ from typing import Any
 
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
-from rebat.campaign.store import TABLE, Result, Store
+from rebat.campaign.store import TABLE, Store, UnitResult
 from rebat.core.files import atomic_path
 
-Results = dict[str, Result | None]
+Results = dict[str, UnitResult | None]
 
 
 def write_tables(store: Store, campaign: Campaign) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from rebat.campaign.kinds import KINDS
-from rebat.campaign.store import Result, Store
+from rebat.campaign.store import Store, UnitResult
 from rebat.core.errors import one_line
 from rebat.runs.unit import Unit
 
@@ -38,7 +38,7 @@ def perform(task: Task) -> Outcome:
     folder = store.run_folder(unit.key) if task.keep and kind.files else None
     try:
         metrics = kind.perform(unit, folder)
-        done = Result(key=unit.key, status="ok", identity=unit.identity, metrics=metrics)
+        done = UnitResult(key=unit.key, status="ok", identity=unit.identity, metrics=metrics)
     except Exception as error:
         done = _failed(unit, one_line(error))
     store.write(done)
@@ -51,5 +51,5 @@ def lost(task: Task, reason: str) -> Outcome:
     return Outcome(task.unit.key, reason, 0.0)
 
 
-def _failed(unit: Unit, error: str) -> Result:
-    return Result(key=unit.key, status="failed", identity=unit.identity, error=error)
+def _failed(unit: Unit, error: str) -> UnitResult:
+    return UnitResult(key=unit.key, status="failed", identity=unit.identity, error=error)

@@ -31,7 +31,7 @@ COLUMNS = ("policy", "list", "duration_s", "seed", "completion_s", "aborts")
 Results = Mapping["Batch", "BatchResult"]
 
 
-class Case(NamedTuple):
+class BatchCase(NamedTuple):
     """A line of the table: what ran, under whatever seeds."""
 
     policy: str
@@ -86,7 +86,7 @@ def batch(
     if repair is not None:
         drawn = msgspec.structs.replace(drawn, downtime_s=repair)
     cases = [
-        Case(policy, which, duration_s)
+        BatchCase(policy, which, duration_s)
         for policy, which in with_lists(dict.fromkeys(policies), dict.fromkeys(lists or ("all",)))
         for duration_s in dict.fromkeys(durations)
     ]
@@ -114,9 +114,9 @@ def _run(todo: Sequence[Batch]) -> Results:
     return results
 
 
-def _csv(cases: Sequence[Case], results: Results) -> str:
+def _csv(cases: Sequence[BatchCase], results: Results) -> str:
     rows = {
-        (Case(one.policy, one.which, one.duration_s), one.seed): (
+        (BatchCase(one.policy, one.which, one.duration_s), one.seed): (
             result.completion_s,
             result.aborts,
         )
@@ -134,14 +134,14 @@ def _csv(cases: Sequence[Case], results: Results) -> str:
 # ---- for people
 
 
-def _table(cases: Sequence[Case], results: Results) -> str:
+def _table(cases: Sequence[BatchCase], results: Results) -> str:
     """Means over the seeds, and what faps and the ceiling gain over the others."""
     mean_s = {case: _mean(results, case, "completion_s") for case in cases}
     titles = ("duration", "policy", "list", "mean h", "aborts", "less than linear", "than rps")
     lines = [_row(titles)]
     for case in sorted(cases, key=lambda case: case.duration_s):
-        linear = mean_s.get(Case("slurm-linear", "", case.duration_s))
-        rps = mean_s.get(Case("rps", case.which, case.duration_s))
+        linear = mean_s.get(BatchCase("slurm-linear", "", case.duration_s))
+        rps = mean_s.get(BatchCase("rps", case.which, case.duration_s))
         gains = [
             f"{1 - mean_s[case] / base:.1%}" if base and case.policy in ("faps", "ceiling") else "-"
             for base in (linear, rps)
@@ -158,11 +158,11 @@ def _row(cells: Sequence[str]) -> str:
     return "".join([text.ljust(w) for text, w in left] + [text.rjust(w) for text, w in right])
 
 
-def _mean(results: Results, case: Case, metric: str) -> float:
+def _mean(results: Results, case: BatchCase, metric: str) -> float:
     return fmean(
         getattr(result, metric)
         for one, result in results.items()
-        if Case(one.policy, one.which, one.duration_s) == case
+        if BatchCase(one.policy, one.which, one.duration_s) == case
     )
 
 

@@ -170,7 +170,7 @@ def _draw(found: Fits, events: Sequence[MachineEvent], title: str, path: Path) -
     import numpy as np
 
     from rebat.core.units import US_PER_S
-    from rebat.figures.failures import Panel, draw_failures
+    from rebat.figures.failures import FailurePanel, draw_failures
     from rebat.models.failures.samples import empirical
 
     none = np.empty(0)
@@ -178,6 +178,6 @@ def _draw(found: Fits, events: Sequence[MachineEvent], title: str, path: Path) -
     for sample, laws in found:
         times_s, longer = empirical(sample.times) if len(sample.times.failed_s) else (none, none)
         curves = {law.family: law.survival(times_s) for law in laws}
-        panels.append(Panel(sample.name, times_s, longer, curves))
+        panels.append(FailurePanel(sample.name, times_s, longer, curves))
     dates_us = np.unique([event.at_us for event in events if not event.available])
     draw_failures(panels, dates_us / US_PER_S, title, path)

@@ -16,7 +16,7 @@ from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, 
 
 if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
-    from rebat.models.failures.mapping import Source
+    from rebat.models.failures.mapping import MappedRecord
     from rebat.models.failures.records.record import Record
 
 
@@ -214,7 +214,7 @@ def map_(
     click.echo(f"{out}: {_summary(found)}, of {source.n_nodes} nodes on {nodes} by {by}")
 
 
-def _source(file: Path, n_nodes: int | None) -> Source:
+def _source(file: Path, n_nodes: int | None) -> MappedRecord:
     from rebat.models.failures.events import read_events
     from rebat.models.failures.mapping import source_of
 

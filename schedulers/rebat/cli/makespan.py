@@ -16,7 +16,7 @@ from rebat.console.progress import compiling_notice
 from rebat.core.csv_text import csv_line
 
 if TYPE_CHECKING:
-    from rebat.papers.silent_errors.makespans import Row
+    from rebat.papers.silent_errors.makespans import MakespanRow
 
 _CHUNK = 4096
 """Rows written at once."""
@@ -65,12 +65,12 @@ def makespan(
         click.echo(f"makespans in {out}")
 
 
-def _csv(rows: Iterable[Row]) -> Iterator[str]:
+def _csv(rows: Iterable[MakespanRow]) -> Iterator[str]:
     """The table as texts of many lines each, the header with the first."""
-    from rebat.papers.silent_errors.makespans import Row
+    from rebat.papers.silent_errors.makespans import MakespanRow
 
     lines = iter(rows)
-    part: list[tuple[object, ...]] = [Row._fields, *islice(lines, _CHUNK)]
+    part: list[tuple[object, ...]] = [MakespanRow._fields, *islice(lines, _CHUNK)]
     while part:
         yield "".join(map(csv_line, part))
         part = list(islice(lines, _CHUNK))

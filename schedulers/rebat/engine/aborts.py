@@ -8,7 +8,7 @@ from enum import StrEnum
 from rebat.core.errors import BatsimAbort
 
 
-class Rule(StrEnum):
+class AbortRule(StrEnum):
     """The rule that a decision broke."""
 
     UNKNOWN_JOB = "unknown job"
@@ -41,6 +41,6 @@ class Abort(BatsimAbort):
         Which of Batsim's rules was broken.
     """
 
-    def __init__(self, rule: Rule, detail: str, now_s: float) -> None:
+    def __init__(self, rule: AbortRule, detail: str, now_s: float) -> None:
         super().__init__(f"Batsim would abort at {now_s:.6f} s: {rule} ({detail})")
         self.rule = rule

@@ -22,7 +22,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import JobCompleted, JobsKilled
 from rebat.core.jobs import delay_us, leg_durations_us
 from rebat.core.units import to_s
-from rebat.engine.aborts import Rule
+from rebat.engine.aborts import AbortRule
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
 from rebat.engine.state import HELD, EngineState
 
@@ -36,29 +36,29 @@ class Decisions(EngineState):
     def _job(self, job_id: str) -> EngineJob:
         job = self._jobs.get(job_id)
         if job is None:
-            raise self._abort(Rule.UNKNOWN_JOB, job_id)
+            raise self._abort(AbortRule.UNKNOWN_JOB, job_id)
         return job
 
     def _waiting_job(self, job_id: str) -> EngineJob:
         job = self._job(job_id)
         if not job.submitted or job.start_us >= 0 or job.state:
-            raise self._abort(Rule.NOT_SUBMITTED, job_id)
+            raise self._abort(AbortRule.NOT_SUBMITTED, job_id)
         return job
 
     def _execute(self, decision: ExecuteJob) -> None:
         job, nodes = self._waiting_job(decision.job_id), decision.nodes
         if nodes.size != job.n_nodes:
             raise self._abort(
-                Rule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
+                AbortRule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
             )
         obstacle = self._pool.take(nodes, HELD)
         if obstacle >= self.n_nodes:
-            raise self._abort(Rule.OUTSIDE, f"job {job.id}, node {obstacle}")
+            raise self._abort(AbortRule.OUTSIDE, f"job {job.id}, node {obstacle}")
         if obstacle >= 0:
-            rule = Rule.NODE_DOWN if self._pool.down[obstacle] else Rule.NODE_BUSY
+            rule = AbortRule.NODE_DOWN if self._pool.down[obstacle] else AbortRule.NODE_BUSY
             raise self._abort(rule, f"job {job.id}, node {obstacle}")
         if (job.workload, job.profile) in self._composed_late:
-            raise self._abort(Rule.COMPOSED, f"profile {job.profile} of job {job.id}")
+            raise self._abort(AbortRule.COMPOSED, f"profile {job.profile} of job {job.id}")
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
         job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
@@ -75,9 +75,9 @@ class Decisions(EngineState):
         told = {}
         for job in jobs:
             if self._told_of_end(job):
-                raise self._abort(Rule.KILLED_ENDED, job.id)
+                raise self._abort(AbortRule.KILLED_ENDED, job.id)
             if job.start_us < 0:
-                raise self._abort(Rule.KILLED_PENDING, job.id)
+                raise self._abort(AbortRule.KILLED_PENDING, job.id)
             if job.running:
                 told[job.id] = progress(job.profiles, job.profile, self.now_us - job.start_us)
                 self._end(job, KILLED, -1)
@@ -92,26 +92,28 @@ class Decisions(EngineState):
 
     def _call_me_later(self, decision: CallMeLater) -> None:
         if decision.when_us <= self.now_us:
-            raise self._abort(Rule.CALL_IN_PAST, f"{to_s(decision.when_us)} s")
+            raise self._abort(AbortRule.CALL_IN_PAST, f"{to_s(decision.when_us)} s")
         self._calls += 1
         self._push(decision.when_us, self._on_call, None)
 
     def _need_registration(self) -> None:
         if not self.options.dynamic_jobs:
-            raise self._abort(Rule.DYNAMIC_OFF, "a job or profile")
+            raise self._abort(AbortRule.DYNAMIC_OFF, "a job or profile")
         if not self._registration_open:
-            raise self._abort(Rule.REGISTRATION_OVER, "a job or profile")
+            raise self._abort(AbortRule.REGISTRATION_OVER, "a job or profile")
 
     def _register_profile(self, decision: RegisterProfile) -> None:
         self._need_registration()
         profiles = self.profiles.setdefault(decision.workload, {})
         if decision.name in profiles:
-            raise self._abort(Rule.DUPLICATE, f"profile {decision.name}")
+            raise self._abort(AbortRule.DUPLICATE, f"profile {decision.name}")
         if decision.profile.get("type") == "delay":
             try:
                 delay_us(decision.profile)
             except InputError as error:
-                raise self._abort(Rule.BAD_PROFILE, f"profile {decision.name}: {error}") from None
+                raise self._abort(
+                    AbortRule.BAD_PROFILE, f"profile {decision.name}: {error}"
+                ) from None
         profiles[decision.name] = decision.profile
         if decision.profile.get("type") == "composed":
             self._composed_late.add((decision.workload, decision.name))
@@ -119,14 +121,14 @@ class Decisions(EngineState):
     def _register_job(self, decision: RegisterJob) -> None:
         self._need_registration()
         if decision.job_id in self._jobs:
-            raise self._abort(Rule.DUPLICATE, f"job {decision.job_id}")
+            raise self._abort(AbortRule.DUPLICATE, f"job {decision.job_id}")
         try:
             job = registered_job(decision.job_id, decision.job)
             if job.profile not in self.profiles.get(job.workload, {}):
-                raise self._abort(Rule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
+                raise self._abort(AbortRule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
             self._add_job(job, self._runnable(job.workload, job.profile))
         except InputError as error:
-            raise self._abort(Rule.BAD_JOB, str(error)) from None
+            raise self._abort(AbortRule.BAD_JOB, str(error)) from None
         job.submitted = True
         if self.options.acknowledge_dynamic_jobs:
             self._tell_submission(job)

@@ -37,7 +37,7 @@ from rebat.core.events import (
 )
 from rebat.core.jobs import Workload, with_parts
 from rebat.core.units import to_s
-from rebat.engine.aborts import Rule
+from rebat.engine.aborts import AbortRule
 from rebat.engine.decisions import Decisions
 from rebat.engine.jobs import EngineJob, static_job_order
 from rebat.engine.options import EngineOptions
@@ -161,7 +161,7 @@ class Engine(Decisions):
                 if self._over():
                     break
                 if self._stuck():
-                    raise self._abort(Rule.DEADLOCK, f"{self._unfinished} jobs have not ended")
+                    raise self._abort(AbortRule.DEADLOCK, f"{self._unfinished} jobs have not ended")
                 self._advance(self._heap[0][0], self.options.split_instants)
                 if not self._outbox:
                     continue
@@ -175,11 +175,11 @@ class Engine(Decisions):
     def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
         reply = scheduler(Message(self.now_us, events))
         if reply.now_us < self.now_us:
-            raise self._abort(Rule.DATE_ORDER, f"reply dated {to_s(reply.now_us)} s")
+            raise self._abort(AbortRule.DATE_ORDER, f"reply dated {to_s(reply.now_us)} s")
         later_us = self.options.latency_us if reply.decisions else 0
         for decision in reply.decisions:
             if decision.at_us > reply.now_us:
-                raise self._abort(Rule.DATE_ORDER, f"decision dated {to_s(decision.at_us)} s")
+                raise self._abort(AbortRule.DATE_ORDER, f"decision dated {to_s(decision.at_us)} s")
             if decision.at_us + later_us <= self.now_us:
                 self._decide[type(decision)](self, decision)
             else:
@@ -283,7 +283,7 @@ class Engine(Decisions):
             )
         for node in event.nodes:
             if bool(self._pool.down[node]) != event.available:
-                raise self._abort(Rule.MACHINE_EVENTS, f"node {node}")
+                raise self._abort(AbortRule.MACHINE_EVENTS, f"node {node}")
         if event.available:
             self._pool.repair(event.nodes)
             self._outbox.append(NodesRejuvenated(at_us=self.now_us, nodes=event.nodes))

@@ -10,7 +10,7 @@ from typing import Any
 from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
 from rebat.core.jobs import Job, duration_us, job_fields, with_parts
 from rebat.core.units import to_s
-from rebat.engine.aborts import Abort, Rule
+from rebat.engine.aborts import Abort, AbortRule
 from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EngineJob
 from rebat.engine.options import EngineOptions
 from rebat.models.node_pool import NodePool
@@ -47,7 +47,7 @@ class EngineState:
         self._sequence += 1
         heapq.heappush(self._heap, (at_us, self._sequence, happening, what))
 
-    def _abort(self, rule: Rule, detail: str) -> Abort:
+    def _abort(self, rule: AbortRule, detail: str) -> Abort:
         return Abort(rule, detail, to_s(self.now_us))
 
     # ---- jobs

@@ -15,7 +15,7 @@ APART = 0.26
 """How far the series of a policy are apart; 1 is from policy to policy."""
 
 
-class Panel(NamedTuple):
+class PrintedPanel(NamedTuple):
     """A metric with its unit, what is printed by policy, and ours by series and policy."""
 
     what: str
@@ -23,7 +23,7 @@ class Panel(NamedTuple):
     ours: Mapping[str, Mapping[str, Interval]]
 
 
-def beside_svg(policies: Sequence[str], panels: Sequence[Panel]) -> str:
+def beside_svg(policies: Sequence[str], panels: Sequence[PrintedPanel]) -> str:
     """The policies one below the other, the panels side by side."""
     figure = new_figure(3.1 * len(panels) + 0.8, 1.3 + 0.34 * len(policies))
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -40,7 +40,9 @@ def beside_svg(policies: Sequence[str], panels: Sequence[Panel]) -> str:
     return svg_of(figure)
 
 
-def _panel(axis: Any, policies: Sequence[str], panel: Panel, shades: Mapping[str, Any]) -> None:
+def _panel(
+    axis: Any, policies: Sequence[str], panel: PrintedPanel, shades: Mapping[str, Any]
+) -> None:
     for at, policy in enumerate(policies):
         if policy in panel.printed:
             axis.plot([panel.printed[policy]], [at], "D", color="black", markersize=4)

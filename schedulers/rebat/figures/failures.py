@@ -20,7 +20,7 @@ _LEFT_OUT = 0.005
 """Of the times, so many of the shortest are left of the picture: logarithms have no end there."""
 
 
-class Panel(NamedTuple):
+class FailurePanel(NamedTuple):
     """Times of a kind (s), the share of all that is longer, and the laws' curves at those times."""
 
     title: str
@@ -29,7 +29,7 @@ class Panel(NamedTuple):
     laws: Mapping[str, Floats]
 
 
-def draw_failures(panels: Sequence[Panel], dates_s: Floats, title: str, path: Path) -> None:
+def draw_failures(panels: Sequence[FailurePanel], dates_s: Floats, title: str, path: Path) -> None:
     """Write a figure: a panel for each, and the number of failures by date (s)."""
     figure = new_figure(11.0, 7.6)
     *places, last = figure.subplots(2, 2).ravel()
@@ -42,7 +42,7 @@ def draw_failures(panels: Sequence[Panel], dates_s: Floats, title: str, path: Pa
     save(figure, path)
 
 
-def _times(axis: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
+def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
     """On a logarithmic axis: times differ by orders of magnitude."""
     axis.set_title(panel.title, fontsize=11)
     if not len(panel.times_s):

@@ -10,13 +10,13 @@ from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import colours, label, new_figure
 from rebat.results.catalogue import RATIOS, metric
 from rebat.results.intervals import Interval
-from rebat.results.seeds import Row
+from rebat.results.seeds import MetricRow
 
 Ratios = Mapping[str, Mapping[str, Interval]]
 """By metric's title and policy."""
 
 
-def ratios_figure(rows: Sequence[Row]) -> Any:
+def ratios_figure(rows: Sequence[MetricRow]) -> Any:
     """The main metrics of many seeds; None where there is no ratio."""
     found: dict[str, dict[str, Interval]] = {}
     for name in RATIOS:

@@ -30,7 +30,7 @@ for _bit in range(BITS):
 SLICES, BLOCKS, RESERVED = range(3)
 
 
-class Table(NamedTuple):
+class BlockTable(NamedTuple):
     """The arrays of one plan by named nodes, all int64.
 
     Attributes
@@ -73,14 +73,14 @@ def words_of(blocks: int) -> int:
     return (blocks + BITS - 1) // BITS
 
 
-def empty_table(slices: int, blocks: int, reservations: int) -> Table:
+def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
     """Zeroed arrays with room for so much."""
     words = words_of(blocks)
 
     def array(*shape: int) -> Any:
         return np.zeros(shape, dtype=np.int64)
 
-    return Table(
+    return BlockTable(
         n=array(3),
         first=array(blocks + 1),
         t=array(slices),
@@ -96,7 +96,7 @@ def empty_table(slices: int, blocks: int, reservations: int) -> Table:
     )
 
 
-def grown(table: Table, slices: int, blocks: int, reservations: int) -> Table:
+def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> BlockTable:
     """The same in arrays with room for so much, no less than before."""
     larger = empty_table(slices, blocks, reservations)
     for old, new in zip(table, larger, strict=True):

@@ -40,7 +40,7 @@ COUNT_EVERY = 8
 """After so many slots it is looked whether what has been taken is too much already."""
 
 
-class Rows(NamedTuple):
+class PlanRows(NamedTuple):
     """What is in use or reserved: over [start, end), the units of a mask (see ``box_slots``); a row
     of end 0 stands for nothing."""
 
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
     """
 
     slots: Slots
-    rows: Rows
+    rows: PlanRows
     catalogue: Catalogue
     volumes: Ints
     durations: Ints

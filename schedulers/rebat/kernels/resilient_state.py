@@ -37,7 +37,7 @@ BLOCK = 8
 """Places per block."""
 
 
-class Batch(NamedTuple):
+class ScenarioBatch(NamedTuple):
     """What a kernel plays, jobs in queue order, and what it fills in.
 
     Attributes
@@ -72,7 +72,7 @@ class Queue(NamedTuple):
     block_min: Ints
 
 
-class Agenda(NamedTuple):
+class JobAgenda(NamedTuple):
     """Jobs by decreasing date; `n` has one element, their number."""
 
     dates: Ints
@@ -80,7 +80,7 @@ class Agenda(NamedTuple):
     n: Ints
 
 
-class Profile(NamedTuple):
+class NodeProfile(NamedTuple):
     """Free processors over time; `n` has one element, the number of steps."""
 
     times: Ints
@@ -163,7 +163,7 @@ def next_waiting(queue: Queue, start: int) -> int:
 
 
 @inlined
-def note(batch: Batch, job: int, start: int) -> None:
+def note(batch: ScenarioBatch, job: int, start: int) -> None:
     """Write down that an attempt of a job starts, if starts are wanted."""
     if batch.starts.size:
         batch.starts[batch.cursor[job]] = start
@@ -171,13 +171,13 @@ def note(batch: Batch, job: int, start: int) -> None:
 
 
 @inlined
-def new_agenda(n: int) -> Agenda:
+def new_agenda(n: int) -> JobAgenda:
     """An empty agenda with room for n jobs."""
-    return Agenda(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
+    return JobAgenda(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
 
 
 @inlined
-def push(agenda: Agenda, job: int, date: int) -> None:
+def push(agenda: JobAgenda, job: int, date: int) -> None:
     """A job into an agenda."""
     place = agenda.n[0]
     agenda.n[0] = place + 1
@@ -190,14 +190,14 @@ def push(agenda: Agenda, job: int, date: int) -> None:
 
 
 @inlined
-def new_profile(n: int) -> Profile:
+def new_profile(n: int) -> NodeProfile:
     """Room for n jobs, each with a start and an end, the step of the present, and `NEVER`."""
     room = 2 * n + 3
-    return Profile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
+    return NodeProfile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
 
 
 @inlined
-def rebuild(profile: Profile, running: Agenda, sizes: Ints, now: int, n_procs: int) -> None:
+def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_procs: int) -> None:
     """The profile from `now` on with the running attempts only; none of them ends by `now`."""
     count = running.n[0]
     free = n_procs
@@ -217,7 +217,7 @@ def rebuild(profile: Profile, running: Agenda, sizes: Ints, now: int, n_procs: i
 
 
 @inlined
-def forget_past(profile: Profile, now: int) -> None:
+def forget_past(profile: NodeProfile, now: int) -> None:
     """Drop the steps before the one that starts at `now` (a completion, hence a step)."""
     first = 0
     while profile.times[first] < now:
@@ -231,7 +231,7 @@ def forget_past(profile: Profile, now: int) -> None:
 
 
 @inlined
-def fits_now(profile: Profile, size: int, length: int) -> bool:
+def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
     """Whether an attempt fits from the first step on."""
     end = profile.times[0] + length
     step = 0
@@ -243,7 +243,7 @@ def fits_now(profile: Profile, size: int, length: int) -> bool:
 
 
 @inlined
-def carve(profile: Profile, start: int, size: int, length: int) -> None:
+def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
     """Take `size` processors from the step at `start` on for `length`."""
     end = start + length
     last = 0
@@ -253,7 +253,7 @@ def carve(profile: Profile, start: int, size: int, length: int) -> None:
 
 
 @inlined
-def carve_until(profile: Profile, last: int, start: int, end: int, size: int) -> None:
+def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int) -> None:
     """The same when `last` is known, the first step at or after `end`."""
     if profile.times[last] != end:
         count = profile.n[0]
@@ -270,7 +270,7 @@ def carve_until(profile: Profile, last: int, start: int, end: int, size: int) ->
 
 
 @inlined
-def reserve(profile: Profile, size: int, length: int) -> int:
+def reserve(profile: NodeProfile, size: int, length: int) -> int:
     """Take the earliest window for an attempt; returns its start.
 
     One pass without unpredictable branches: `start` is where the current run of wide enough steps

@@ -20,10 +20,10 @@ import numpy as np
 from rebat.kernels.jit import inlined, kernel
 from rebat.kernels.resilient_state import (
     NEVER,
-    Agenda,
-    Batch,
     Ints,
+    JobAgenda,
     Queue,
+    ScenarioBatch,
     carve,
     fill_queue,
     fits_now,
@@ -43,7 +43,7 @@ from rebat.kernels.resilient_state import (
 
 
 @inlined
-def begin(batch: Batch, queue: Queue, running: Agenda, job: int, start: int) -> None:
+def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, start: int) -> None:
     """A waiting job starts an attempt at `start`: now, or in the future and for certain."""
     remove(queue, job)
     push(running, job, start + batch.times[job])
@@ -51,7 +51,7 @@ def begin(batch: Batch, queue: Queue, running: Agenda, job: int, start: int) -> 
 
 
 @inlined
-def complete(queue: Queue, running: Agenda, p: Ints, left: Ints) -> tuple[int, int, int]:
+def complete(queue: Queue, running: JobAgenda, p: Ints, left: Ints) -> tuple[int, int, int]:
     """All attempts of the next date of completion end; the failed ones go back to the queue.
 
     Returns the date, the number of processors freed, and the first place whose job failed (n if
@@ -73,7 +73,7 @@ def complete(queue: Queue, running: Agenda, p: Ints, left: Ints) -> tuple[int, i
 
 
 @kernel
-def greedy(batch: Batch) -> None:
+def greedy(batch: ScenarioBatch) -> None:
     """R-LIST-0, GREEDY: no reservation, every job that fits starts."""
     p, n = batch.sizes, batch.sizes.size
     queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
@@ -95,7 +95,7 @@ def greedy(batch: Batch) -> None:
 
 
 @inlined
-def shadow(running: Agenda, p: Ints, free: int, size: int) -> tuple[int, int]:
+def shadow(running: JobAgenda, p: Ints, free: int, size: int) -> tuple[int, int]:
     """When `size` processors will be free, and how many more are free then.
 
     Without other reservations the number of free processors only grows, so that these two numbers
@@ -111,7 +111,7 @@ def shadow(running: Agenda, p: Ints, free: int, size: int) -> tuple[int, int]:
 
 
 @kernel
-def easy(batch: Batch, easy_head: bool) -> None:
+def easy(batch: ScenarioBatch, easy_head: bool) -> None:
     """R-LIST-1: one reservation per round, made anew at every completion.
 
     As Algorithm 1 is written, the first job of the queue takes the reservation also when it can
@@ -152,7 +152,7 @@ def easy(batch: Batch, easy_head: bool) -> None:
 
 
 @kernel
-def reserving(batch: Batch, depth: int, easy_head: bool) -> None:
+def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
     """R-LIST with any m: a fresh round of m reservations, then backfilling, at every completion."""
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
@@ -184,7 +184,7 @@ def reserving(batch: Batch, depth: int, easy_head: bool) -> None:
 
 
 @kernel
-def stale(batch: Batch, depth: int) -> None:
+def stale(batch: ScenarioBatch, depth: int) -> None:
     """R-LIST when a reservation once given is never cancelled; not Algorithm 1.
 
     The first m jobs *without* a reservation get one in each round, around all those given before.
@@ -220,7 +220,7 @@ def stale(batch: Batch, depth: int) -> None:
 
 
 @kernel
-def shelves(batch: Batch, backfill: bool) -> None:
+def shelves(batch: ScenarioBatch, backfill: bool) -> None:
     """R-SHELF-B (`backfill`, first fit) or R-SHELF-NB (next fit).
 
     A shelf starts when the whole shelf before it has ended; errors are acted upon only then.

@@ -26,11 +26,11 @@ from rebat.kernels.jit import kernel, loop, step
 from rebat.kernels.resilient_state import (
     ABSENT,
     NEVER,
-    Agenda,
-    Batch,
     Ints,
-    Profile,
+    JobAgenda,
+    NodeProfile,
     Queue,
+    ScenarioBatch,
     carve,
     fill_queue,
     forget_past,
@@ -69,14 +69,14 @@ class Round(NamedTuple):
 
     waiting: Queue
     bounds: Ints
-    reserved: Agenda
-    profile: Profile
+    reserved: JobAgenda
+    profile: NodeProfile
     asked: Ints
     limits: Ints
 
 
 @step
-def first_window(profile: Profile, size: int, length: int, limit: int) -> int:
+def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> int:
     """Where the first window for an attempt begins, if that is before `limit`.
 
     Otherwise some date from `limit` on before which none begins.
@@ -93,14 +93,14 @@ def first_window(profile: Profile, size: int, length: int, limit: int) -> int:
 
 
 @step
-def refine(batch: Batch, plan: Round, job: int, limit: int) -> bool:
+def refine(batch: ScenarioBatch, plan: Round, job: int, limit: int) -> bool:
     """Raise the bound of a job; whether its reservation may still begin before `limit`."""
     plan.bounds[job] = first_window(plan.profile, batch.sizes[job], batch.times[job], limit)
     return bool(plan.bounds[job] < limit)
 
 
 @step
-def first_in_the_way(batch: Batch, plan: Round, head: int, job: int) -> int:
+def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> int:
     """The first job ahead whose reservation may begin before the window of `job` ends.
 
     It is `job` itself if there is none.
@@ -113,7 +113,7 @@ def first_in_the_way(batch: Batch, plan: Round, head: int, job: int) -> int:
 
 
 @step
-def settle(batch: Batch, plan: Round, job: int) -> None:
+def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
     """The reservation of a job, whose first window begins at its bound, is there."""
     start = plan.bounds[job]
     carve(plan.profile, start, batch.sizes[job], batch.times[job])
@@ -123,7 +123,7 @@ def settle(batch: Batch, plan: Round, job: int) -> None:
 
 
 @step
-def ask(batch: Batch, plan: Round, head: int, job: int, now: int) -> None:
+def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> None:
     """Settle a job if it starts now, and what must be known to decide that."""
     depth = 0
     plan.asked[0], plan.limits[0] = job, now + 1
@@ -144,7 +144,7 @@ def ask(batch: Batch, plan: Round, head: int, job: int, now: int) -> None:
 
 
 @step
-def begin_due(batch: Batch, reserved: Agenda, running: Agenda, now: int) -> None:
+def begin_due(batch: ScenarioBatch, reserved: JobAgenda, running: JobAgenda, now: int) -> None:
     """The attempts that are reserved for now start."""
     while reserved.n[0] > 0 and reserved.dates[reserved.n[0] - 1] == now:
         reserved.n[0] -= 1
@@ -154,7 +154,7 @@ def begin_due(batch: Batch, reserved: Agenda, running: Agenda, now: int) -> None
 
 
 @step
-def cancel(batch: Batch, plan: Round, running: Agenda, first: int, now: int) -> None:
+def cancel(batch: ScenarioBatch, plan: Round, running: JobAgenda, first: int, now: int) -> None:
     """Nothing is known any more of the jobs from place `first` on.
 
     The other reservations are carved again in order of time: each begins at the end of an attempt.
@@ -178,7 +178,7 @@ def cancel(batch: Batch, plan: Round, running: Agenda, first: int, now: int) -> 
 
 
 @step
-def play(batch: Batch, plan: Round, running: Agenda, left: Ints) -> int:
+def play(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) -> int:
     """One scenario, from an empty machine; returns the makespan."""
     p, n, free = batch.sizes, batch.sizes.size, plan.profile.free
     fill_queue(plan.waiting, p)
@@ -203,7 +203,7 @@ def play(batch: Batch, plan: Round, running: Agenda, left: Ints) -> int:
 
 
 @loop
-def play_all(batch: Batch, plan: Round, running: Agenda, left: Ints) -> None:
+def play_all(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) -> None:
     """All scenarios of a batch."""
     for scenario in range(len(batch.failures)):
         for job in range(left.size):
@@ -212,7 +212,7 @@ def play_all(batch: Batch, plan: Round, running: Agenda, left: Ints) -> None:
 
 
 @kernel
-def conservative(batch: Batch) -> None:
+def conservative(batch: ScenarioBatch) -> None:
     """R-LIST-Q."""
     n = batch.sizes.size
     ints = np.empty((4, n), np.int64)

@@ -11,7 +11,7 @@ from rebat.results.files.run_csv import ATTEMPT_COLUMNS, attempt_values
 from rebat.results.measures.jobs import JobRow
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
 from rebat.results.measures.platform import down_intervals
-from rebat.results.seeds import COMPARED, Row, Seeds
+from rebat.results.seeds import COMPARED, MetricRow, Seeds
 from rebat.results.seeds import compared as row_of
 from rebat.runs.single import RunResult
 
@@ -72,7 +72,7 @@ def metrics(seeds: Seeds) -> DataFrame:
     return pd.DataFrame(seeds, columns=["seed", "policy", "metric", "size_class", "value"])
 
 
-def compared(rows: Sequence[Row]) -> DataFrame:
+def compared(rows: Sequence[MetricRow]) -> DataFrame:
     """Means, ratios to the first policy, and where they lie: as comparison.csv has them."""
     import pandas as pd
 

@@ -21,8 +21,8 @@ from rebat.results.catalogue import OF_POLICIES, USUAL
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import Name, flat_metrics
-from rebat.results.seeds import Row, Seeds, intervals_csv, rows, seeds_csv
-from rebat.runs.comparing import Compared, failure_lines, folder_of
+from rebat.results.seeds import MetricRow, Seeds, intervals_csv, rows, seeds_csv
+from rebat.runs.comparing import PolicyRuns, failure_lines, folder_of
 from rebat.runs.single import RunResult, write_run
 from rebat.session.ledger import Ledger
 
@@ -47,14 +47,14 @@ class Result:
     """
 
     def __init__(
-        self, seeds: Seeds, provenance: Mapping[str, Any], done: Compared | None = None
+        self, seeds: Seeds, provenance: Mapping[str, Any], done: PolicyRuns | None = None
     ) -> None:
-        self.seeds, self.provenance, self._done = seeds, provenance, done or Compared()
+        self.seeds, self.provenance, self._done = seeds, provenance, done or PolicyRuns()
         self.runs, self.failed = self._done.results, self._done.failures
-        self._rows: list[Row] = []
+        self._rows: list[MetricRow] = []
 
     @staticmethod
-    def of_runs(done: Compared, seed: int, provenance: Mapping[str, Any]) -> Result:
+    def of_runs(done: PolicyRuns, seed: int, provenance: Mapping[str, Any]) -> Result:
         """One run a policy."""
         seeds = Seeds([run.policy for run in done.results])
         for run in done.results:
@@ -91,7 +91,7 @@ class Result:
         return self.seeds.policies
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[MetricRow]:
         """Every metric of every policy, with intervals and ratios."""
         self._rows = self._rows or list(rows(self.seeds))
         return self._rows

@@ -12,7 +12,7 @@ from rebat.core.jobs import Workload
 from rebat.library.result import Result
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import Layout, Measures, summarise
-from rebat.runs.comparing import Compared
+from rebat.runs.comparing import PolicyRuns
 from rebat.runs.single import RunResult, layout_of
 from rebat.session.session import Session
 
@@ -39,7 +39,7 @@ def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node:
         "workload": {"file": file},
         "options": {"nodes": n_nodes, "cores_per_node": cores_per_node, "served": True},
     }
-    return Result.of_runs(Compared(runs, {}, [()] * len(runs)), 0, provenance)
+    return Result.of_runs(PolicyRuns(runs, {}, [()] * len(runs)), 0, provenance)
 
 
 def _facts(session: Session) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from rebat.results.intervals import marked, spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
 from rebat.results.metric import Name, Unit, written
-from rebat.results.seeds import Row, Seeds
+from rebat.results.seeds import MetricRow, Seeds
 
 MANY_POLICIES = 4
 """With more of them a table has a row per policy."""
@@ -52,7 +52,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
     )
 
 
-def by_metric_of_seeds(rows: Sequence[Row], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
+def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
     """Of many seeds: a row per metric and policy, means and ratios with their intervals."""
     by, base = _by(rows), seeds.policies[0]
     cells = []
@@ -66,7 +66,7 @@ def by_metric_of_seeds(rows: Sequence[Row], seeds: Seeds, columns: Sequence[Name
     return Sheet(_seeds(seeds), caption, ["metric", "policy", "mean", "ratio"], cells, words=2)
 
 
-def by_policy(rows: Sequence[Row], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
+def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
     """A row per policy, the best by the first metric first; two columns per metric."""
     by, base, single = _by(rows), seeds.policies[0], len(seeds.seeds) < 2
     cells = []
@@ -83,11 +83,13 @@ def by_policy(rows: Sequence[Row], seeds: Seeds, columns: Sequence[Name]) -> She
     return Sheet(_seeds(seeds), f"{caption}; {order}", ["policy", *heads], cells)
 
 
-def _by(rows: Sequence[Row]) -> dict[tuple[Name, str], Row]:
+def _by(rows: Sequence[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
     return {(row.metric, row.policy): row for row in rows}
 
 
-def _sorted(policies: Sequence[str], name: Name, by: Mapping[tuple[Name, str], Row]) -> list[str]:
+def _sorted(
+    policies: Sequence[str], name: Name, by: Mapping[tuple[Name, str], MetricRow]
+) -> list[str]:
     """The best first; those without a value last."""
     sign = -1 if metric(name[0]).better == "high" else 1
 
@@ -109,11 +111,11 @@ def _intervals(base: str) -> str:
     )
 
 
-def _why_not(rows: Sequence[Row]) -> str:
+def _why_not(rows: Sequence[MetricRow]) -> str:
     return f"; {WHY_NOT}" if any(row.comparable is False for row in rows) else ""
 
 
-def _cells(row: Row) -> tuple[str, str]:
+def _cells(row: MetricRow) -> tuple[str, str]:
     mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
     unit: Unit = metric(row.metric[0]).unit
     return spread(row.value, partial(written, unit)), marked(row.ratio) + mark

@@ -90,7 +90,7 @@ class Batch(msgspec.Struct, frozen=True):
             raise InputError(f"{self.policy} takes no list", self.which)
 
 
-class Attempt(NamedTuple):
+class BatchAttempt(NamedTuple):
     """A job on some nodes from a date to another, in microseconds, to its end or aborted."""
 
     start_us: int
@@ -132,7 +132,7 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
     return BatchResult(to_s(now_us), len(starts_us) - ended, np.array(starts_us) / 1e6)
 
 
-def attempts(batch: Batch) -> Iterator[Attempt]:
+def attempts(batch: Batch) -> Iterator[BatchAttempt]:
     """All attempts of a batch, in turn."""
     n_nodes, duration_us = batch.torus.n_nodes, to_us(batch.duration_s)
     series = series_of(batch.law, n_nodes, batch.seed)
@@ -149,7 +149,7 @@ def attempts(batch: Batch) -> Iterator[Attempt]:
         within[nodes] = True
         hit_us = first_hit(series.at_us, series.node, cursor, until_us, within)
         aborted = hit_us >= 0
-        yield Attempt(now_us, hit_us if aborted else until_us, aborted, nodes)
+        yield BatchAttempt(now_us, hit_us if aborted else until_us, aborted, nodes)
         aborts, ended = (aborts + 1, ended) if aborted else (0, ended + 1)
         now_us = hit_us + repair_us if aborted else until_us
 

@@ -19,7 +19,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
-from rebat.models.interruptions import Pattern
+from rebat.models.interruptions import CheckpointPattern
 
 Rounding = Literal["ceil", "floor"]
 
@@ -53,9 +53,9 @@ class Checkpointing(msgspec.Struct, frozen=True):
         return self.image_us or self.recovery_us
 
     @property
-    def pattern(self) -> Pattern[int]:
+    def pattern(self) -> CheckpointPattern[int]:
         """The same, as rules in any unit take it."""
-        return Pattern(
+        return CheckpointPattern(
             self.period_us, self.cost_us, self.recovery_us, self.first_period_us,
             self.first_recovery_us, self.restart_us, US_PER_S // 10,
         )  # fmt: skip

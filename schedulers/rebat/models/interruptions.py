@@ -19,7 +19,7 @@ Time = TypeVar("Time", int, float)
 """Whole microseconds, or seconds."""
 
 
-class Pattern(NamedTuple, Generic[Time]):
+class CheckpointPattern(NamedTuple, Generic[Time]):
     """One execution: recovery, first period, checkpoint, then period and checkpoint over and over.
 
     ``restart`` is what it costs to go on from what it began with; ``moment`` how long the authors'
@@ -55,12 +55,14 @@ class Left(NamedTuple, Generic[Time]):
     wait: Time
 
 
-def _progress(p: Pattern[Time], cycles: Time) -> Time:
+def _progress(p: CheckpointPattern[Time], cycles: Time) -> Time:
     """What is done with the first checkpoint and so many after it."""
     return p.first_period + p.cost + cycles * p.cycle
 
 
-def since_last_checkpoint(p: Pattern[Time], run: Time, semantics: Semantics) -> Left[Time]:
+def since_last_checkpoint(
+    p: CheckpointPattern[Time], run: Time, semantics: Semantics
+) -> Left[Time]:
     """Interrupted at once: a failed job, or a victim of timing T1 (section 7.2.2).
 
     Before the first checkpoint is complete nothing is kept. The program then leaves R_first as it
@@ -72,7 +74,9 @@ def since_last_checkpoint(p: Pattern[Time], run: Time, semantics: Semantics) -> 
     return Left(_progress(p, (run - p.first_end) // p.cycle), p.period, p.recovery, 0)
 
 
-def after_proactive_checkpoint(p: Pattern[Time], run: Time, semantics: Semantics) -> Left[Time]:
+def after_proactive_checkpoint(
+    p: CheckpointPattern[Time], run: Time, semantics: Semantics
+) -> Left[Time]:
     """Timing T2: checkpoint the victim now, interrupt it when done (Figures 14 and 15).
 
     In the fifth case the checkpoint that is under way counts as done, as the text says (Figure 15
@@ -92,7 +96,9 @@ def after_proactive_checkpoint(p: Pattern[Time], run: Time, semantics: Semantics
     return Left(_progress(p, cycles + 1), p.period, p.recovery, p.cycle - into)
 
 
-def after_next_checkpoint(p: Pattern[Time], run: Time, semantics: Semantics) -> Left[Time]:
+def after_next_checkpoint(
+    p: CheckpointPattern[Time], run: Time, semantics: Semantics
+) -> Left[Time]:
     """Timing T3: wait for the victim's next regular checkpoint (Figure 16).
 
     A victim that is still recovering is interrupted at once in the paper; the program waits for
@@ -105,7 +111,7 @@ def after_next_checkpoint(p: Pattern[Time], run: Time, semantics: Semantics) -> 
     return Left(kept, p.period, p.recovery, p.first_recovery + kept - run)
 
 
-Interruption = Callable[[Pattern[Any], Any, Semantics], Left[Any]]
+Interruption = Callable[[CheckpointPattern[Any], Any, Semantics], Left[Any]]
 
 INTERRUPTIONS: dict[When, Interruption] = {
     When.NOW: since_last_checkpoint,

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.kernels import rlist, rlist_all
-from rebat.kernels.resilient_state import Batch, Ints
+from rebat.kernels.resilient_state import Ints, ScenarioBatch
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
 """The five of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are understood as well."""
@@ -46,7 +46,7 @@ ALL = -1
 
 _LIMIT = 1 << 61
 _MOST_PROCS = 1 << 40
-_Kernel = Callable[[Batch], None]
+_Kernel = Callable[[ScenarioBatch], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def makespans(
 
     def part(rows: slice) -> None:
         in_order = np.ascontiguousarray(fails[rows][:, order])
-        play(Batch(t[order], p[order], in_order, n_procs, result[rows], nothing, nothing))
+        play(ScenarioBatch(t[order], p[order], in_order, n_procs, result[rows], nothing, nothing))
 
     edges = np.linspace(0, len(fails), max(1, min(threads, len(fails))) + 1).astype(int).tolist()
     _in_threads(part, [slice(first, last) for first, last in pairwise(edges)])
@@ -208,7 +208,7 @@ def starts(
     attempts = in_order[0] + 1
     ends = np.cumsum(attempts)
     dates, result = np.empty(attempts.sum(), np.int64), np.zeros(1, np.int64)
-    play(Batch(t[order], p[order], in_order, n_procs, result, dates, ends - attempts))
+    play(ScenarioBatch(t[order], p[order], in_order, n_procs, result, dates, ends - attempts))
     by_place = np.split(dates, ends[:-1])
     return [by_place[place] for place in np.argsort(order)]
 

@@ -15,7 +15,7 @@ from rebat.core.attempts import When
 from rebat.core.dialect import Semantics
 from rebat.core.units import to_s, to_us
 from rebat.models.checkpoint import Checkpointing
-from rebat.models.interruptions import INTERRUPTIONS, Pattern
+from rebat.models.interruptions import INTERRUPTIONS, CheckpointPattern
 
 RJMS_DELAY_S = 5.0
 """What Batsched adds to every walltime when it plans (its option rjms_delay)."""
@@ -58,17 +58,17 @@ def period_as_forwarded_s(period_s: float, cost_s: float, n_nodes: int) -> float
     return math.sqrt(2 * cost_s / (rate * 1e-8 * n_nodes)) if rate else period_s
 
 
-def in_seconds(c: Checkpointing, period_s: float) -> Pattern[float]:
+def in_seconds(c: Checkpointing, period_s: float) -> CheckpointPattern[float]:
     """How an execution checkpoints, in doubles; ``period_s`` stands for its rounded period."""
     first_s = period_s if c.first_period_us == c.period_us else to_s(c.first_period_us)
-    return Pattern(
+    return CheckpointPattern(
         period_s, to_s(c.cost_us), to_s(c.recovery_us), first_s,
         to_s(c.first_recovery_us), to_s(c.restart_us), 0.1,
     )  # fmt: skip
 
 
 def resubmission(
-    p: Pattern[float], delay_s: float, walltime_s: float, run_s: float, when: When,
+    p: CheckpointPattern[float], delay_s: float, walltime_s: float, run_s: float, when: When,
     semantics: Semantics,
 ) -> Written:  # fmt: skip
     """What the program writes of an attempt that is stopped after having run so long."""

@@ -72,7 +72,7 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
         return self.parallelism + self.parallelism * self.sigma - self.sigma
 
 
-class Table(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
+class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
     """Speeds as they were measured; on fewer nodes than the least in proportion to them, on more
     than the most the same, linear in between."""
 
@@ -100,12 +100,12 @@ class Table(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
 
 
 LINEAR = Linear()
-Speedup = Linear | Amdahl | Downey | Table
+Speedup = Linear | Amdahl | Downey | SpeedupTable
 MODELS: dict[str, type[Speedup]] = {
     "linear": Linear,
     "amdahl": Amdahl,
     "downey": Downey,
-    "table": Table,
+    "table": SpeedupTable,
 }
 
 

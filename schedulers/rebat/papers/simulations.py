@@ -26,7 +26,7 @@ USUAL = "runs"
 """The report of a file that names none."""
 
 
-class Written(NamedTuple):
+class ReportMaker(NamedTuple):
     """A report: how it is made of results, tables, pictures and lines, and which of them it needs:
     tables of the workloads, and pictures of units."""
 
@@ -35,13 +35,13 @@ class Written(NamedTuple):
     pictures: Callable[[Sequence[Unit]], Iterable[Picture]] = lambda units: ()
 
 
-REPORTS: dict[str, Written] = {
-    "node-stealing": Written(node_stealing.report, True, an_hour),
-    "partitions": Written(many_jobs.report, False, torus_pictures),
-    "replacement": Written(replacement.report, False, lambda units: replacement_pictures()),
-    "migration": Written(migration.report, False, lambda units: migration_pictures()),
-    "differences": Written(differences.report, True),
-    USUAL: Written(runs.report, True),
+REPORTS: dict[str, ReportMaker] = {
+    "node-stealing": ReportMaker(node_stealing.report, True, an_hour),
+    "partitions": ReportMaker(many_jobs.report, False, torus_pictures),
+    "replacement": ReportMaker(replacement.report, False, lambda units: replacement_pictures()),
+    "migration": ReportMaker(migration.report, False, lambda units: migration_pictures()),
+    "differences": ReportMaker(differences.report, True),
+    USUAL: ReportMaker(runs.report, True),
 }
 """By the name that a campaign's file has for it (``report = "runs"``)."""
 

@@ -13,7 +13,7 @@ from rebat.policies.placement.choosers import OwnChooser
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.placement.plans import AnyOptions, CustomOptions, PlacementOptions
 from rebat.policies.point import PLACEMENTS, PLANNINGS, REACTIONS, CommonOptions, Point
-from rebat.policies.variants import Field, Options, choice, fields, parts, several
+from rebat.policies.variants import OptionField, Options, choice, fields, parts, several
 
 SYNONYMS = {"recovery": "react"}
 """Other words for an option."""
@@ -40,7 +40,9 @@ KINDS: tuple[type[Options], ...] = (
     *REACTIONS.values(),
 )
 
-OPTIONS: dict[str, Field] = {name: row for kind in KINDS for name, row in fields(kind).items()}
+OPTIONS: dict[str, OptionField] = {
+    name: row for kind in KINDS for name, row in fields(kind).items()
+}
 """Every option by name."""
 
 

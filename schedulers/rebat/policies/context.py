@@ -11,7 +11,7 @@ from rebat.core.dialect import PAPER, Dialect
 from rebat.policies.composition import Planning, Reaction
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.members import Members
-from rebat.policies.malleable.rules import Rule, as_asked
+from rebat.policies.malleable.rules import SizeRule, as_asked
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.placement.plans import Placement
 from rebat.policies.queue_order import QueueOrder
@@ -53,7 +53,7 @@ class Context(msgspec.Struct, frozen=True):
     hazards: Hazards | None = None
     dialect: Dialect = PAPER
     flexible: bool = False
-    rule: Rule = RIGID
+    rule: SizeRule = RIGID
     members: Members = msgspec.field(default_factory=Members)
     n_spares: int = 0
     hit_first: bool = False
@@ -66,7 +66,7 @@ class PlanningOptions(Options, frozen=True):
     """Whether attempts get the nodes that a placement chooses."""
 
     @property
-    def malleability(self) -> Rule | None:
+    def malleability(self) -> SizeRule | None:
         """How malleable jobs are treated; None: as rigid ones."""
         return None
 

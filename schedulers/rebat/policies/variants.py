@@ -102,7 +102,7 @@ def difference(name: str) -> Meta:
     return choice(("auto", *get_args(literal)), meta.description)
 
 
-class Field(msgspec.Struct, frozen=True):
+class OptionField(msgspec.Struct, frozen=True):
     """One option: its type without the annotation, its default, and the annotation."""
 
     name: str
@@ -157,7 +157,7 @@ def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:
 
 
 @lru_cache
-def fields(kind: type[Options]) -> dict[str, Field]:
+def fields(kind: type[Options]) -> dict[str, OptionField]:
     """Return the options of a variant by name."""
     rows = {}
     for info in msgspec.structs.fields(kind):
@@ -165,7 +165,7 @@ def fields(kind: type[Options]) -> dict[str, Field]:
             bare, meta = annotation
             if (meta.extra or {}).get("dialect"):
                 meta = difference(info.name)
-            rows[info.name] = Field(info.name, bare, info.default, meta)
+            rows[info.name] = OptionField(info.name, bare, info.default, meta)
     return rows
 
 

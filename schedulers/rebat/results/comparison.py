@@ -13,7 +13,7 @@ from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Metric, Unit, Values, flat_metrics
 
 
-class Line(msgspec.Struct, frozen=True):
+class MetricLine(msgspec.Struct, frozen=True):
     """One metric of every policy.
 
     ``of_window``: it is of the window's node time, see `measures.backlog.comparable`.
@@ -30,7 +30,7 @@ class Line(msgspec.Struct, frozen=True):
         return value / first if value is not None and first else None
 
 
-def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
+def comparison(summaries: Mapping[str, RunSummary]) -> list[MetricLine]:
     """Return the lines of the catalogue that are not 0 for some policy."""
     runs = {name: _values(summary) for name, summary in summaries.items()}
     classes = list(next(iter(summaries.values())).flows)
@@ -43,7 +43,9 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[Line]:
             values = {name: metric.compared(of, size_class) for name, of in runs.items()}
             if any(values.values()):
                 title = f"{metric.heading}, jobs {size_class}" if size_class else metric.heading
-                lines.append(Line(title, metric.compared_unit, values, of_window(metric.name)))
+                lines.append(
+                    MetricLine(title, metric.compared_unit, values, of_window(metric.name))
+                )
     return lines
 
 

@@ -23,7 +23,7 @@ USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 """Section 5.2 of the node-stealing paper, the period that of the failures' MTBF."""
 
 
-class Scenario(NamedTuple):
+class ScenarioLabel(NamedTuple):
     """Failures, checkpoints, machine, measures and silent errors of a run.
 
     None: no failures, no checkpoints, the workload's own number of nodes, no silent errors, no
@@ -48,14 +48,14 @@ class Scenario(NamedTuple):
     accounting: str | None = "exact"
 
     @property
-    def family(self) -> Scenario:
+    def family(self) -> ScenarioLabel:
         """What scenarios of a sweep over MTBF and downtime share."""
         return self._replace(mtbf_s=None, downtime_s=None)
 
     @property
-    def failure_free(self) -> tuple[Scenario, ...]:
+    def failure_free(self) -> tuple[ScenarioLabel, ...]:
         """The same machine and measures where nothing fails: with the checkpoints, and without."""
-        calm = Scenario(
+        calm = ScenarioLabel(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,
             window=self.window,
@@ -72,7 +72,7 @@ class Scenario(NamedTuple):
     def label(self) -> str:
         """For people; what is as usual (Baseline's machine, measures and failure law) is left out.
 
-        >>> Scenario("authors", 3600.0, 1800.0, 5e6).label
+        >>> ScenarioLabel("authors", 3600.0, 1800.0, 5e6).label
         'MTBF 1 h, downtime 30 min, checkpoints: none'
         """
         return ", ".join(self.parts)
@@ -112,7 +112,7 @@ class Scenario(NamedTuple):
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 
 
-def scenario_of_row(about: Sequence[Any]) -> Scenario:
+def scenario_of_row(about: Sequence[Any]) -> ScenarioLabel:
     """A row's scenario; a column of whole numbers with gaps comes as one of floats."""
-    scenario = Scenario(*about)
+    scenario = ScenarioLabel(*about)
     return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))

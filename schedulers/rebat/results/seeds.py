@@ -64,7 +64,7 @@ class Seeds:
         return list(dict.fromkeys(metric for _, metric in self._values))
 
 
-class Row(msgspec.Struct, frozen=True):
+class MetricRow(msgspec.Struct, frozen=True):
     """One metric of one policy, and its ratio to the first policy (None: it is the first).
 
     ``comparable``: whether both are of windows with the same work at hand, where the metric is of a
@@ -78,7 +78,7 @@ class Row(msgspec.Struct, frozen=True):
     comparable: bool | None = None
 
 
-def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[Row]:
+def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[MetricRow]:
     """Means with their intervals, and paired ratios with theirs."""
     base, *others = seeds.policies
     same = {policy: are_comparable(seeds.mean(policy), seeds.mean(base)) for policy in others}
@@ -90,7 +90,7 @@ def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[Row]:
             if value is not None:
                 ratio = None if policy == base else paired_ratio(ours, reference)
                 comparable = same.get(policy) if of_window(metric[0]) else None
-                yield Row(metric, policy, value, ratio, comparable)
+                yield MetricRow(metric, policy, value, ratio, comparable)
 
 
 def seeds_csv(seeds: Seeds) -> str:
@@ -108,11 +108,11 @@ COMPARED = (
 """Columns of comparison.csv, see `compared`."""
 
 
-def compared(row: Row) -> tuple[Any, ...]:
+def compared(row: MetricRow) -> tuple[Any, ...]:
     """A row by `COMPARED`: mean, ratio, and of several seeds the ends of their 95 % intervals.
 
-    ``differs``: whether 1 is outside of the interval of the ratio. ``comparable``: see `Row`. None
-    where there is none.
+    ``differs``: whether 1 is outside of the interval of the ratio. ``comparable``: see
+    `MetricRow`. None where there is none.
     """
     ratio = row.ratio
     over: tuple[float | bool | None, ...] = (None,) * 4
@@ -122,7 +122,7 @@ def compared(row: Row) -> tuple[Any, ...]:
     return (*row.metric, row.policy, row.value.n, *_ends(row.value), *over, row.comparable)
 
 
-def intervals_csv(found: Iterable[Row]) -> str:
+def intervals_csv(found: Iterable[MetricRow]) -> str:
     """comparison.csv: a row per metric and policy, see `compared`."""
     lines = [",".join(COMPARED)]
     lines += [",".join(map(_cell, compared(row))) for row in found]

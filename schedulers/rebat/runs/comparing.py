@@ -13,7 +13,7 @@ from rebat.policies.own import OwnCode
 from rebat.runs.single import Runnable, RunResult
 
 
-class Compared(msgspec.Struct):
+class PolicyRuns(msgspec.Struct):
     """The runs that ended, and why each of the other policies failed, by its name.
 
     ``sources`` are the files behind the runs that ended, where there are any.
@@ -24,14 +24,14 @@ class Compared(msgspec.Struct):
     sources: list[tuple[OwnCode, ...]] = []
 
 
-class Recorded(Runnable, Protocol):
+class Sourced(Runnable, Protocol):
     """Something runnable that can say which files it comes from."""
 
     @property
     def sources(self) -> tuple[OwnCode, ...]: ...
 
 
-def run_each(policies: Iterable[Recorded], run: Callable[[Runnable], RunResult]) -> Compared:
+def run_each(policies: Iterable[Sourced], run: Callable[[Runnable], RunResult]) -> PolicyRuns:
     """Run every policy; one that fails costs the others nothing.
 
     Raises
@@ -41,7 +41,7 @@ def run_each(policies: Iterable[Recorded], run: Callable[[Runnable], RunResult])
     PolicyError
         When all failed, with why the first did.
     """
-    done, first = Compared(), ""
+    done, first = PolicyRuns(), ""
     for policy in policies:
         first = first or policy.name
         try:

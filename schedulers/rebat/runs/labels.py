@@ -7,12 +7,11 @@ from typing import Any
 
 from rebat.core.units import exact
 from rebat.models.failures.laws import name_of
-from rebat.results.scenario import FOR_MTBF, Scenario
-from rebat.runs.spec import PerfectCheckpoints, RunSpec
-from rebat.runs.spec import Scenario as Asked
+from rebat.results.scenario import FOR_MTBF, ScenarioLabel
+from rebat.runs.spec import PerfectCheckpoints, RunSpec, Scenario
 
 COLUMNS: dict[str, type] = {
-    **dict.fromkeys(("workload", "policy", *Scenario._fields), str),
+    **dict.fromkeys(("workload", "policy", *ScenarioLabel._fields), str),
     **dict.fromkeys(("mtbf_s", "downtime_s", "horizon_s"), float),
     "nodes": int,
     "cores_per_node": int,
@@ -34,10 +33,10 @@ def about(spec: RunSpec) -> str:
     return f"{spec.workload}, {spec.policy}, {scenario_of(spec).label}{text}"
 
 
-def scenario_of(spec: RunSpec) -> Scenario:
+def scenario_of(spec: RunSpec) -> ScenarioLabel:
     """What a run's numbers are about, workload and policy apart."""
     asked, failures = spec.scenario, spec.scenario.failures
-    return Scenario(
+    return ScenarioLabel(
         failure_model=name_of(failures.law) if failures else None,
         mtbf_s=failures.mtbf_s if failures else None,
         downtime_s=failures.downtime_s if failures else None,
@@ -65,13 +64,13 @@ def _law_text(spec: RunSpec) -> str | None:
     return ",".join(filter(None, (text, begin))) or None
 
 
-def _seed(asked: Asked) -> int | None:
+def _seed(asked: Scenario) -> int | None:
     """The seed of whatever is drawn: silent errors have that of the failures, if they are drawn."""
     drawn = asked.silent_errors or asked.failures
     return drawn.seed if drawn else None
 
 
-def _checkpoint_text(asked: Asked) -> str | None:
+def _checkpoint_text(asked: Scenario) -> str | None:
     """How jobs checkpoint; the MTBF of the period only where it is not the failures'."""
     model, failures = asked.checkpoint, asked.failures
     if model is None:
@@ -84,7 +83,7 @@ def _checkpoint_text(asked: Asked) -> str | None:
     return text + (")" if follows else f"{FOR_MTBF}{exact(model.mtbf_s)})")
 
 
-def _silent_text(asked: Asked) -> str | None:
+def _silent_text(asked: Scenario) -> str | None:
     errors = asked.silent_errors
     if errors is None:
         return None

@@ -24,7 +24,7 @@ from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.spec import (
     CheckpointModel,
     FailureScenario,
-    Operations,
+    OperationFile,
     PerfectCheckpoints,
     Scenario,
     SilentErrors,
@@ -262,10 +262,10 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         costs = self.checkpoint_cost, self.recovery_cost
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
-    def _operations(self) -> Operations | None:
+    def _operations(self) -> OperationFile | None:
         if self.operations is None:
             return None
-        return Operations(self.operations.name, tuple(read_operations(self.operations)))
+        return OperationFile(self.operations.name, tuple(read_operations(self.operations)))
 
     def _silent_errors(self) -> SilentErrors | None:
         rate, probability = self.silent_errors, self.silent_error_probability

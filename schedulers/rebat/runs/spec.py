@@ -70,7 +70,7 @@ class SilentErrors(msgspec.Struct, frozen=True):
     seed: int = 0
 
 
-class Operations(msgspec.Struct, frozen=True):
+class OperationFile(msgspec.Struct, frozen=True):
     """What an administrator asks for: a file's name, for tables, and its events."""
 
     file: str
@@ -87,7 +87,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     failures: FailureScenario | None = None
     checkpoint: CheckpointModel | PerfectCheckpoints | None = None
     silent_errors: SilentErrors | None = None
-    operations: Operations | None = None
+    operations: OperationFile | None = None
     window: str = "auto"
     select: str = "auto"
     walltime_kills: WalltimeKills = "wasted"

@@ -24,8 +24,8 @@ from rebat.wire.declared import (
     Constant,
     Data,
     Field,
-    Row,
-    Table,
+    WireRow,
+    WireTable,
     date,
     date_us,
     lenient,
@@ -58,7 +58,7 @@ def _profiles(data: Data, key: str) -> dict[str, dict[str, dict[str, Any]]]:
     return value
 
 
-class _OtherNotice(Row[e.Notified]):
+class _OtherNotice(WireRow[e.Notified]):
     """Any other notification, kept whole: its data say its type again."""
 
     def decode(self, at_us: int, data: Data) -> e.Notified:
@@ -74,8 +74,8 @@ _JOB_IDS = Field("job_ids", "job_ids", texts)
 _ALLOC = Field("alloc", "nodes", nodes)
 _RESOURCES = Field("resources", "nodes", nodes)
 
-EVENTS: Table[e.Event] = Table(
-    Row(
+EVENTS: WireTable[e.Event] = WireTable(
+    WireRow(
         "SIMULATION_BEGINS",
         e.SimulationBegan,
         Field("nb_resources", "n_nodes"),
@@ -89,14 +89,14 @@ EVENTS: Table[e.Event] = Table(
         Field("workloads", "workloads", lenient(dict, dict)),
         Field("profiles", "profiles", _profiles),
     ),
-    Row(
+    WireRow(
         "JOB_SUBMITTED",
         e.JobSubmitted,
         _JOB_ID,
         _JOB,
         Field("profile", "profile", lenient(dict, lambda: None), optional=True),
     ),
-    Row(
+    WireRow(
         "JOB_COMPLETED",
         e.JobCompleted,
         _JOB_ID,
@@ -104,19 +104,19 @@ EVENTS: Table[e.Event] = Table(
         Field("return_code", "return_code", lenient(int, int)),
         _ALLOC,
     ),
-    Row(
+    WireRow(
         "JOB_KILLED",
         e.JobsKilled,
         _JOB_IDS,
         Field("job_progress", "progress", lenient(dict, dict)),
     ),
-    Row(NOTIFY, e.NodesFailed, _RESOURCES, notice="event_machine_unavailable"),
-    Row(NOTIFY, e.NodesRejuvenated, _RESOURCES, notice="event_machine_available"),
-    Row(NOTIFY, e.NoMoreStaticJobs, notice="no_more_static_job_to_submit"),
-    Row(NOTIFY, e.NoMoreExternalEvents, notice="no_more_external_event_to_occur"),
+    WireRow(NOTIFY, e.NodesFailed, _RESOURCES, notice="event_machine_unavailable"),
+    WireRow(NOTIFY, e.NodesRejuvenated, _RESOURCES, notice="event_machine_available"),
+    WireRow(NOTIFY, e.NoMoreStaticJobs, notice="no_more_static_job_to_submit"),
+    WireRow(NOTIFY, e.NoMoreExternalEvents, notice="no_more_external_event_to_occur"),
     _OtherNotice(NOTIFY, e.Notified),
-    Row("REQUESTED_CALL", e.CallRequested),
-    Row("SIMULATION_ENDS", e.SimulationEnded),
+    WireRow("REQUESTED_CALL", e.CallRequested),
+    WireRow("SIMULATION_ENDS", e.SimulationEnded),
 )
 """What the simulator says; types that are not here are kept as `Notified`."""
 
@@ -154,22 +154,24 @@ def _plain(metadata: str) -> str:
     return metadata.replace('"', "'")
 
 
-DECISIONS: Table[d.Decision] = Table(
-    Row("EXECUTE_JOB", d.ExecuteJob, _JOB_ID, _ALLOC),
-    Row("REJECT_JOB", d.RejectJob, _JOB_ID),
-    Row("KILL_JOB", d.KillJobs, _JOB_IDS),
-    Row("CALL_ME_LATER", d.CallMeLater, Field("timestamp", "when_us", date, batsim_number)),
-    Row(
+DECISIONS: WireTable[d.Decision] = WireTable(
+    WireRow("EXECUTE_JOB", d.ExecuteJob, _JOB_ID, _ALLOC),
+    WireRow("REJECT_JOB", d.RejectJob, _JOB_ID),
+    WireRow("KILL_JOB", d.KillJobs, _JOB_IDS),
+    WireRow("CALL_ME_LATER", d.CallMeLater, Field("timestamp", "when_us", date, batsim_number)),
+    WireRow(
         "REGISTER_PROFILE",
         d.RegisterProfile,
         Field("workload_name", "workload", text),
         Field("profile_name", "name", text),
         Field("profile", "profile", table),
     ),
-    Row("REGISTER_JOB", d.RegisterJob, _JOB_ID, _JOB),
-    Row(NOTIFY, d.FinishRegistration, notice="registration_finished"),
-    Row(NOTIFY, d.ContinueRegistration, notice="continue_registration"),
-    Row("SET_JOB_METADATA", d.SetMetadata, _JOB_ID, Field("metadata", "metadata", text, _plain)),
+    WireRow("REGISTER_JOB", d.RegisterJob, _JOB_ID, _JOB),
+    WireRow(NOTIFY, d.FinishRegistration, notice="registration_finished"),
+    WireRow(NOTIFY, d.ContinueRegistration, notice="continue_registration"),
+    WireRow(
+        "SET_JOB_METADATA", d.SetMetadata, _JOB_ID, Field("metadata", "metadata", text, _plain)
+    ),
 )
 """What a scheduler says; Batsim dies of anything else."""
 
@@ -232,7 +234,7 @@ def _opened(data: bytes) -> tuple[int, list[_Raw]]:
     return date_us(envelope.now, "now"), envelope.events
 
 
-def _enclosed(now_us: int, items: Sequence[Any], rows: Table[Any]) -> bytes:
+def _enclosed(now_us: int, items: Sequence[Any], rows: WireTable[Any]) -> bytes:
     events = []
     for item in items:
         row = rows.by_class[type(item)]

@@ -53,7 +53,7 @@ class Constant(NamedTuple):
         return self.value
 
 
-class Row(Generic[T]):
+class WireRow(Generic[T]):
     """A type of message: its name on the wire, its class, its fields in the order written.
 
     ``notice`` is the notification's own type where ``type`` is NOTIFY. Fields that are optional
@@ -103,10 +103,10 @@ def _values(fields: Sequence[Field | Constant]) -> Callable[[Any], tuple[Any, ..
     return lambda item: tuple([field.said(item) for field in fields])
 
 
-class Table(Generic[T]):
+class WireTable(Generic[T]):
     """The rows of one side of the wire."""
 
-    def __init__(self, *rows: Row[Any]) -> None:
+    def __init__(self, *rows: WireRow[Any]) -> None:
         self.types = dict.fromkeys(row.type for row in rows)
         self.by_class = {row.made: row for row in rows}
         self._by_type = {row.type: row for row in rows if row.notice is None}
@@ -121,7 +121,7 @@ class Table(Generic[T]):
         row = self._notice(data) if type == NOTIFY else self._by_type[type]
         return row.decode(at_us, data)
 
-    def _notice(self, data: Data) -> Row[T]:
+    def _notice(self, data: Data) -> WireRow[T]:
         notice: str = text(data, "type")
         row = self._notices.get(notice) or self._by_type.get(NOTIFY)
         if row is None:

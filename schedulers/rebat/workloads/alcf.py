@@ -18,7 +18,7 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 from rebat.core.jobs import Workload
 from rebat.workloads.calendar import zone
-from rebat.workloads.columns import Trace
+from rebat.workloads.columns import TraceColumns
 from rebat.workloads.trace import to_workload, trace_options
 
 REQUIRED = (
@@ -115,11 +115,11 @@ def _number(text: str, name: str, where: str) -> float:
     return value
 
 
-def _trace(path: Path, rows: list[Row]) -> Trace:
+def _trace(path: Path, rows: list[Row]) -> TraceColumns:
     lines, ids, machines, users, queues, *numbers = zip(*rows, strict=True)
     submit, start, walltime, run, requested, used = numbers
     known = {MACHINE_NODES.get(name.lower()) for name in machines}
-    return Trace(
+    return TraceColumns(
         name=path.name.removesuffix(".gz").removesuffix(".csv"),
         where=str(path),
         # a log of several machines has no one size: the caller has to give it

@@ -14,7 +14,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TraceColumns:
     """A parsed trace, one entry per record in every column; times in seconds, NaN = not known.
 
     ``dated`` says whether ``submit_s`` and ``start_s`` count from the Unix epoch; ``why_not`` why a
@@ -43,11 +43,11 @@ class Trace:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def take(self, which: npt.NDArray[Any]) -> Trace:
+    def take(self, which: npt.NDArray[Any]) -> TraceColumns:
         """The jobs under a mask or at these positions."""
         return replace(self, **{name: getattr(self, name)[which] for name in _COLUMNS})
 
-    def keep(self, mask: Mask, reason: str) -> Trace:
+    def keep(self, mask: Mask, reason: str) -> TraceColumns:
         """The jobs under a mask, with a note when that leaves some out."""
         n_dropped = int(len(mask) - mask.sum())
         if not n_dropped:
@@ -55,7 +55,7 @@ class Trace:
         return self.take(mask).noting(f"{counted(n_dropped)} dropped: {reason}")
 
     @property
-    def jobs(self) -> Trace:
+    def jobs(self) -> TraceColumns:
         """Without the records that are to be left out."""
         return self.take(self.is_job)
 
@@ -64,20 +64,20 @@ class Trace:
         """Which records are not to be left out."""
         return np.equal(self.why_not, 0)
 
-    def marking(self, mask: Mask, reason: str) -> Trace:
+    def marking(self, mask: Mask, reason: str) -> TraceColumns:
         """The same, the jobs under a mask to be left out."""
         reasons = (*self.reasons, reason)
         marked = np.where(mask & self.is_job, len(reasons), self.why_not)
         return replace(self, why_not=marked, reasons=reasons)
 
-    def without_marked(self) -> Trace:
+    def without_marked(self) -> TraceColumns:
         """What is to be left out is, with a note for each reason."""
         trace = self
         for number, reason in enumerate(self.reasons, 1):
             trace = trace.keep(trace.why_not != number, reason)
         return trace
 
-    def noting(self, note: str) -> Trace:
+    def noting(self, note: str) -> TraceColumns:
         """The same with one more note."""
         return replace(self, notes=(*self.notes, note))
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.files import read_text
 from rebat.core.jobs import Workload
-from rebat.workloads.columns import Trace
+from rebat.workloads.columns import TraceColumns
 from rebat.workloads.trace import to_workload, trace_options
 
 N_FIELDS = 18
@@ -58,7 +58,7 @@ def read_swf(path: Path, **options: Any) -> Workload:
     return to_workload(_parse(Path(path)), chosen)
 
 
-def _parse(path: Path) -> Trace:
+def _parse(path: Path) -> TraceColumns:
     text = read_text(path, errors="replace")  # old traces have comments in Latin-1
     if "\0" in text:
         raise InputError("is not a text file", str(path), "a trace, plain or .gz")
@@ -119,13 +119,13 @@ def _trace(
     table: npt.NDArray[np.float64],
     lines: npt.NDArray[np.int64],
     header: dict[str, int],
-) -> Trace:
+) -> TraceColumns:
     start_epoch_s = header.get("UnixStartTime", 0)
     submit_s = table[:, 1] + start_epoch_s
     if (early := np.flatnonzero(table[:, 1] < 0)).size:
         value = table[early[0], 1]
         raise InputError(f"submission date {value:g}", f"{path}:{lines[early[0]]}", "0 s or later")
-    return Trace(
+    return TraceColumns(
         name=path.name.removesuffix(".gz").removesuffix(".swf"),
         where=str(path),
         n_nodes=header.get("MaxProcs", header.get("MaxNodes")),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every trace importer does after parsing: select, repair, shift, and say so.
 
-The importers fill a ``Trace`` (a column per field); ``to_workload`` makes a workload of it under
-``TraceOptions`` and writes into ``Workload.notes`` how many jobs it dropped, cut or changed.
+The importers fill a ``TraceColumns`` (a column per field); ``to_workload`` makes a workload of it
+under ``TraceOptions`` and writes into ``Workload.notes`` how many jobs it dropped, cut or changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.build import delay_workload
 from rebat.workloads.calendar import in_months, month_start_s, zone
-from rebat.workloads.columns import Floats, Trace, counted
+from rebat.workloads.columns import Floats, TraceColumns, counted
 from rebat.workloads.walltime_rules import MISSING_WALLTIME_RULES, OVERRUN_RULES
 
 MAX_SIZE = 2**31 - 1
@@ -92,7 +92,7 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
     return chosen
 
 
-def to_workload(trace: Trace, options: TraceOptions) -> Workload:
+def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
     """Apply the options to a parsed trace.
 
     Raises
@@ -111,7 +111,7 @@ def to_workload(trace: Trace, options: TraceOptions) -> Workload:
     return _build(trace, options)
 
 
-def _select(trace: Trace, options: TraceOptions) -> Trace:
+def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     """The records asked for, also those to be left out: all counts in the notes are of these."""
     selected = _select_months(trace, options)
     selected = _select_first(_select_window(selected, options), options.max_jobs)
@@ -122,7 +122,7 @@ def _select(trace: Trace, options: TraceOptions) -> Trace:
     )
 
 
-def _check_rows(trace: Trace) -> None:
+def _check_rows(trace: TraceColumns) -> None:
     span = f"0 to {MAX_SECONDS:.0e} s"
     _refuse(trace, "submission date", trace.submit_s, low=0, high=MAX_SECONDS, expected=span)
     for what, values in (("run time", trace.run_s), ("walltime", trace.walltime_s)):
@@ -137,7 +137,7 @@ def _check_rows(trace: Trace) -> None:
 
 
 def _refuse(
-    trace: Trace,
+    trace: TraceColumns,
     what: str,
     values: Floats,
     *,
@@ -153,7 +153,7 @@ def _refuse(
         raise InputError(f"{what} of job {trace.ids[bad[0]]} is {value:g}", where, expected)
 
 
-def _check_not_empty(trace: Trace) -> None:
+def _check_not_empty(trace: TraceColumns) -> None:
     if not len(trace):
         dropped = "; ".join(trace.notes)
         raise InputError(
@@ -161,7 +161,7 @@ def _check_not_empty(trace: Trace) -> None:
         )
 
 
-def _select_months(trace: Trace, options: TraceOptions) -> Trace:
+def _select_months(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     if options.months is None:
         return trace
     if not trace.dated:
@@ -180,14 +180,14 @@ def _select_months(trace: Trace, options: TraceOptions) -> Trace:
     return selected
 
 
-def _sizes(trace: Trace, options: TraceOptions) -> Floats:
+def _sizes(trace: TraceColumns, options: TraceOptions) -> Floats:
     first, second = trace.requested, trace.allocated
     if options.size == "allocated":
         first, second = second, first
     return np.where(first > 0, first, second)
 
 
-def _origin_s(trace: Trace, options: TraceOptions) -> float:
+def _origin_s(trace: TraceColumns, options: TraceOptions) -> float:
     first_s = float(trace.submit_s.min())
     if options.origin == "first-job":
         return first_s
@@ -196,7 +196,7 @@ def _origin_s(trace: Trace, options: TraceOptions) -> float:
     return month_start_s(first_s, options.tz)
 
 
-def _select_window(trace: Trace, options: TraceOptions) -> Trace:
+def _select_window(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     if not len(trace.jobs) or (options.first_s is None and options.last_s is None):
         return trace
     since_s = trace.submit_s - _origin_s(trace.jobs, options)
@@ -205,7 +205,7 @@ def _select_window(trace: Trace, options: TraceOptions) -> Trace:
     return trace.take((since_s >= low) & (since_s < high))
 
 
-def _select_first(trace: Trace, max_jobs: int | None) -> Trace:
+def _select_first(trace: TraceColumns, max_jobs: int | None) -> TraceColumns:
     """By submission, up to that many jobs."""
     trace = trace.take(np.argsort(trace.submit_s, kind="stable"))
     if max_jobs is None:
@@ -214,7 +214,7 @@ def _select_first(trace: Trace, max_jobs: int | None) -> Trace:
     return trace.take(np.arange(np.searchsorted(jobs_until, max_jobs) + 1)[: len(trace)])
 
 
-def _walltimes(trace: Trace, options: TraceOptions) -> Trace:
+def _walltimes(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     missing = ~(trace.walltime_s > 0)
     if missing.any():
         trace = MISSING_WALLTIME_RULES[options.missing_walltime](trace, missing)
@@ -231,7 +231,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
-def _build(trace: Trace, options: TraceOptions) -> Workload:
+def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
     n_nodes = trace.n_nodes if options.n_nodes is None else options.n_nodes
     if n_nodes is None:
         raise InputError(
@@ -255,7 +255,7 @@ def _build(trace: Trace, options: TraceOptions) -> Workload:
     )
 
 
-def _owners(trace: Trace) -> list[dict[str, Any]]:
+def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
     """Whose each job is and in which queue it was, where the trace tells; jobs share them."""
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     known = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}

@@ -8,26 +8,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from rebat.workloads.columns import Mask, Trace, counted
+from rebat.workloads.columns import Mask, TraceColumns, counted
 
 
-def _missing_run(trace: Trace, missing: Mask) -> Trace:
+def _missing_run(trace: TraceColumns, missing: Mask) -> TraceColumns:
     walltime_s = np.where(missing, trace.run_s + 1, trace.walltime_s)
     note = f"{counted(missing.sum())} without walltime: it was set to the run time + 1 s"
     return replace(trace, walltime_s=walltime_s).noting(note)
 
 
-def _missing_none(trace: Trace, missing: Mask) -> Trace:
+def _missing_none(trace: TraceColumns, missing: Mask) -> TraceColumns:
     walltime_s = np.where(missing, np.nan, trace.walltime_s)
     note = f"{counted(missing.sum())} without walltime: left without bound"
     return replace(trace, walltime_s=walltime_s).noting(note)
 
 
-def _missing_drop(trace: Trace, missing: Mask) -> Trace:
+def _missing_drop(trace: TraceColumns, missing: Mask) -> TraceColumns:
     return trace.keep(~missing, "no walltime")
 
 
-def _raise_walltime(trace: Trace, over: Mask) -> Trace:
+def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
     """The authors of node stealing: the job ran so long, so its walltime was longer."""
     walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
     note = (
@@ -36,24 +36,24 @@ def _raise_walltime(trace: Trace, over: Mask) -> Trace:
     return replace(trace, walltime_s=walltime_s).noting(note)
 
 
-def _clamp(trace: Trace, over: Mask) -> Trace:
+def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
     # Batsim kills at run time == walltime. Half of it where 1 s less would leave nothing.
     below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
     note = f"{counted(over.sum())} ran up to or over the walltime: the run time was cut to 1 s less"
     return replace(trace, run_s=np.where(over, below_s, trace.run_s)).noting(note)
 
 
-def _drop_overrun(trace: Trace, over: Mask) -> Trace:
+def _drop_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
     return trace.keep(~over, "ran up to or over the walltime")
 
 
-def _keep_overrun(trace: Trace, over: Mask) -> Trace:
+def _keep_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
     return trace.noting(
         f"{counted(over.sum())} will be killed at the walltime, as the trace ran over"
     )
 
 
-Rule = Callable[[Trace, Mask], Trace]
+Rule = Callable[[TraceColumns, Mask], TraceColumns]
 OVERRUN_RULES: dict[str, Rule] = {
     "raise-walltime": _raise_walltime,
     "clamp": _clamp,

@@ -19,7 +19,7 @@ from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.differences import counterpart, gain, parsed
 from rebat.papers.simulations import REPORTS
 from rebat.results.intervals import marked, paired_ratio
-from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
+from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
 from tests.campaign.builders import campaign_file, run_here
 
 CAMPAIGNS = Path(__file__).parents[3] / "campaigns"
@@ -85,7 +85,7 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
 
 def test_settings_are_told_apart_by_what_differs() -> None:
     hour, day = (
-        Scenario("authors", 3600.0, downtime_s, checkpoint=USUAL_CHECKPOINTS)
+        ScenarioLabel("authors", 3600.0, downtime_s, checkpoint=USUAL_CHECKPOINTS)
         for downtime_s in (3600.0, 86400.0)
     )
     usual = "MTBF 1 h, Young/Daly checkpoints"
@@ -140,7 +140,7 @@ def drawn(folder: Path, rows: list[tuple[str, str, int, float]]) -> RunIndex[str
     """RunIndex[str] of (policy, workload, seed, value)."""
     table = pd.DataFrame(rows, columns=["policy", "workload", "seed", "value"])
     table = table.assign(kind="simulation", grid="g", metric="useful_utilisation", size_class=None)
-    for name in Scenario._fields:
+    for name in ScenarioLabel._fields:
         table[name] = None
     table.to_parquet(folder / "results.parquet")
     return index(folder / "results.parquet")

@@ -24,11 +24,11 @@ from rebat.papers.migration import (
 )
 from rebat.papers.migration.compaction import first_compaction
 from rebat.papers.migration.published import WAITING_FACTOR
-from rebat.papers.migration.runs import DERIVED, Case, Runs, case_of, index_of, named
+from rebat.papers.migration.runs import DERIVED, MigrationCase, Runs, case_of, index_of, named
 from rebat.papers.migration.tables import INSIDE, NEAR, OUTSIDE, beside, place_of
 from rebat.policies.presets import preset
 from rebat.results.intervals import ANY_SEED, Interval, narrow
-from rebat.results.scenario import Scenario
+from rebat.results.scenario import ScenarioLabel
 from rebat.runs.single import simulate
 from rebat.workloads.generate import generator
 from tests.campaign.builders import campaign_of
@@ -186,21 +186,23 @@ def test_groups_are_found_by_their_policies(evidence) -> None:
 @pytest.mark.parametrize(
     ("policy", "case", "label"),
     [
-        ("cluster", Case("cluster"), "cluster"),
-        ("sfsj", Case("sfsj"), "stealing"),
+        ("cluster", MigrationCase("cluster"), "cluster"),
+        ("sfsj", MigrationCase("sfsj"), "stealing"),
         (
             "compaction:period=900,react=compaction+sleep",
-            Case("compaction", ("compaction", "sleep"), (("period", "900"),)),
+            MigrationCase("compaction", ("compaction", "sleep"), (("period", "900"),)),
             "compaction and sleeping (every 15 min)",
         ),
         (
             "baseline:react=foresee,ahead=21600,survival=0.99",
-            Case("baseline", ("foresee",), (("ahead", "21600"), ("survival", "0.99"))),
+            MigrationCase("baseline", ("foresee",), (("ahead", "21600"), ("survival", "0.99"))),
             "proactive migration (6 h ahead, survival=0.99)",
         ),
     ],
 )
-def test_policies_are_read_as_campaigns_write_them(policy: str, case: Case, label: str) -> None:
+def test_policies_are_read_as_campaigns_write_them(
+    policy: str, case: MigrationCase, label: str
+) -> None:
     assert case_of(policy) == case
     assert case_of(policy).label == label
 
@@ -209,7 +211,7 @@ def _told(numbers: dict[tuple[str, str, str], dict[str, list[float]]], **scenari
     """Numbers by hand: (grid, workload, policy) -> metric -> a value per seed."""
     rows = []
     for (grid, workload, policy), metrics in numbers.items():
-        setting, case = Setting(grid, workload, Scenario(**scenario)), case_of(policy)
+        setting, case = Setting(grid, workload, ScenarioLabel(**scenario)), case_of(policy)
         for metric, values in (metrics or {"none": [0.0]}).items():
             of = "all" if metric.startswith("flow_") else ""
             for seed, value in enumerate(values):

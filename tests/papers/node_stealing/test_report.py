@@ -18,13 +18,13 @@ from rebat.figures.steal_hour import steal_hour
 from rebat.papers.common.claims import Claim, Rule, judge
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing import beside
-from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, On, judgements, rows_of
+from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, InSemantics, judgements, rows_of
 from rebat.papers.node_stealing.differences import gain
 from rebat.papers.node_stealing.pictures import pictures
 from rebat.papers.node_stealing.published import idle_as_program, printed_for
 from rebat.papers.node_stealing.runs import index_of, main_settings
 from rebat.results.intervals import Interval, interval, spread
-from rebat.results.scenario import USUAL_CHECKPOINTS, Scenario
+from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.session.ledger import AttemptRecord, Ledger
 from tests.campaign.builders import campaign_file, run_here
 
@@ -109,7 +109,7 @@ def table(numbers: dict[Setting, dict[str, dict[str, tuple[float, ...]]]]) -> Ru
 
 def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
     """June 2017 with 10 % of the time without an idle node: 6.67 % as it is printed."""
-    scenario = Scenario(
+    scenario = ScenarioLabel(
         "authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS, accounting="program"
     )
     setting = Setting("", "june-2017", scenario)
@@ -168,7 +168,7 @@ def test_a_claim_holds_when_its_whole_interval_keeps_the_rule() -> None:
     assert wrong.ours == "0.9000 [0.8000, 1.0500]"
 
 
-MONTH = Setting("", "june-2017", Scenario("authors", 3600.0, 3600.0))
+MONTH = Setting("", "june-2017", ScenarioLabel("authors", 3600.0, 3600.0))
 
 
 def verdicts(used: tuple[float, ...], workload: str = "june-2017"):
@@ -229,7 +229,7 @@ def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> N
     program, paper = sorted(drawn.settings, key=lambda setting: setting.grid, reverse=True)
     for claim in SYNTHETIC:
         for setting, semantics in ((paper, ""), (program, "authors-")):
-            ratio = claim.number(On(drawn, setting, semantics))
+            ratio = claim.number(InSemantics(drawn, setting, semantics))
             assert spread(ratio, "{:.3f}".format) in claim.why
     months = RunIndex(simulations(FINDINGS / "differences/results.parquet", str))
     ends = {setting.grid: setting for setting in months.settings}
@@ -336,12 +336,12 @@ def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Pa
         assert f"| {setting.scenario.mtbf_s / 60:g} min, 10 min | h111 | {mean:.2%} |" in text
 
 
-def june(scenario: Scenario) -> Setting:
+def june(scenario: ScenarioLabel) -> Setting:
     return Setting("", "june-2017", scenario)
 
 
 def test_printed_values_stand_beside_the_papers_scenario_only() -> None:
-    paper = Scenario("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS, accounting="program")
+    paper = ScenarioLabel("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS, accounting="program")
     assert printed_for(june(paper._replace(accounting=None)))  # results of earlier versions
     assert printed_for(june(paper))
     other = paper._replace(mtbf_s=1800.0, downtime_s=600.0)

@@ -17,7 +17,7 @@ from rebat.papers.replacement import choices, claims, stealing
 from rebat.papers.replacement.runs import (
     DERIVED,
     SOURCES,
-    Case,
+    ReplacementCase,
     Runs,
     case_of,
     index_of,
@@ -35,7 +35,7 @@ from rebat.results.intervals import (
     relative,
     spread,
 )
-from rebat.results.scenario import Scenario
+from rebat.results.scenario import ScenarioLabel
 from tests.campaign.builders import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[3]
@@ -189,22 +189,28 @@ def test_the_same_runs_in_two_grids_are_the_same(evidence) -> None:
 @pytest.mark.parametrize(
     ("policy", "case", "label"),
     [
-        ("baseline", Case("baseline", False, False, "", ""), "rigid"),
-        ("sfsj", Case("sfsj", False, True, "", ""), "stealing"),
-        ("dbes:react=replacement", Case("dbes", True, False, "", ""), "DBES with replacement"),
+        ("baseline", ReplacementCase("baseline", False, False, "", ""), "rigid"),
+        ("sfsj", ReplacementCase("sfsj", False, True, "", ""), "stealing"),
+        (
+            "dbes:react=replacement",
+            ReplacementCase("dbes", True, False, "", ""),
+            "DBES with replacement",
+        ),
         (
             "baseline:react=replacement+stealing",
-            Case("baseline", True, True, "", ""),
+            ReplacementCase("baseline", True, True, "", ""),
             "stealing and replacement",
         ),
         (
             "sa:spares=8,react=replacement,resize_cost=60",
-            Case("sa", True, False, "resize_cost=60", "spares=8"),
+            ReplacementCase("sa", True, False, "resize_cost=60", "spares=8"),
             "SA with replacement (spares=8, resize_cost=60)",
         ),
     ],
 )
-def test_policies_are_read_as_campaigns_write_them(policy: str, case: Case, label: str) -> None:
+def test_policies_are_read_as_campaigns_write_them(
+    policy: str, case: ReplacementCase, label: str
+) -> None:
     assert case_of(policy) == case
     assert case_of(policy).label == label
 
@@ -219,7 +225,7 @@ def test_differences_go_seed_by_seed() -> None:
 
 def told(rises: dict[str, list[float]], requeued: float = 0.0) -> Runs:
     """Numbers by hand: rises of the makespan over 100 s, and what hits became."""
-    setting = Setting("g", "mixed", Scenario("renewal"))
+    setting = Setting("g", "mixed", ScenarioLabel("renewal"))
     calm = setting._replace(scenario=setting.scenario.failure_free[0])
     rows = []
     for name, values in rises.items():
@@ -294,7 +300,7 @@ def test_seeds_that_do_not_decide_are_said_so() -> None:
 def test_stealing_is_held_against_the_baseline(
     used: list[float], holds: bool, unsure: bool
 ) -> None:
-    setting = Setting("g", "june", Scenario("renewal"))
+    setting = Setting("g", "june", ScenarioLabel("renewal"))
     numbers = {"baseline": [0.7, 0.7, 0.7], "sfsj": used, "baseline:react=replacement": used}
     rows = [
         (setting, case_of(policy), "useful_utilisation", "", (ANY_SEED, seed), value)

@@ -17,7 +17,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.models.silent_errors import (
     PAPER_SCENARIOS,
 )
-from rebat.papers.silent_errors.units import GridIn
+from rebat.papers.silent_errors.units import JobSetGrid
 from rebat.runs.reading import LARGEST_SEED
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.day_sets import day_sets, read_day_sets
@@ -82,7 +82,7 @@ def test_figure_2_of_the_full_file_is_the_papers() -> None:
     played = sum(u["scenarios"] * len(u["heuristics"]) * len(u["rules"]) for u in units)
     assert played == 10_500_000
     assert sorted({u["q"] for u in units}) == pytest.approx([k / 10 for k in range(10)])
-    assert GridIn("", (), ()).scenarios == PAPER_SCENARIOS
+    assert JobSetGrid("", (), ()).scenarios == PAPER_SCENARIOS
 
 
 # ---- days of a trace

@@ -10,7 +10,7 @@ import pytest
 
 from rebat.core.errors import InputError
 from rebat.models.resilient import HEURISTICS
-from rebat.papers.silent_errors.makespans import PAPER_RULES, Row, makespans, read_job_set
+from rebat.papers.silent_errors.makespans import PAPER_RULES, MakespanRow, makespans, read_job_set
 from tests.recordings import job_sets
 
 GOOD = {
@@ -35,14 +35,14 @@ def write(tmp_path):
 def test_rows_by_scenario_heuristic_and_rule(write):
     rows = list(makespans([write(GOOD)], ["R-LIST-0", "r-shelf-nb"], ["LPT", "hpa"]))
     assert rows == [
-        Row("two", 0, "R-LIST-0", "LPT", 7, 4.25),
-        Row("two", 0, "R-LIST-0", "HPA", 7, 4.25),
-        Row("two", 0, "R-SHELF-NB", "LPT", 7, 4.25),
-        Row("two", 0, "R-SHELF-NB", "HPA", 7, 4.25),
-        Row("two", 1, "R-LIST-0", "LPT", 10, 6.5),
-        Row("two", 1, "R-LIST-0", "HPA", 10, 6.5),
-        Row("two", 1, "R-SHELF-NB", "LPT", 10, 6.5),
-        Row("two", 1, "R-SHELF-NB", "HPA", 10, 6.5),
+        MakespanRow("two", 0, "R-LIST-0", "LPT", 7, 4.25),
+        MakespanRow("two", 0, "R-LIST-0", "HPA", 7, 4.25),
+        MakespanRow("two", 0, "R-SHELF-NB", "LPT", 7, 4.25),
+        MakespanRow("two", 0, "R-SHELF-NB", "HPA", 7, 4.25),
+        MakespanRow("two", 1, "R-LIST-0", "LPT", 10, 6.5),
+        MakespanRow("two", 1, "R-LIST-0", "HPA", 10, 6.5),
+        MakespanRow("two", 1, "R-SHELF-NB", "LPT", 10, 6.5),
+        MakespanRow("two", 1, "R-SHELF-NB", "HPA", 10, 6.5),
     ]
     assert all(type(row.makespan) is int for row in rows)
 
@@ -55,7 +55,9 @@ def test_the_recorded_tables():
         for index, scenario in enumerate(data["scenarios"]):
             table = scenario["makespan_paper"]
             expected += [
-                Row(data["id"], index, name, rule, table[name][rule], scenario["lower_bound"])
+                MakespanRow(
+                    data["id"], index, name, rule, table[name][rule], scenario["lower_bound"]
+                )
                 for name in HEURISTICS
                 for rule in PAPER_RULES
             ]

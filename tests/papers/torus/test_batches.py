@@ -19,7 +19,7 @@ from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.failures.series import system_mttf_s
 from rebat.papers.torus.batches import Batches, batches, extreme
 from rebat.papers.torus.claims import judgements
-from rebat.papers.torus.grid import Record
+from rebat.papers.torus.grid import FailureHorizon
 from rebat.papers.torus.published import GAINS, TABLE_1, Trace
 from rebat.papers.torus.units import COLUMNS, KIND, densities
 from rebat.results.intervals import STUDENT, Interval, interval
@@ -90,7 +90,7 @@ def test_every_result_is_that_of_its_batch(ran: tuple[Path, Path]) -> None:
             assert value[unit.key, "completion_s"] == expected.completion_s
             assert value[unit.key, "aborts"] == expected.aborts
         else:
-            assert isinstance(spec, Record)
+            assert isinstance(spec, FailureHorizon)
             mttf_s = system_mttf_s(spec.law, 32, spec.seed, spec.horizon_s)
             assert value[unit.key, "system_mttf_s"] == mttf_s
             mean_s = spec.law.nodes(32, spec.seed).mean_s().mean()
@@ -202,7 +202,7 @@ def test_table_1_has_the_papers_traces(name: str) -> None:
     assert found == {f"trace{row.number}": trace for trace, row in TABLE_1.items()}
 
 
-def law_of(spec: Batch | Record) -> tuple[float, float]:
+def law_of(spec: Batch | FailureHorizon) -> tuple[float, float]:
     assert isinstance(spec.law, Weibull)
     return spec.law.scale_s / 3600, spec.law.shape
 

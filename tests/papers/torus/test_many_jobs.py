@@ -20,7 +20,7 @@ from rebat.papers.torus.many_jobs import judgements
 from rebat.policies.presets import preset
 from rebat.results.intervals import STUDENT, interval, minus
 from rebat.results.measures.platform import free_steps
-from rebat.results.scenario import Scenario
+from rebat.results.scenario import ScenarioLabel
 from rebat.runs.single import simulate
 from tests.campaign.builders import campaign_of
 from tests.scenarios import fails, machine
@@ -88,7 +88,7 @@ def test_differences_are_paired_by_seed() -> None:
 )  # fmt: skip
 def test_claims_follow_from_their_numbers(faps, number, holds, unsure) -> None:
     """Failures under a job: with RPS 6, 9 and 9."""
-    setting = Setting("", "w", Scenario("weibull", law="x"))
+    setting = Setting("", "w", ScenarioLabel("weibull", law="x"))
     rows = [
         (setting, policy, "failures_hit", "", (-1, seed), value)
         for policy, values in (("faps:torus=8", faps), ("rps:torus=8", (6.0, 9.0, 9.0)))

@@ -33,7 +33,7 @@ from rebat.models.failures.spans import Span, events_of_spans, spans_of
 WAYS = ("rank", "share", "rate")
 
 
-class Source(NamedTuple):
+class MappedRecord(NamedTuple):
     """A record to be mapped: events, the same as outages, of so many nodes; length (us)."""
 
     events: Sequence[MachineEvent]
@@ -42,7 +42,7 @@ class Source(NamedTuple):
     length_us: int
 
 
-def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Source:
+def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> MappedRecord:
     """The record that events are, to the last of them; without a size, of the largest that fails.
 
     Raises
@@ -56,11 +56,11 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Sou
     largest = max(span.node for span in spans)
     if n_nodes is not None and largest >= n_nodes:
         raise InputError(f"node {largest} fails", expected=f"nodes 0 to {n_nodes - 1}")
-    return Source(events, spans, n_nodes or largest + 1, max(events[-1].at_us, 1))
+    return MappedRecord(events, spans, n_nodes or largest + 1, max(events[-1].at_us, 1))
 
 
 def mapped(
-    source: Source, n_nodes: int, way: str = "rank", seed: int = 0, turn: bool = False
+    source: MappedRecord, n_nodes: int, way: str = "rank", seed: int = 0, turn: bool = False
 ) -> list[MachineEvent]:
     """The record as that of so many nodes; none fails while it is down.
 
@@ -102,7 +102,7 @@ def _placed(spans: Sequence[Span], n_from: int, n_to: int, way: str) -> Iterator
             yield span._replace(node=node)
 
 
-def _copies(source: Source, n_nodes: int, seed: int, turn: bool) -> Iterator[Span]:
+def _copies(source: MappedRecord, n_nodes: int, seed: int, turn: bool) -> Iterator[Span]:
     """Copies of the record side by side, the last one of fewer nodes."""
     whole, rest = divmod(n_nodes, source.n_nodes)
     for number in range(whole + (rest > 0)):
@@ -116,12 +116,12 @@ def _copies(source: Source, n_nodes: int, seed: int, turn: bool) -> Iterator[Spa
         yield from (s._replace(node=place[s.node]) for s in spans if s.node in place)
 
 
-def _offset_us(source: Source, seed: int, number: int) -> int:
+def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
     rng = stream(seed, "failures", "mapping", "turn", number)
     return int(rng.integers(source.length_us))
 
 
-def _turned(source: Source, offset_us: int) -> list[Span]:
+def _turned(source: MappedRecord, offset_us: int) -> list[Span]:
     """The record so much later, what would end after its end going on at its beginning."""
     return [
         part for span in source.spans for part in _turned_span(span, offset_us, source.length_us)

@@ -12,7 +12,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import file_hash
 from rebat.models.failures.events import MachineEvent, machine_mtbf_s, read_events
 from rebat.models.failures.law import Law, Outage, check_span, events_of
-from rebat.models.failures.mapping import WAYS, Source, mapped, source_of
+from rebat.models.failures.mapping import WAYS, MappedRecord, mapped, source_of
 from rebat.models.failures.records.detect import AUTO, EVENTS, detected
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions, read_record
 from rebat.models.failures.records.mira_ras import MAINTAINED, Maintained
@@ -168,7 +168,7 @@ class Recorded(Law, frozen=True):
 
 
 @lru_cache(maxsize=2)
-def _source(law: Recorded, content: tuple[str, ...]) -> Source:
+def _source(law: Recorded, content: tuple[str, ...]) -> MappedRecord:
     """A record, read once per process."""
     events, told = law.read()
     try:

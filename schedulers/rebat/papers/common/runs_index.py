@@ -21,7 +21,7 @@ from rebat.results.intervals import (
 )
 from rebat.results.measures.backlog import are_comparable
 from rebat.results.reading import read_results
-from rebat.results.scenario import Scenario, scenario_of_row
+from rebat.results.scenario import ScenarioLabel, scenario_of_row
 
 Where = TypeVar("Where", bound=Hashable)
 """What runs have in common that are compared."""
@@ -103,7 +103,7 @@ class Setting(NamedTuple):
 
     grid: str
     workload: str
-    scenario: Scenario
+    scenario: ScenarioLabel
 
     @property
     def label(self) -> str:
@@ -111,7 +111,7 @@ class Setting(NamedTuple):
         return f"{self.workload}, {self.scenario.label}"
 
 
-_COLUMNS = ("grid", "workload", "policy", *Scenario._fields, "metric", "size_class", "seed",
+_COLUMNS = ("grid", "workload", "policy", *ScenarioLabel._fields, "metric", "size_class", "seed",
             "value")  # fmt: skip
 
 

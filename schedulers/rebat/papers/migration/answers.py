@@ -11,7 +11,7 @@ from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import change_of, mean_of
 from rebat.papers.migration.beyond import AWAKE, energy_runs, subject
 from rebat.papers.migration.groups import (
-    Compared,
+    ComparedGroup,
     defragmented,
     drained,
     eternal,
@@ -20,7 +20,7 @@ from rebat.papers.migration.groups import (
     sleeping,
 )
 from rebat.papers.migration.published import CORES, LONGEST_S, MIXED, WAITING_FACTOR
-from rebat.papers.migration.runs import Case, Runs, minutes, named, ratio_of
+from rebat.papers.migration.runs import MigrationCase, Runs, minutes, named, ratio_of
 from rebat.results.intervals import (
     STUDENT,
     Interval,
@@ -71,7 +71,7 @@ def _nearest(index: Runs) -> Iterator[str]:
         )
 
 
-def _distance(index: Runs, loads: Mapping[int, Compared], case: Case) -> float:
+def _distance(index: Runs, loads: Mapping[int, ComparedGroup], case: MigrationCase) -> float:
     """Root mean square over the loads of the fall of the mixed share less the printed one."""
     squares = []
     for load, (base, forms) in loads.items():
@@ -133,7 +133,7 @@ def _energy(index: Runs) -> Iterator[str]:
         )
 
 
-def _saved(index: Runs, group: Compared) -> str:
+def _saved(index: Runs, group: ComparedGroup) -> str:
     runs = energy_runs(group)
     base, alone, both = (
         index.values(*runs[name], "energy_kwh") if name in runs else {}
@@ -184,13 +184,13 @@ def _proactive(index: Runs) -> Iterator[str]:
             )
 
 
-def _beside(group: Compared, ours: Run[Case]) -> Run[Case] | None:
+def _beside(group: ComparedGroup, ours: Run[MigrationCase]) -> Run[MigrationCase] | None:
     """The same with stealing beside it."""
     both = (run for run in group.others if run.case.react == ("foresee", "stealing"))
     return next((run for run in both if run.case.axes == ours.case.axes), None)
 
 
-def _moved(index: Runs, group: Compared, ours: Run[Case]) -> str:
+def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
     """What it did to failures and flows, if it did anything."""
     if not any(index.values(*ours, "migrations_count").values()):
         used = [index.values(*run, "useful_utilisation") for run in (ours, group.base)]
@@ -205,7 +205,7 @@ def _moved(index: Runs, group: Compared, ours: Run[Case]) -> str:
     return f"Failures under a job: {hits[0]}, baseline {hits[1]}. Against the baseline: {flows}."
 
 
-def _with_stealing(index: Runs, both: Run[Case] | None) -> str:
+def _with_stealing(index: Runs, both: Run[MigrationCase] | None) -> str:
     """Where stealing had nothing to do."""
     if both is None or any(index.values(*both, "steals").values()):
         return ""

@@ -9,14 +9,14 @@ from rebat.papers.common.parts import Table, change, hours, number, points, shar
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import Column, differences, headings, mean_of, means
 from rebat.papers.migration.groups import (
-    Compared,
+    ComparedGroup,
     defragmented,
     drained,
     eternal,
     foreseen,
     sleeping,
 )
-from rebat.papers.migration.runs import Case, Runs, minutes, named, ratio_of, seeds
+from rebat.papers.migration.runs import MigrationCase, Runs, minutes, named, ratio_of, seeds
 from rebat.results.intervals import narrow
 
 SHARE = (share, points, False)
@@ -73,7 +73,10 @@ AWAKE = "compaction, no node sleeps"
 
 
 def _means(
-    index: Runs, about: tuple[str, str], runs: Mapping[str, Run[Case]], columns: Sequence[Column]
+    index: Runs,
+    about: tuple[str, str],
+    runs: Mapping[str, Run[MigrationCase]],
+    columns: Sequence[Column],
 ) -> Table:
     """A row per run; ``about`` is what of the paper it stands for, and a title."""
     over = f"means over {seeds(index, next(iter(runs.values())))}"
@@ -82,7 +85,7 @@ def _means(
 
 
 def _differences(
-    index: Runs, runs: Mapping[str, Run[Case]], pairs: Sequence[tuple[str, str]],
+    index: Runs, runs: Mapping[str, Run[MigrationCase]], pairs: Sequence[tuple[str, str]],
     columns: Sequence[Column],
 ) -> list[list[str]]:  # fmt: skip
     """A row for each pair of names, the first less the second: points of shares, % of times."""
@@ -91,7 +94,10 @@ def _differences(
 
 
 def _compared(
-    index: Runs, about: tuple[str, str], runs: Mapping[str, Run[Case]], columns: Sequence[Column]
+    index: Runs,
+    about: tuple[str, str],
+    runs: Mapping[str, Run[MigrationCase]],
+    columns: Sequence[Column],
 ) -> Table:
     """The means, and below them the differences from the first run."""
     first, *others = runs
@@ -120,7 +126,7 @@ def tables(index: Runs) -> Iterator[Table]:
         yield from _proactive(index, group)
 
 
-def energy_runs(group: Compared) -> dict[str, Run[Case]]:
+def energy_runs(group: ComparedGroup) -> dict[str, Run[MigrationCase]]:
     """By what they are called."""
     asleep = [run for run in group.others if run.case.react]
     found = {"no node sleeps": group.base, **named(asleep)}
@@ -130,7 +136,7 @@ def energy_runs(group: Compared) -> dict[str, Run[Case]]:
     return found
 
 
-def _energy(index: Runs, groups: Sequence[Compared]) -> Table:
+def _energy(index: Runs, groups: Sequence[ComparedGroup]) -> Table:
     rows = []
     for group in groups:
         for name, run in energy_runs(group).items():
@@ -148,7 +154,7 @@ def _energy(index: Runs, groups: Sequence[Compared]) -> Table:
     return Table(paper, "Energy of a day", columns, rows)
 
 
-def _proactive(index: Runs, group: Compared) -> Iterator[Table]:
+def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Table]:
     scenario = group.base.setting.scenario
     law = f"{scenario.failure_model}: {scenario.law or ''}".replace(",", ", ")
     runs = named([group.base, *group.others])
@@ -160,7 +166,7 @@ def _proactive(index: Runs, group: Compared) -> Iterator[Table]:
     yield Table("points of shares, % of times, paired by seed", title, heads, rows)
 
 
-def pairs(runs: dict[str, Run[Case]]) -> list[tuple[str, str]]:
+def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
     """Each against the first; those that foresee also against those that do not."""
     first, *others = runs
     ahead = [name for name in others if "foresee" in runs[name].case.react]
@@ -170,6 +176,6 @@ def pairs(runs: dict[str, Run[Case]]) -> list[tuple[str, str]]:
     ]
 
 
-def subject(group: Compared) -> str:
+def subject(group: ComparedGroup) -> str:
     """A workload and the grid that says what it met, for people."""
     return f"{group.base.setting.workload}, {group.base.setting.grid}"

@@ -17,7 +17,7 @@ from rebat.papers.common.runs_index import Run, difference
 from rebat.papers.migration.beyond import energy_runs, subject
 from rebat.papers.migration.groups import (
     FORMS,
-    Compared,
+    ComparedGroup,
     compactions,
     defragmented,
     drained,
@@ -28,7 +28,7 @@ from rebat.papers.migration.groups import (
     table_2,
 )
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, LONGEST_S, MIXED, TABLE_2
-from rebat.papers.migration.runs import Case, Runs, named
+from rebat.papers.migration.runs import MigrationCase, Runs, named
 from rebat.results.intervals import STUDENT, BySeed, combined, interval, minus
 
 SMALL = below(0.01)
@@ -40,12 +40,12 @@ AN_ORDER, ORDERS = above(10), above(100)
 _NOT_TRIED = "not in the paper"
 
 
-class On(NamedTuple):
+class InGroup(NamedTuple):
     """What a claim is judged on: a run without something, and those with it."""
 
     runs: Runs
-    base: Run[Case]
-    others: list[Run[Case]]
+    base: Run[MigrationCase]
+    others: list[Run[MigrationCase]]
 
     def changes(self, metric: str, share: bool = False) -> list[dict[int, float]]:
         """Of each of the others from the first, by seed; or as shares of it."""
@@ -59,17 +59,17 @@ class On(NamedTuple):
 
 
 def _claim(
-    text: str, quantity: str, values: Callable[[On], BySeed], rule: Rule, paper: str
+    text: str, quantity: str, values: Callable[[InGroup], BySeed], rule: Rule, paper: str
 ) -> Claim:  # fmt: skip
     """A claim about the mean of values."""
     return Claim(text, quantity, rule, paper, lambda on: interval(values(on), STUDENT))
 
 
-def _change(metric: str, share: bool = False) -> Callable[[On], BySeed]:
+def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
     return lambda on: on.changes(metric, share)[0]
 
 
-def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[On], BySeed]:
+def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
     """The worst change of all forms, seed by seed."""
     return lambda on: combined(pick, *on.changes(metric))
 
@@ -161,22 +161,22 @@ def judgements(index: Runs) -> Iterator[Judgement]:
     for base, forms in compactions(index):
         for run in (run for run in forms if run.case in FORMS):
             words = {"form": run.case.label}
-            yield from judge(OVERHEAD, On(index, run, []), base.setting.workload, words)
+            yield from judge(OVERHEAD, InGroup(index, run, []), base.setting.workload, words)
     if 75 in table_2(index):
         words = {state: _percent(both) for state, both in TABLE_2[75]["high"].items()}
-        on = On(index, *table_2(index)[75])
+        on = InGroup(index, *table_2(index)[75])
         yield from judge(PRIORITIES, on, "two partitions, load 75 %", words)
     for pair in drained(index):
-        yield from judge(DRAINS, On(index, *pair), f"{pair.base.setting.workload}, drains")
+        yield from judge(DRAINS, InGroup(index, *pair), f"{pair.base.setting.workload}, drains")
     for pair in eternal(index):
-        yield from judge(ETERNAL, On(index, *pair), pair.others[0].setting.workload)
+        yield from judge(ETERNAL, InGroup(index, *pair), pair.others[0].setting.workload)
     for group in sleeping(index):
         runs = energy_runs(group)
         if {"sleeping", "compaction and sleeping"} <= runs.keys():
-            on = On(index, runs["sleeping"], [runs["compaction and sleeping"]])
+            on = InGroup(index, runs["sleeping"], [runs["compaction and sleeping"]])
             yield from judge(ENERGY, on, group.base.setting.workload)
     for pair in defragmented(index):
-        yield from judge(DEFRAGMENTATION, On(index, *pair), pair.base.setting.workload)
+        yield from judge(DEFRAGMENTATION, InGroup(index, *pair), pair.base.setting.workload)
     for group in foreseen(index):
         yield from _proactive(index, group)
 
@@ -189,12 +189,12 @@ def _compaction(index: Runs) -> Iterator[Judgement]:
     """Every form of it: the worst of them, seed by seed."""
     for load, pair in figure_4(index).items():
         words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
-        yield from judge(COMPACTION, On(index, *pair), f"load {load} %", words)
+        yield from judge(COMPACTION, InGroup(index, *pair), f"load {load} %", words)
     if FIGURE_3_LOAD in figure_4(index):
         pair = figure_4(index)[FIGURE_3_LOAD]
         shares = {state: _percent(both) for state, both in FIGURE_3.items()}
         words = {"n": len(pair.others), **shares}
-        yield from judge(COMPACTION_AT_50, On(index, *pair), f"load {FIGURE_3_LOAD} %", words)
+        yield from judge(COMPACTION_AT_50, InGroup(index, *pair), f"load {FIGURE_3_LOAD} %", words)
 
 
 def _middle_loads(index: Runs) -> Iterator[Judgement]:
@@ -212,10 +212,10 @@ def _middle_loads(index: Runs) -> Iterator[Judgement]:
             yield from judge(MIDDLE, Loads(falls), words={"form": case.label})
 
 
-def _proactive(index: Runs, group: Compared) -> Iterator[Judgement]:
+def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Judgement]:
     runs = named([group.base, *group.others])
     for name, ours in runs.items():
         for base in AGAINST.get(ours.case.react, ()):
             if base in runs:
-                on = On(index, runs[base], [ours])
+                on = InGroup(index, runs[base], [ours])
                 yield from judge(PROACTIVE, on, subject(group), {"ours": name, "base": base})

@@ -11,9 +11,9 @@ from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import mean_of
-from rebat.papers.migration.groups import FORMS, WITHOUT, Compared, figure_4, table_2
+from rebat.papers.migration.groups import FORMS, WITHOUT, ComparedGroup, figure_4, table_2
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
-from rebat.papers.migration.runs import Case, Runs
+from rebat.papers.migration.runs import MigrationCase, Runs
 
 _SHARE = "share of node time"
 _PRINTED = ("paper, without", "paper, with")
@@ -33,7 +33,7 @@ def pictures(index: Runs) -> Iterator[Picture]:
             yield Picture("Table 2", f"{partition} partition at {load} % load", svg)
 
 
-def _means(index: Runs, run: Run[Case], of: str = "node_states") -> dict[str, float]:
+def _means(index: Runs, run: Run[MigrationCase], of: str = "node_states") -> dict[str, float]:
     found = {state: index.mean(*run, f"{of}_{state}") for state in STATES}
     return {state: mean for state, mean in found.items() if mean is not None}
 
@@ -42,14 +42,14 @@ def _printed(states: Mapping[str, tuple[float, float]], which: int) -> dict[str,
     return {state: states[state][which] for state in STATES}
 
 
-def _figure_3(index: Runs, pair: Compared) -> str:
+def _figure_3(index: Runs, pair: ComparedGroup) -> str:
     bars = {_word(run.case): _means(index, run) for run in _shown(pair)}
     bars |= {name: _printed(FIGURE_3, which) for which, name in enumerate(_PRINTED)}
     return stacks(bars, _SHARE)
 
 
 def _table_2(
-    index: Runs, partition: str, states: Mapping[str, tuple[float, float]], pair: Compared
+    index: Runs, partition: str, states: Mapping[str, tuple[float, float]], pair: ComparedGroup
 ) -> str:
     bars = {}
     for which, (word, run) in enumerate((("without", pair.base), ("with", pair.others[0]))):
@@ -58,15 +58,15 @@ def _table_2(
     return stacks(bars, _SHARE)
 
 
-def _shown(pair: Compared) -> list[Run[Case]]:
+def _shown(pair: ComparedGroup) -> list[Run[MigrationCase]]:
     return [pair.base, *(run for case in FORMS for run in pair.others if run.case == case)]
 
 
-def _word(case: Case) -> str:
+def _word(case: MigrationCase) -> str:
     return "without" if case == WITHOUT else case.label
 
 
-def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> str:
+def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
     """A group of bars per load; whiskers are 95 % intervals; grey: printed."""
     series: dict[str, dict[int, tuple[float, float]]] = {}
     for load, pair in loads.items():

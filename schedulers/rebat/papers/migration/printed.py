@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from rebat.papers.common.claims import Claim, Rule, judge
 from rebat.papers.common.parts import Judgement
-from rebat.papers.migration.groups import FORMS, Compared, figure_4, table_2
+from rebat.papers.migration.groups import FORMS, ComparedGroup, figure_4, table_2
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
 from rebat.papers.migration.runs import Runs
 from rebat.papers.migration.tables import INSIDE, NEAR, OUTSIDE, place_of, states_of
@@ -55,7 +55,7 @@ def _all(numbers: Numbers) -> str:
     return ", ".join(f"{100 * printed:.1f}" for _, printed in numbers.values())
 
 
-def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> Iterator[Claim]:
+def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Iterator[Claim]:
     mixed = "node_states_mixed"
     before = {load: index.values(*item.base, mixed) for load, item in loads.items()}
     numbers = {f"{load} %": (values, MIXED[load][0]) for load, values in before.items()}
@@ -75,7 +75,7 @@ def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> Iterator[Claim]:
         yield _claim(about, text, "Figure 4", changes)
 
 
-def _figure_3(index: Runs, pair: Compared) -> Iterator[Claim]:
+def _figure_3(index: Runs, pair: ComparedGroup) -> Iterator[Claim]:
     runs = {run.case.label: (run, 1) for case in FORMS for run in pair.others if run.case == case}
     for name, (run, which) in {"without migration": (pair.base, 0), **runs}.items():
         values = states_of(index, run)
@@ -84,7 +84,7 @@ def _figure_3(index: Runs, pair: Compared) -> Iterator[Claim]:
         yield _claim(f"load {FIGURE_3_LOAD} %", text, "Figure 3", numbers)
 
 
-def _table_2(index: Runs, load: int, pair: Compared) -> Iterator[Claim]:
+def _table_2(index: Runs, load: int, pair: ComparedGroup) -> Iterator[Claim]:
     for which, (run, name) in enumerate(((pair.base, "without"), (pair.others[0], "with"))):
         numbers = {
             f"{partition} {state}": (index.values(*run, f"partition_states_{partition}_{state}"),

@@ -22,7 +22,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-class Case(NamedTuple):
+class MigrationCase(NamedTuple):
     """A policy: its name, the reactions that the campaign gave it, and its other axes."""
 
     name: str
@@ -62,12 +62,12 @@ def _axis(name: str, value: str) -> str:
     return f"{name}={value}" if value else name
 
 
-def case_of(policy: str) -> Case:
+def case_of(policy: str) -> MigrationCase:
     """A policy as a campaign writes it, but for the power of a node, which changes no schedule."""
     name, axes = parsed(policy)
     react = axes.pop("react", "")
     axes.pop("power", None)
-    return Case(name, tuple(react.split("+")) if react else (), tuple(axes.items()))
+    return MigrationCase(name, tuple(react.split("+")) if react else (), tuple(axes.items()))
 
 
 def _a_day(count: str, scale: float = 1.0) -> Callable[[Read], BySeed]:
@@ -101,7 +101,7 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
 drained nodes that got empty, and how long these took (of seeds where some did)."""
 
 
-Runs = RunIndex[Case]
+Runs = RunIndex[MigrationCase]
 
 
 def index_of(path: Path) -> Runs:
@@ -109,7 +109,9 @@ def index_of(path: Path) -> Runs:
     return RunIndex(simulations(path, case_of), DERIVED)
 
 
-def ratio_of(index: Runs, ours: Run[Case], base: Run[Case], metric: str) -> Interval | None:
+def ratio_of(
+    index: Runs, ours: Run[MigrationCase], base: Run[MigrationCase], metric: str
+) -> Interval | None:
     """The mean relative difference, paired by seed."""
     return change_of(index, ours, base, metric, share=True)
 
@@ -119,13 +121,13 @@ def minutes(value: float) -> str:
     return f"{value / 60:.1f}"
 
 
-def seeds(index: Runs, run: Run[Case]) -> str:
+def seeds(index: Runs, run: Run[MigrationCase]) -> str:
     """How many there are, for people."""
     count = len(index.values(*run, "useful_utilisation"))
     return f"{count} seed{'s' * (count != 1)}"
 
 
-def named(runs: Sequence[Run[Case]]) -> dict[str, Run[Case]]:
+def named(runs: Sequence[Run[MigrationCase]]) -> dict[str, Run[MigrationCase]]:
     """Runs by what people call them: in full where the short name is that of several."""
     times = Counter(run.case.short for run in runs)
     return {

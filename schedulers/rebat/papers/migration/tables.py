@@ -12,8 +12,8 @@ from rebat.papers.common.parts import Table, number, points, share
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import mean_of
 from rebat.papers.migration import published
-from rebat.papers.migration.groups import Compared, compactions, figure_4, table_2
-from rebat.papers.migration.runs import Case, Runs, named, seeds
+from rebat.papers.migration.groups import ComparedGroup, compactions, figure_4, table_2
+from rebat.papers.migration.runs import MigrationCase, Runs, named, seeds
 from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
 
 INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
@@ -51,7 +51,7 @@ def tables(index: Runs) -> Iterator[Table]:
         yield _table_2(index, load, pair)
 
 
-def _figure_4(index: Runs, loads: Mapping[int, Compared]) -> Table:
+def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
     rows = []
     for load, (base, forms) in loads.items():
         without, with_ = published.MIXED[load]
@@ -95,12 +95,12 @@ def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
     return Table(paper, title, ["", *columns], lines)
 
 
-def states_of(index: Runs, run: Run[Case], of: str = "node_states") -> dict[str, BySeed]:
+def states_of(index: Runs, run: Run[MigrationCase], of: str = "node_states") -> dict[str, BySeed]:
     """The share of time of each state, by seed."""
     return {state: index.values(*run, f"{of}_{state}") for state in published.STATES}
 
 
-def _figure_3(index: Runs, pair: Compared) -> Table:
+def _figure_3(index: Runs, pair: ComparedGroup) -> Table:
     without, with_ = (
         {state: both[i] for state, both in published.FIGURE_3.items()} for i in (0, 1)
     )
@@ -111,7 +111,7 @@ def _figure_3(index: Runs, pair: Compared) -> Table:
     return _states(paper, f"Node time at {published.FIGURE_3_LOAD} % load", rows)
 
 
-def _table_2(index: Runs, load: int, pair: Compared) -> Table:
+def _table_2(index: Runs, load: int, pair: ComparedGroup) -> Table:
     rows = []
     for partition, states in published.TABLE_2[load].items():
         of = f"partition_states_{partition}"

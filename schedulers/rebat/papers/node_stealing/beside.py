@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from rebat.figures.beside import Panel, beside_svg
+from rebat.figures.beside import PrintedPanel, beside_svg
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.node_stealing import published
@@ -14,7 +14,7 @@ from rebat.papers.node_stealing.runs import HEADINGS, policies, seeds_note, sema
 from rebat.results.intervals import Interval, interval
 
 
-class Printed(NamedTuple):
+class PrintedValue(NamedTuple):
     """A metric that a table prints: heading with unit, the metric, how it is counted there."""
 
     what: str
@@ -31,15 +31,15 @@ def _percent(tables: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, f
 
 
 PRINTED = (
-    Printed(
+    PrintedValue(
         "useful utilisation (%)", "useful_utilisation", lambda share: 100 * share,
         _percent(published.UTILISATION),
     ),
-    Printed(
+    PrintedValue(
         "time with an idle node, as printed (%)", "platform_idle_share",
         lambda share: 100 * published.idle_as_program(share), _percent(published.IDLE_SHARE),
     ),
-    Printed(
+    PrintedValue(
         "steals in the window", "steals", lambda count: count,
         {name: {policy: steals for policy, (steals, _) in table.items()}
          for name, table in published.STEALS.items()},
@@ -53,7 +53,7 @@ def beside_printed(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
     for one in PRINTED:
         printed = published.printed(one.values, setting)
         if printed:
-            panels.append(Panel(one.what, printed, ours(runs, setting, one)))
+            panels.append(PrintedPanel(one.what, printed, ours(runs, setting, one)))
     if panels:
         svg = beside_svg(policies(runs, setting), panels)
         title = f"{setting.workload}: printed and ours ({setting.scenario.label})"
@@ -61,7 +61,9 @@ def beside_printed(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
         yield Picture("Tables 4, 5, 7, 8, 9", title, svg, note)
 
 
-def ours(runs: RunIndex[str], setting: Setting, one: Printed) -> dict[str, dict[str, Interval]]:
+def ours(
+    runs: RunIndex[str], setting: Setting, one: PrintedValue
+) -> dict[str, dict[str, Interval]]:
     """By semantics and policy."""
     found: dict[str, dict[str, Interval]] = {}
     for prefix in reversed(semantics(runs, setting)):

@@ -29,7 +29,7 @@ from rebat.papers.node_stealing.runs import (
 from rebat.results.intervals import BySeed, Interval, combined, interval, minus
 
 
-class On(NamedTuple):
+class InSemantics(NamedTuple):
     """What a claim is judged on: a setting in one semantics."""
 
     runs: RunIndex[str]
@@ -48,8 +48,8 @@ class On(NamedTuple):
         return self.runs.values(self.setting, self.semantics + policy, metric)
 
 
-def _ratio(metric: str, of: str = "") -> Callable[[On], Interval | None]:
-    def number(on: On) -> Interval | None:
+def _ratio(metric: str, of: str = "") -> Callable[[InSemantics], Interval | None]:
+    def number(on: InSemantics) -> Interval | None:
         size_class = on.sizes.get(of, of or None)
         gains = ratios(on.runs, on.setting, on.semantics + "h111", metric, size_class)
         return interval(gains)
@@ -111,7 +111,7 @@ SYNTHETIC = (
 )  # fmt: skip
 
 
-def _below_all_others(on: On) -> Interval | None:
+def _below_all_others(on: InSemantics) -> Interval | None:
     """H311's utilisation less the lowest of the others, by seed."""
     names = [name for name in policies(on.runs, on.setting) if name != "h311"]
     others = [of for name in names if (of := on.values(name, "useful_utilisation"))]
@@ -164,7 +164,7 @@ def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
     for setting, family in main_settings(runs):
         claims = rows_of(setting.workload)
         for name in semantics(runs, setting):
-            on = On(runs, setting, name)
+            on = InSemantics(runs, setting, name)
             yield from judge(claims, on, f"{setting.label}, {HEADINGS[name]}", on.sizes)
             yield from _over_mtbf(runs, family, name)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from rebat.papers.common.runs_index import Setting
-from rebat.results.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, Scenario
+from rebat.results.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, ScenarioLabel
 
 JUNE, MARCH, INTREPID = "june-2017", "march-2018", "intrepid-june-2013"
 SYNTHETIC = "synthetic"
@@ -31,7 +31,7 @@ def printed_for(setting: Setting) -> bool:
     """Whether the paper's tables are about this scenario of a workload."""
     workload, scenario = setting.workload, setting.scenario
     mtbf_s, downtime_s = _SCENARIOS.get(workload, (None, None))
-    usual = Scenario(
+    usual = ScenarioLabel(
         "authors", mtbf_s, downtime_s, checkpoint=USUAL_CHECKPOINTS, accounting=ACCOUNTING
     )
     asked = scenario._replace(horizon_s=None, accounting=scenario.accounting or ACCOUNTING)

@@ -11,7 +11,7 @@ from rebat.papers.common.parts import seeds_text
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.results import intervals
 from rebat.results.intervals import BySeed
-from rebat.results.scenario import Scenario
+from rebat.results.scenario import ScenarioLabel
 
 HOUR = 3600.0
 ALIASES = {"sfsj": "h111", "conservative": "baseline", "authors-sfsj": "authors-h111"}
@@ -47,7 +47,7 @@ def semantics(runs: RunIndex[str], setting: Setting) -> list[str]:
 
 def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
     """What tables and figures are made for, each with its family."""
-    families: dict[tuple[str, Scenario], list[Setting]] = {}
+    families: dict[tuple[str, ScenarioLabel], list[Setting]] = {}
     for setting in runs.settings:
         if setting.scenario.failure_model is not None:
             key = setting.workload, setting.scenario.family

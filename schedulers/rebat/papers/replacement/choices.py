@@ -9,7 +9,7 @@ from math import sqrt
 from rebat.papers.common.parts import Table, change, share
 from rebat.papers.common.runs_index import Setting
 from rebat.papers.replacement import published
-from rebat.papers.replacement.runs import Case, Runs, rise
+from rebat.papers.replacement.runs import ReplacementCase, Runs, rise
 from rebat.results.intervals import RANKS, Interval, interval, spread
 
 Column = tuple[str, bool, str]
@@ -62,14 +62,14 @@ def _varies(setting: Setting, workload: str) -> bool:
     return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 
-def _label(setting: Setting, case: Case, reference: Setting) -> str:
+def _label(setting: Setting, case: ReplacementCase, reference: Setting) -> str:
     """The grid, and what of the failures' law and of the policy is not as in the first."""
     usual = (reference.scenario.law or "").split(",")
     law = [part for part in (setting.scenario.law or "").split(",") if part not in usual]
     return ", ".join(filter(None, (setting.grid, *law, RIGID.get(case.name), case.how, case.rest)))
 
 
-def _shown(runs: Runs, setting: Setting, case: Case, what: str) -> Interval | None:
+def _shown(runs: Runs, setting: Setting, case: ReplacementCase, what: str) -> Interval | None:
     if what == "rise":
         return interval(rise(runs, setting, case), RANKS)
     metric = "useful_utilisation" if what == "utilisation" else f"share_{what}"

@@ -35,7 +35,7 @@ from rebat.papers.replacement.published import (
     UTILISATION,
     WORDS,
 )
-from rebat.papers.replacement.runs import NO_STEP_4, Case, Runs, free, rise
+from rebat.papers.replacement.runs import NO_STEP_4, ReplacementCase, Runs, free, rise
 from rebat.results.intervals import RANKS, BySeed, combined, interval, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
@@ -49,7 +49,7 @@ EQUAL_SHARES = 0.05
 _V_A, _V_B, _V_C = (f"section V-{part}" for part in "ABC")
 
 
-class On(NamedTuple):
+class InWorkload(NamedTuple):
     """What a claim is judged on: the first runs of a workload."""
 
     runs: Runs
@@ -57,15 +57,15 @@ class On(NamedTuple):
 
     def free(self, name: str) -> BySeed:
         """Makespans without failures."""
-        return free(self.runs, self.setting, Case(name))
+        return free(self.runs, self.setting, ReplacementCase(name))
 
     def values(self, name: str, metric: str = "makespan_s", replaces: bool = False) -> BySeed:
         """Under failures."""
-        return self.runs.values(self.setting, Case(name, replaces), metric)
+        return self.runs.values(self.setting, ReplacementCase(name, replaces), metric)
 
     def rise(self, name: str, replaces: bool = False) -> BySeed:
         """By how much failures lengthen the makespan."""
-        return rise(self.runs, self.setting, Case(name, replaces))
+        return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
         """Of the hits that were helped by a source."""
@@ -73,11 +73,15 @@ class On(NamedTuple):
 
     def without_step_4(self, metric: str) -> BySeed:
         """Under DBES, where moldable jobs may not start over."""
-        return self.runs.values(self.setting, Case("dbes", True, how=NO_STEP_4), metric)
+        return self.runs.values(self.setting, ReplacementCase("dbes", True, how=NO_STEP_4), metric)
 
 
 def _claim(
-    text: str, quantity: str, values: Callable[[On], BySeed], rule: Rule | Contains, paper: str
+    text: str,
+    quantity: str,
+    values: Callable[[InWorkload], BySeed],
+    rule: Rule | Contains,
+    paper: str,
 ) -> Claim:
     """A claim about the median of values."""
     return Claim(text, quantity, rule, paper, lambda on: interval(values(on), RANKS))
@@ -194,7 +198,7 @@ ON_MIXED = (
 )  # fmt: skip
 
 
-def _three(on: On) -> BySeed:
+def _three(on: InWorkload) -> BySeed:
     """The longest over the shortest makespan of DBES: free, under failures, with replacement."""
     of = (on.free("dbes"), on.values("dbes"), on.values("dbes", replaces=True))
     return relative(combined(max, *of), combined(min, *of))
@@ -249,4 +253,4 @@ def judgements(runs: Runs) -> Iterator[Judgement]:
     for workload, claims in CLAIMS.items():
         setting = runs.main(workload)
         if setting:
-            yield from judge(claims, On(runs, setting), workload)
+            yield from judge(claims, InWorkload(runs, setting), workload)

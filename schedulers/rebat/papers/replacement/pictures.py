@@ -12,7 +12,7 @@ from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import Setting
 from rebat.papers.replacement.published import FIGURES
 from rebat.papers.replacement.published import SOURCES as PRINTED
-from rebat.papers.replacement.runs import SOURCES, Case, Runs, free
+from rebat.papers.replacement.runs import SOURCES, ReplacementCase, Runs, free
 from rebat.papers.replacement.tables import NO_FAILURES
 from rebat.results.intervals import RANKS, interval
 
@@ -50,7 +50,7 @@ def _makespans(runs: Runs, setting: Setting) -> str:
 
 
 def _bars(
-    axis: Any, runs: Runs, setting: Setting, plain: list[Case], place: int, case: str,
+    axis: Any, runs: Runs, setting: Setting, plain: list[ReplacementCase], place: int, case: str,
     colour: Any,
 ) -> None:  # fmt: skip
     width = 0.8 / len(CASES)

@@ -26,7 +26,7 @@ NO_STEP_4 = "steps=local+idle+remote+wait"
 """No moldable job starts over for another."""
 
 
-class Case(NamedTuple):
+class ReplacementCase(NamedTuple):
     """A policy: its name, whether it replaces and whether it steals, its other axes, and those of
     the replacement."""
 
@@ -52,14 +52,14 @@ class Case(NamedTuple):
         return name + (f"{also}replacement" if self.replaces else "") + (f" ({axes})" * bool(axes))
 
 
-def case_of(policy: str) -> Case:
+def case_of(policy: str) -> ReplacementCase:
     """A policy as a campaign writes it."""
     name, axes = parsed(policy)
     react = axes.pop("react", axes.pop("recovery", "")).split("+")
     how = [f"{axis}={axes.pop(axis)}" for axis in _HOW if axis in axes]
     rest = ", ".join(f"{axis}={value}" if value else axis for axis, value in axes.items())
     steals = "stealing" in react or name in ("sfsj", "h111")
-    return Case(name, "replacement" in react, steals, rest, ", ".join(how))
+    return ReplacementCase(name, "replacement" in react, steals, rest, ", ".join(how))
 
 
 def _sum(*names: str) -> Callable[[Read], BySeed]:
@@ -77,7 +77,7 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
 }  # fmt: skip
 """Shares of what failures hit that were helped by one of ``SOURCES``, and shares of node time."""
 
-Runs = RunIndex[Case]
+Runs = RunIndex[ReplacementCase]
 
 
 def index_of(path: Path) -> Runs:
@@ -91,13 +91,13 @@ def with_failures(runs: Runs) -> Runs:
     return runs
 
 
-def free(runs: Runs, setting: Setting, case: Case, metric: str = "makespan_s") -> BySeed:
+def free(runs: Runs, setting: Setting, case: ReplacementCase, metric: str = "makespan_s") -> BySeed:
     """A metric without failures, and so without replacement."""
     alone = case._replace(replaces=False, steals=False, how="")
     calm = (setting._replace(scenario=item) for item in setting.scenario.failure_free)
     return next(filter(None, (runs.values(item, alone, metric) for item in calm)), {})
 
 
-def rise(runs: Runs, setting: Setting, case: Case) -> BySeed:
+def rise(runs: Runs, setting: Setting, case: ReplacementCase) -> BySeed:
     """By how much failures raise the makespan, as a share of that without them."""
     return relative(runs.values(setting, case, "makespan_s"), free(runs, setting, case))

@@ -9,7 +9,7 @@ from rebat.papers.common.claims import ABOVE, Claim, judge
 from rebat.papers.common.parts import Judgement, Table, change, number, percent, points
 from rebat.papers.common.runs_index import Run, Setting, difference
 from rebat.papers.common.tables import Column, column, differences, headings, means
-from rebat.papers.replacement.runs import Case, Runs
+from rebat.papers.replacement.runs import ReplacementCase, Runs
 from rebat.results.intervals import STUDENT, Interval, interval, spread
 
 COLUMNS = (
@@ -45,7 +45,7 @@ def tables(runs: Runs) -> Iterator[Table]:
         title = f"{workload}: replacement and stealing ({setting.scenario.label})"
         rows = [means(runs, {run.case.label: run}, COLUMNS)[0] for run in those]
         yield Table("means over seeds", title, ["policy", *headings(COLUMNS)], rows)
-        base = Run(setting, Case("baseline"))
+        base = Run(setting, ReplacementCase("baseline"))
         if base in those:
             pairs = [(run.case.label, run, base) for run in those if run != base]
             title = f"{workload}: against the baseline on the same failures"
@@ -53,20 +53,22 @@ def tables(runs: Runs) -> Iterator[Table]:
             yield Table("paired by seed", title, ["policy", *headings(DIFFERENCES)], rows)
 
 
-def _pure(runs: Runs, setting: Setting) -> dict[str, Run[Case]]:
+def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
     """The baseline, replacement, stealing and both, without other axes, as far as they were run."""
     kinds = {
         (False, False): "baseline", (True, False): "replacement",
         (False, True): "stealing", (True, True): "both",
     }  # fmt: skip
-    by_reaction: dict[str, Run[Case]] = {}
+    by_reaction: dict[str, Run[ReplacementCase]] = {}
     for case in runs.cases(setting):
         if not (case.rest or case.how):
             by_reaction.setdefault(kinds[case.replaces, case.steals], Run(setting, case))
     return by_reaction
 
 
-def _gained(runs: Runs, who: Mapping[str, Run[Case]], ours: str, base: str) -> Interval | None:
+def _gained(
+    runs: Runs, who: Mapping[str, Run[ReplacementCase]], ours: str, base: str
+) -> Interval | None:
     """How much more of the machine one of them makes use of than another."""
     if ours not in who or base not in who:
         return None

@@ -10,7 +10,7 @@ from rebat.papers.common.runs_index import Setting
 from rebat.papers.common.tables import Column, headings
 from rebat.papers.replacement.published import FIGURES, RISES, RISES_REPLACED
 from rebat.papers.replacement.published import SOURCES as PRINTED
-from rebat.papers.replacement.runs import SOURCES, Case, Runs, free, rise
+from rebat.papers.replacement.runs import SOURCES, ReplacementCase, Runs, free, rise
 from rebat.results.intervals import RANKS, STUDENT, BySeed, Shown, interval, spread
 
 COLUMNS = (
@@ -59,7 +59,7 @@ def _makespans(runs: Runs, setting: Setting) -> Table:
     return Table(f"{FIGURES[setting.workload][0]}, medians over seeds", title, columns, rows)
 
 
-def _failing(runs: Runs, setting: Setting, case: Case) -> list[str]:
+def _failing(runs: Runs, setting: Setting, case: ReplacementCase) -> list[str]:
     rises = rise(runs, setting, case)
     average = interval(rises, STUDENT)
     return [
@@ -69,7 +69,7 @@ def _failing(runs: Runs, setting: Setting, case: Case) -> list[str]:
     ]  # fmt: skip
 
 
-def printed_rise(workload: str, case: Case) -> str:
+def printed_rise(workload: str, case: ReplacementCase) -> str:
     """The paper's rise of the makespan, if it prints one."""
     table = (RISES_REPLACED if case.replaces else RISES).get(workload, {})
     plain = not (case.rest or case.how)

@@ -33,7 +33,7 @@ WIDE = 15_000
 """Where the paper compares R-LIST-Q with R-LIST-0."""
 
 
-class On(NamedTuple):
+class InSweep(NamedTuple):
     """What a claim is judged on: a sweep, with one kind of reservations, and a heuristic if it is
     about one."""
 
@@ -65,7 +65,7 @@ class On(NamedTuple):
         return self.sweep.line("R-LIST-0", "LA")
 
 
-class Row(NamedTuple):
+class ClaimRow(NamedTuple):
     """A claim with the heuristics that it is about, each by itself; ``both``: with either kind of
     reservations, where there are any."""
 
@@ -74,11 +74,11 @@ class Row(NamedTuple):
     both: bool = True
 
 
-def judged(rows: tuple[Row, ...], sweep: Sweep) -> Iterator[Judgement]:
+def judged(rows: tuple[ClaimRow, ...], sweep: Sweep) -> Iterator[Judgement]:
     """The claims of all rows that can be judged."""
     for claim, heuristics, both in rows:
         for name in heuristics:
-            on = On(sweep, name)
+            on = InSweep(sweep, name)
             if both and (not name or name in LISTS[1:]):
                 yield from with_both(claim, on, sweep.source, {"name": name})
             else:
@@ -104,10 +104,10 @@ def with_both(
     yield from results.values()
 
 
-def _two_best(rules: tuple[str, str]) -> Callable[[On], float | None]:
+def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
     """The best of the other rules minus the worse of the two, of means over the axis."""
 
-    def number(on: On) -> float | None:
+    def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}
         return best_of_others({r: fmean(line.values()) for r, line in lines.items() if line}, rules)
 
@@ -122,17 +122,17 @@ def best_of_others(means: Mapping[str, float], best: tuple[str, str]) -> float |
     return min(others) - max(means[rule] for rule in best)
 
 
-def _peak(on: On) -> float | None:
+def _peak(on: InSweep) -> float | None:
     line = on.line()
     return max(line, key=lambda x: line[x]) if len(line) > 2 else None
 
 
-def _inside(on: On) -> Rule:
+def _inside(on: InSweep) -> Rule:
     inside = sorted(on.line())[1:-1]
     return between(inside[0], inside[-1])
 
 
-def _farthest(on: On) -> float | None:
+def _farthest(on: InSweep) -> float | None:
     line = on.line()
     if len(line) < 3:
         return None
@@ -148,7 +148,7 @@ def _most(values: Any) -> float | None:
     return max(values, default=None)
 
 
-def _rise(on: On) -> float | None:
+def _rise(on: InSweep) -> float | None:
     line = on.line()
     return max(line.values()) / line[0.0] - 1 if 0.0 in line and len(line) > 1 else None
 
@@ -166,23 +166,23 @@ def _spread(line: Line) -> float | None:
     return max(line.values()) / min(line.values()) - 1 if line else None
 
 
-def _alike(on: On) -> float | None:
+def _alike(on: InSweep) -> float | None:
     lists = [mean for name, mean in on.at(0.0).items() if name in LISTS]
     return max(lists) / min(lists) - 1 if lists else None
 
 
-def _outperforms(on: On) -> float | None:
+def _outperforms(on: InSweep) -> float | None:
     lines = on.sweep.all_best(on.reservations)
     zero = lines.pop("R-LIST-0", {})
     return _least(mean / zero[q] for line in lines.values() for q, mean in line.items() if q > 0)
 
 
-def _worst_outside(on: On) -> float | None:
+def _worst_outside(on: InSweep) -> float | None:
     ends = [means for q in (0.0, 0.9) if (means := on.at(q))]
     return _least(_over_others(means, "R-SHELF-NB") for means in ends) if len(ends) == 2 else None
 
 
-def _zero_on_average(on: On) -> float | None:
+def _zero_on_average(on: InSweep) -> float | None:
     lines = on.sweep.all_best()
     return fmean(lines["R-LIST-0"].values()) if lines else None
 
@@ -193,57 +193,57 @@ _FIGURE_2, _FIGURE_4A = "section 5.2, Figure 2", "section 5.2, Figure 4a"
 _OTHER_RULES = "best of the other rules minus the worse of the two"
 
 OVER_Q = (
-    Row(Claim("{name}: " + _HUMP + " q-bar, then decrease", "LPT: the q-bar of the largest mean",
-              _inside, _FIGURE_2, _peak), LISTS),
-    Row(Claim("{name}: performance appears to be independent of q-bar",
+    ClaimRow(Claim("{name}: " + _HUMP + " q-bar, then decrease",
+              "LPT: the q-bar of the largest mean", _inside, _FIGURE_2, _peak), LISTS),
+    ClaimRow(Claim("{name}: performance appears to be independent of q-bar",
               "LPT: mean / mean over all q-bar - 1, where it is farthest from 0",
               between(-0.05, 0.05), _FIGURE_2, _farthest), SHELVES),
     *(
-        Row(Claim("{name}: " + " and ".join(best) + " are the two best rules",
+        ClaimRow(Claim("{name}: " + " and ".join(best) + " are the two best rules",
                   f"means over q-bar: {_OTHER_RULES}", ABOVE, _FIGURE_2, _two_best(best)),
             heuristics, both=False)
         for heuristics, best in ((LISTS, ("LPT", "LA")), (SHELVES, ("LPT", "SPT")))
     ),
-    Row(Claim("{name}: LA performs better than LPT under any q-bar",
+    ClaimRow(Claim("{name}: LA performs better than LPT under any q-bar",
               "largest of mean(LA) - mean(LPT) over q-bar", BELOW, "section 5.2",
               lambda on: _most(on.gaps().values())), LISTS[:1]),
-    Row(Claim("{name}: LPT performs better than LA when q-bar is low",
+    ClaimRow(Claim("{name}: LPT performs better than LA when q-bar is low",
               f"smallest of mean(LA) - mean(LPT) over q-bar up to {LOW_Q:g}", ABOVE, "section 5.2",
               lambda on: _least(gap for q, gap in on.gaps().items() if q <= LOW_Q)), LISTS[1:]),
-    Row(Claim("{name} is little affected by failures", _RISE, between(0, 0.10),
+    ClaimRow(Claim("{name} is little affected by failures", _RISE, between(0, 0.10),
               "less than 10 % (section 5.2)", _rise), LISTS[:1]),
     *(
-        Row(Claim("{name} is much affected by failures", _RISE, between(0.20, 0.30),
+        ClaimRow(Claim("{name} is much affected by failures", _RISE, between(0.20, 0.30),
                   f"20 to 30 % (section 5.2{but})", _rise), heuristics)
         for heuristics, but in (
             (LISTS[1:], ""), (SHELVES, "; it says of shelves that q-bar does not matter"),
         )
     ),
-    Row(Claim("the list-based heuristics behave similarly at q-bar = 0 ({kind})",
+    ClaimRow(Claim("the list-based heuristics behave similarly at q-bar = 0 ({kind})",
               f"{BEST}: largest mean over smallest, minus 1", between(0, 0.02), _FIGURE_4A,
               _alike)),
-    Row(Claim("R-LIST-0 clearly outperforms the others when jobs can fail ({kind})",
+    ClaimRow(Claim("R-LIST-0 clearly outperforms the others when jobs can fail ({kind})",
               f"{BEST}: smallest mean(other) / mean(R-LIST-0) over others and q-bar > 0",
               above(1.02), _FIGURE_4A, _outperforms)),
-    Row(Claim("R-LIST-Q is the worst at q-bar = 0.5 ({kind})",
+    ClaimRow(Claim("R-LIST-Q is the worst at q-bar = 0.5 ({kind})",
               f"{BEST}: mean(R-LIST-Q) over the largest mean of the others", above(1), _FIGURE_4A,
               lambda on: _over_others(on.at(0.5), "R-LIST-Q"))),
-    Row(Claim("R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 ({kind})",
+    ClaimRow(Claim("R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 ({kind})",
               f"{BEST}: mean(R-LIST-Q) / mean(R-LIST-0) - 1", between(0.20, 0.32),
               "26 % (section 5.2, Figure 4a)", lambda on: _over(on.at(0.5), "R-LIST-Q"))),
-    Row(Claim("R-SHELF-NB is the worst at q-bar = 0 and 0.9 ({kind})",
+    ClaimRow(Claim("R-SHELF-NB is the worst at q-bar = 0 and 0.9 ({kind})",
               f"{BEST}: mean(R-SHELF-NB) over the largest mean of the others, the smaller of both",
               above(1), _FIGURE_4A, _worst_outside)),
-    Row(Claim("no heuristic is more than 40 % above the lower bound ({kind})",
+    ClaimRow(Claim("no heuristic is more than 40 % above the lower bound ({kind})",
               f"{BEST}: largest mean over heuristics and q-bar", between(1, 1.4),
               "never more than 40 % worse, with good priorities (section 5.2)",
               lambda on: _most(mean for line in on.sweep.all_best(on.reservations).values()
                                for mean in line.values()))),
-    Row(Claim("R-SHELF-NB is far above R-LIST-0 at q-bar = 0.9",
+    ClaimRow(Claim("R-SHELF-NB is far above R-LIST-0 at q-bar = 0.9",
               f"{BEST}: mean(R-SHELF-NB) / mean(R-LIST-0) - 1", between(0.10, 0.20),
               "15 % (section 5.2, Figure 4a)", lambda on: _over(on.at(0.9), "R-SHELF-NB")),
         both=False),
-    Row(Claim("R-LIST-0 is within a few percent of the lower bound on average",
+    ClaimRow(Claim("R-LIST-0 is within a few percent of the lower bound on average",
               f"{BEST}: mean over q-bar", between(1, 1.05), "section 5.3, of all experiments",
               _zero_on_average), both=False),
 )  # fmt: skip
@@ -257,18 +257,18 @@ def _better(rule: str) -> Claim:
                  lambda on: _least(gap * sign for gap in on.gaps().values()))  # fmt: skip
 
 
-def _least_affected(on: On) -> float | None:
+def _least_affected(on: InSweep) -> float | None:
     spreads = [spread for line in on.others().values() if (spread := _spread(line)) is not None]
     zero = _spread(on.zero())
     return min(spreads) - zero if spreads and zero is not None else None
 
 
-def _q_worst(on: On) -> float | None:
+def _q_worst(on: InSweep) -> float | None:
     return _over_others({n: line[WIDE] for n, line in on.others().items() if WIDE in line},
                         "R-LIST-Q")  # fmt: skip
 
 
-def _q_far_above(on: On) -> float | None:
+def _q_far_above(on: InSweep) -> float | None:
     q, zero = on.sweep.best("R-LIST-Q", on.reservations), on.zero()
     return q[WIDE] / zero[WIDE] - 1 if WIDE in q and WIDE in zero else None
 
@@ -277,33 +277,33 @@ _SPREAD = "largest mean over P over the smallest, minus 1"
 _FIGURE_4B = "section 5.2, Figure 4b"
 
 OVER_PROCS = (
-    Row(Claim("{name}: LA and LPT are the two best rules over P",
+    ClaimRow(Claim("{name}: LA and LPT are the two best rules over P",
               f"means over P: {_OTHER_RULES}", ABOVE, "section 5.2, Figure 3",
               _two_best(("LPT", "LA"))), HEURISTICS, both=False),
-    Row(_better("LA"), LISTS[:2]),
-    Row(_better("LPT"), (*LISTS[2:], *SHELVES)),
-    Row(Claim("{name}: " + _HUMP + " P, then decrease", "LPT: the P of the largest mean", _inside,
-              "section 5.2, Figure 3", _peak), HEURISTICS),
-    Row(Claim("R-LIST-0 with LA is little affected by the number of processors", _SPREAD,
+    ClaimRow(_better("LA"), LISTS[:2]),
+    ClaimRow(_better("LPT"), (*LISTS[2:], *SHELVES)),
+    ClaimRow(Claim("{name}: " + _HUMP + " P, then decrease", "LPT: the P of the largest mean",
+              _inside, "section 5.2, Figure 3", _peak), HEURISTICS),
+    ClaimRow(Claim("R-LIST-0 with LA is little affected by the number of processors", _SPREAD,
               between(0, 0.10), "less than 10 % (section 5.2, Figure 4b)",
               lambda on: _spread(on.zero())), both=False),
-    Row(Claim("R-LIST-0 with LA is the best under all P ({kind})",
+    ClaimRow(Claim("R-LIST-0 with LA is the best under all P ({kind})",
               f"{BEST}: smallest mean(other) / mean(R-LIST-0, LA) over others and P", above(1),
               _FIGURE_4B, lambda on: _least(mean / on.zero()[p] for line in on.others().values()
                                             for p, mean in line.items()))),
-    Row(Claim("R-LIST-0 with LA is the least affected by P ({kind})",
+    ClaimRow(Claim("R-LIST-0 with LA is the least affected by P ({kind})",
               f"{BEST}: smallest spread (largest mean over smallest) of the others minus its own",
               ABOVE, _FIGURE_4B, _least_affected)),
-    Row(Claim(f"R-LIST-Q is the worst at P = {WIDE:,} ({{kind}})",
+    ClaimRow(Claim(f"R-LIST-Q is the worst at P = {WIDE:,} ({{kind}})",
               f"{BEST}: mean(R-LIST-Q) over the largest mean of the others", above(1), _FIGURE_4B,
               _q_worst)),
-    Row(Claim(f"R-LIST-Q is far above R-LIST-0 at P = {WIDE:,} ({{kind}})",
+    ClaimRow(Claim(f"R-LIST-Q is far above R-LIST-0 at P = {WIDE:,} ({{kind}})",
               f"{BEST}: mean(R-LIST-Q) / mean(R-LIST-0, LA) - 1", between(0.17, 0.29),
               "23 % (section 5.2, Figure 4b)", _q_far_above)),
-    Row(Claim("R-LIST-Q varies much with P ({kind})", f"{BEST}: {_SPREAD}", between(0.15, 0.25),
-              "about 20 % (section 5.2, Figure 4b)",
+    ClaimRow(Claim("R-LIST-Q varies much with P ({kind})", f"{BEST}: {_SPREAD}",
+              between(0.15, 0.25), "about 20 % (section 5.2, Figure 4b)",
               lambda on: _spread(on.sweep.best("R-LIST-Q", on.reservations)))),
-    Row(Claim("no heuristic is more than 40 % above the bound under any P ({kind})",
+    ClaimRow(Claim("no heuristic is more than 40 % above the bound under any P ({kind})",
               f"{BEST}: largest mean over heuristics and P", between(1, 1.4),
               "never more than 40 % worse, with good priorities (section 5.2)",
               lambda on: _most(mean for line in on.others().values() for mean in line.values()))),

@@ -30,7 +30,7 @@ LOW_DEVIATION = 0.1
 """A standard deviation over days up to this is called low; the largest of Table 1 is 0.088."""
 
 
-class On(NamedTuple):
+class InDays(NamedTuple):
     """What a claim is judged on: the days of a trace, at one failure probability of several.
 
     The value of a day is a mean over its failure scenarios.
@@ -67,7 +67,7 @@ class On(NamedTuple):
 # ---- Figures 5 and 6: rules
 
 
-def _two_best(heuristic: str, on: On) -> float | None:
+def _two_best(heuristic: str, on: InDays) -> float | None:
     overall = {}
     for rule in on.sets.rules(on.source):
         means = [on.mean(heuristic, rule, q) for q in on.qs]
@@ -76,7 +76,7 @@ def _two_best(heuristic: str, on: On) -> float | None:
     return best_of_others(overall, ("LPT", "LA"))
 
 
-def _for_most_days(on: On) -> float | None:
+def _for_most_days(on: InDays) -> float | None:
     shares = []
     for heuristic in HEURISTICS:
         pairs: list[bool] = []
@@ -87,13 +87,13 @@ def _for_most_days(on: On) -> float | None:
     return min(shares) if len(shares) == len(HEURISTICS) else None
 
 
-def _gap(rule: str, on: On) -> float | None:
+def _gap(rule: str, on: InDays) -> float | None:
     others, lpt = on.means(rule), on.means()
     gaps = [others[h] / lpt[h] - 1 for h in HEURISTICS] if others and lpt else []
     return max(gaps, key=abs) if on.q > 0 and gaps else None
 
 
-def _fewer_failures(on: On) -> str:
+def _fewer_failures(on: InDays) -> str:
     """An experiment on why LA is farther from LPT than the paper says."""
     cell = Cell(on.source, on.n_procs, on.q, TRUE, "R-LIST-0", "LA")
     ours = fmean(on.sets.of(cell, "failures").values())
@@ -130,7 +130,7 @@ RULES = (
 # ---- heuristics
 
 
-def _zero_best(on: On) -> float | None:
+def _zero_best(on: InDays) -> float | None:
     means = on.means()
     zero = means.pop("R-LIST-0", 0.0)
     return min(means.values()) - zero if means and on.q > 0 else None
@@ -142,24 +142,24 @@ ZERO_BEST = Claim(
 )  # fmt: skip
 
 
-def _blocking_worst(on: On) -> float | None:
+def _blocking_worst(on: InDays) -> float | None:
     means = on.means()
     return means["R-SHELF-B"] - means["R-SHELF-NB"] if means and on.q > 0 else None
 
 
-def _shelves_worst(on: On) -> float | None:
+def _shelves_worst(on: InDays) -> float | None:
     means = on.means()
     return (
         min(means[name] for name in SHELVES) - max(means[name] for name in LISTS) if means else None
     )
 
 
-def _largest_of_rules(on: On) -> dict[str, float]:
+def _largest_of_rules(on: InDays) -> dict[str, float]:
     largest = {rule: on.days("R-LIST-0", rule) for rule in ("LPT", "LA")}
     return {rule: max(days.values()) for rule, days in largest.items() if days and on.means()}
 
 
-def _la_alone(on: On) -> str:
+def _la_alone(on: InDays) -> str:
     """Whether LA alone is why R-LIST-0 does not stay near the bound."""
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
@@ -182,7 +182,7 @@ COMPARISON = (
 # ---- Table 1
 
 
-def _few_jobs(on: On) -> str:
+def _few_jobs(on: InDays) -> str:
     """Whether it is days with fewer jobs than any of the paper's that deviate."""
     crowded = [
         [v for day, v in days.items() if on.sets.jobs.get((on.source, day), 0) >= LEAST_JOBS]
@@ -220,7 +220,7 @@ TABLE_1_SHELVES = (_largest("R-SHELF", SHELVES, ""),)
 def judge_days(sets: JobSets, source: str) -> Iterator[Judgement]:
     """All claims on the days of a trace."""
     sweep = over_q(sets, source)
-    on = On(sets, source, int(sweep.fixed), sweep.xs, sweep.xs[-1])
+    on = InDays(sets, source, int(sweep.fixed), sweep.xs, sweep.xs[-1])
     yield from judge(RULES, on, source, {"q": f"{on.q:g}"})
     for q in on.qs:
         at, words = on._replace(q=q), {"q": f"{q:g}"}

@@ -31,7 +31,7 @@ WIDTH, HEIGHT = 5.0, 2.9
 """Of a panel, in inches: as wide as a telephone, so that its letters can be read there."""
 
 
-class Panel(NamedTuple):
+class RatioPanel(NamedTuple):
     """Lines by name over an axis; ``marks`` are the paper's printed points by name."""
 
     title: str
@@ -51,7 +51,7 @@ def keys(names: Iterable[str]) -> list[Key]:
     return [Key(n, colour_of(n), "dashed" if n.endswith(STALE) else "line") for n in names]
 
 
-def draw(panels: Sequence[Panel], what: str = RATIO) -> str:
+def draw(panels: Sequence[RatioPanel], what: str = RATIO) -> str:
     """Panels of lines, an SVG each, on one scale."""
     return drawn([_painter(panel) for panel in panels], what)
 
@@ -75,7 +75,7 @@ def drawn(painters: Sequence[Callable[[Any], None]], what: str, height: float = 
     return "\n".join(svg_of(figure) for figure, _ in figures)
 
 
-def _painter(panel: Panel) -> Callable[[Any], None]:
+def _painter(panel: RatioPanel) -> Callable[[Any], None]:
     def paint(axis: Any) -> None:
         for name, points in panel.lines.items():
             style = "--" if name.endswith(STALE) else "-"

@@ -43,7 +43,7 @@ class ScenarioIn(msgspec.Struct, frozen=True):
     f: list[_Count]
 
 
-class JobSet(msgspec.Struct, frozen=True):
+class MakespanSet(msgspec.Struct, frozen=True):
     """A job set file."""
 
     n_procs: _Positive = msgspec.field(name="P")
@@ -70,7 +70,7 @@ class JobSet(msgspec.Struct, frozen=True):
         return rows.reshape(len(self.scenarios), len(self.jobs))
 
 
-class Row(NamedTuple):
+class MakespanRow(NamedTuple):
     """One makespan; the fields are the columns of the table.
 
     `makespan` is exact, in the file's unit of time; `lower_bound` is ``L(f)``, equations (5) and
@@ -85,7 +85,7 @@ class Row(NamedTuple):
     lower_bound: float
 
 
-def read_job_set(path: Path) -> JobSet:
+def read_job_set(path: Path) -> MakespanSet:
     """Read and check one job set file, plain or .gz.
 
     Raises
@@ -95,7 +95,7 @@ def read_job_set(path: Path) -> JobSet:
     """
     text = read_text(path)
     try:
-        jobs = msgspec.json.decode(text, type=JobSet)
+        jobs = msgspec.json.decode(text, type=MakespanSet)
         return _checked(jobs if jobs.id else msgspec.structs.replace(jobs, id=_stem(path)))
     except msgspec.DecodeError as error:  # also ValidationError: "what - at `$.place`"
         what, _, place = str(error).partition(" - at ")
@@ -112,7 +112,7 @@ def makespans(
     reservations: str = "paper",
     seed: int = 0,
     threads: int = 1,
-) -> Iterator[Row]:
+) -> Iterator[MakespanRow]:
     """Play every heuristic and rule on every scenario of every file.
 
     Parameters
@@ -159,7 +159,7 @@ class _Campaign(NamedTuple):
     threads: int
 
 
-def _rows(paths: Iterable[Path], campaign: _Campaign) -> Iterator[Row]:
+def _rows(paths: Iterable[Path], campaign: _Campaign) -> Iterator[MakespanRow]:
     seen: dict[str, Path] = {}
     for path in paths:
         jobs = read_job_set(path)
@@ -172,7 +172,7 @@ def _rows(paths: Iterable[Path], campaign: _Campaign) -> Iterator[Row]:
             raise error.at(str(path)) from None
 
 
-def _play(jobs: JobSet, campaign: _Campaign) -> Iterator[Row]:
+def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
     """The rows of one file; all scenarios of a heuristic and rule are played at once."""
     times, sizes, failures, n_procs = jobs.times, jobs.sizes, jobs.failures, jobs.n_procs
     rank = {
@@ -195,10 +195,10 @@ def _play(jobs: JobSet, campaign: _Campaign) -> Iterator[Row]:
     }
     for scenario, bound in enumerate(lower_bounds(times, sizes, failures, n_procs)):
         for (name, rule), column in columns.items():
-            yield Row(jobs.id, scenario, name, rule, column[scenario], bound)
+            yield MakespanRow(jobs.id, scenario, name, rule, column[scenario], bound)
 
 
-def _checked(jobs: JobSet) -> JobSet:
+def _checked(jobs: MakespanSet) -> MakespanSet:
     """What the types do not say: sizes against P, lengths against the number of jobs."""
     n = len(jobs.jobs)
     if not jobs.jobs:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.parts import Key, Picture
-from rebat.papers.silent_errors.drawing import RATIO, Panel, draw, keys
+from rebat.papers.silent_errors.drawing import RATIO, RatioPanel, draw, keys
 from rebat.papers.silent_errors.published import ABOVE_OVER_PROCS, ABOVE_OVER_Q
 from rebat.papers.silent_errors.sets import (
     BEST,
@@ -69,7 +69,7 @@ def _of_rules(axis: _Axis) -> Iterator[Picture]:
     source, line = axis.sweep.source, axis.sweep.line
     rules = axis.sweep.sets.rules(source)
     for family, group in (("R-LIST", LISTS), ("R-SHELF", SHELVES)):
-        panels = [Panel(h, axis.axis, axis.of({r: line(h, r) for r in rules})) for h in group]
+        panels = [RatioPanel(h, axis.axis, axis.of({r: line(h, r) for r in rules})) for h in group]
         yield from _picture(axis.rules, f"{source}: {family} and all rules, {axis.where}", panels,
                             axis)  # fmt: skip
 
@@ -79,9 +79,9 @@ def _of_heuristics(axis: _Axis) -> Iterator[Picture]:
     for rule in ("LPT", "LA"):
         ours = axis.of({h: line(h, rule) for h in HEURISTICS})
         stale = {f"{h}, {STALE}": line(h, rule, STALE) for h in LISTS[1:]}
-        panels.append(Panel(rule, axis.axis, ours))
+        panels.append(RatioPanel(rule, axis.axis, ours))
         lists = {name: points for name, points in ours.items() if name in LISTS}
-        both.append(Panel(rule, axis.axis, {**lists, **axis.of(stale)}))
+        both.append(RatioPanel(rule, axis.axis, {**lists, **axis.of(stale)}))
     source = axis.sweep.source
     yield from _picture(f"Figure {axis.best}", f"{source}: Algorithm 1, {axis.where}", panels, axis)
     if any(name.endswith(STALE) for panel in both for name in panel.lines):
@@ -106,7 +106,7 @@ def _above_zero(axis: _Axis) -> Iterator[Picture]:
             )
             best = axis.sweep.best(heuristic, reservations)
             lines[name] = {x: 100 * (y / zero[x] - 1) for x, y in best.items() if x in zero}
-        panels.append(Panel(words, axis.axis, axis.of(lines), printed))
+        panels.append(RatioPanel(words, axis.axis, axis.of(lines), printed))
     shown = [panel for panel in panels if panel.lines]
     if shown:
         yield Picture(
@@ -119,11 +119,13 @@ def _above_zero(axis: _Axis) -> Iterator[Picture]:
         )
 
 
-def _names(panels: Sequence[Panel]) -> list[str]:
+def _names(panels: Sequence[RatioPanel]) -> list[str]:
     return list(dict.fromkeys(name for panel in panels for name in panel.lines))
 
 
-def _picture(paper: str, title: str, panels: Sequence[Panel], axis: _Axis) -> Iterator[Picture]:
+def _picture(
+    paper: str, title: str, panels: Sequence[RatioPanel], axis: _Axis
+) -> Iterator[Picture]:
     shown = [panel for panel in panels if panel.lines]
     if shown:
         note = f"Unit: {RATIO}, means. {axis.sweep.basis}."

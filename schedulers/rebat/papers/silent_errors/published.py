@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rebat.models.resilient import HEURISTICS
 
 
-class Printed(NamedTuple):
+class PrintedRatio(NamedTuple):
     """A heuristic's numbers at one failure probability: over the 30 days of June 2019."""
 
     average: float
@@ -42,7 +42,7 @@ _TABLE_1: dict[float, tuple[tuple[float, ...], tuple[float, ...], tuple[float, .
 }
 
 PRINTED = {
-    (q, heuristic): Printed(*(column[place] for column in columns))
+    (q, heuristic): PrintedRatio(*(column[place] for column in columns))
     for q, columns in _TABLE_1.items()
     for place, heuristic in enumerate(HEURISTICS)
 }

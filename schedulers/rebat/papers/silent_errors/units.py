@@ -54,7 +54,7 @@ COLUMNS: dict[str, type] = {
 DETAILS: dict[str, type] = {"heuristic": str, "rule": str}
 
 
-class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[[grid]]``; without `procs`, 10,000 for synthetic sets and the machine for a trace."""
 
     name: Name
@@ -99,9 +99,9 @@ def _seed(value: Any) -> int:
     return value
 
 
-def _grid(table: dict[str, Any], where: str) -> GridIn:
+def _grid(table: dict[str, Any], where: str) -> JobSetGrid:
     """A grid whose names are all known, with nothing empty or twice there."""
-    grid = convert(table, GridIn, where)
+    grid = convert(table, JobSetGrid, where)
     for key in _LISTS:
         some(getattr(grid, key), f"{where}.{key}")
     try:
@@ -117,7 +117,7 @@ def _grid(table: dict[str, Any], where: str) -> GridIn:
 
 
 def _units(
-    grid: GridIn, where: str, sources: dict[str, list[JobSet]], document: Document, seed: int
+    grid: JobSetGrid, where: str, sources: dict[str, list[JobSet]], document: Document, seed: int
 ) -> Iterator[Unit]:
     for source in grid.sets:
         drawn = source in document.tables.get("synthetic", {})
@@ -219,7 +219,7 @@ def _warm_up(units: Sequence[Unit]) -> None:
             resilient.makespans(name, one, one, queue, one, n_procs=1, reservations=kept)
 
 
-class Beside(msgspec.Struct, frozen=True):
+class JobSetExtras(msgspec.Struct, frozen=True):
     """What the report needs beside the results: names of sources, drawn or days, and its lines."""
 
     synthetic: list[str]
@@ -227,14 +227,14 @@ class Beside(msgspec.Struct, frozen=True):
     provenance: list[str]
 
 
-def _gather(units: Sequence[Unit]) -> Beside:
+def _gather(units: Sequence[Unit]) -> JobSetExtras:
     by_drawn: dict[bool, dict[str, None]] = {True: {}, False: {}}
     for unit in units:
         by_drawn[unit.spec.drawn][unit.spec.source] = None
-    return Beside([*by_drawn[True]], [*by_drawn[False]], [*_provenance(units)])
+    return JobSetExtras([*by_drawn[True]], [*by_drawn[False]], [*_provenance(units)])
 
 
-def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
+def _report(table: Path, beside: JobSetExtras, provenance: Sequence[str]) -> Any:
     from rebat.papers.silent_errors.report import report
 
     return report(table, beside.synthetic, beside.days, [*provenance, *beside.provenance])
@@ -263,7 +263,7 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,
-    beside=Beside,
+    beside=JobSetExtras,
     gather=_gather,
     report=_report,
 )

@@ -21,7 +21,7 @@ CASES = (
 )  # fmt: skip
 
 
-class Setting(NamedTuple):
+class BatchSetting(NamedTuple):
     """What is compared: batches of so many jobs of a size, on a torus with a trace.
 
     Without jobs, the failures of a trace alone.
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
         return f"{self.trace}, {self.jobs} jobs of {self.size} nodes on {self.torus}"
 
 
-class Case(NamedTuple):
+class PlacementCase(NamedTuple):
     """One of them: how long the jobs are, and who chose where."""
 
     duration_s: float
@@ -46,7 +46,7 @@ class Case(NamedTuple):
     which: str | None
 
 
-ALONE = Case(0.0, "", None)
+ALONE = PlacementCase(0.0, "", None)
 """Of failures alone."""
 
 _COLUMNS = (
@@ -54,18 +54,18 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def batches(path: Path) -> Iterator[Row[Setting, Case]]:
+def batches(path: Path) -> Iterator[Row[BatchSetting, PlacementCase]]:
     """The rows of a campaign's ``results.parquet`` that are of batches, or of failures alone."""
     for row in read_results(path, "batch", _COLUMNS):
         trace, torus, size, jobs, duration_s, policy, which, seed, metric, value = row
         if policy is None:
-            yield Setting(trace, torus), ALONE, metric, "", int(seed), value
+            yield BatchSetting(trace, torus), ALONE, metric, "", int(seed), value
         else:
-            setting = Setting(trace, torus, int(jobs), int(size))
-            yield setting, Case(duration_s, policy, which), metric, "", int(seed), value
+            setting = BatchSetting(trace, torus, int(jobs), int(size))
+            yield setting, PlacementCase(duration_s, policy, which), metric, "", int(seed), value
 
 
-class Batches(Index[Setting, Case]):
+class Batches(Index[BatchSetting, PlacementCase]):
     """Completion times and aborts by setting and case; MTTFs by trace and torus.
 
     Parameters
@@ -86,17 +86,17 @@ class Batches(Index[Setting, Case]):
         """Where batches ran and failures were counted."""
         return sorted({setting.torus for setting in (*self.settings, *self.traces)})
 
-    def trace(self, setting: Setting) -> Trace | None:
+    def trace(self, setting: BatchSetting) -> Trace | None:
         """Scale (h) and shape of a trace, where torus and number of jobs are the paper's too."""
         own = (setting.torus, setting.jobs or JOBS)
         return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
 
-    def of_scale(self, scale_h: float, size: int) -> list[Setting]:
+    def of_scale(self, scale_h: float, size: int) -> list[BatchSetting]:
         """The paper's with a trace of a scale, by shape."""
         traces = {s: trace for s in self.settings if s.size == size and (trace := self.trace(s))}
         return sorted((s for s in traces if traces[s][0] == scale_h), key=lambda s: traces[s])
 
-    def setting(self, trace: Trace, size: int) -> Setting | None:
+    def setting(self, trace: Trace, size: int) -> BatchSetting | None:
         """The paper's with a trace.
 
         Raises
@@ -110,24 +110,26 @@ class Batches(Index[Setting, Case]):
             raise InputError(f"{names} are one law", "law", "one name for one law")
         return matches[0] if matches else None
 
-    def durations_s(self, setting: Setting) -> list[float]:
+    def durations_s(self, setting: BatchSetting) -> list[float]:
         """How long the jobs of its batches are."""
         return sorted({case.duration_s for case in self.cases(setting)})
 
-    def lists(self, setting: Setting) -> list[str]:
+    def lists(self, setting: BatchSetting) -> list[str]:
         """Those that FAPS chose from."""
         return [which for policy, which in self.played(setting) if policy == "faps" and which]
 
-    def played(self, setting: Setting) -> list[tuple[str, str | None]]:
+    def played(self, setting: BatchSetting) -> list[tuple[str, str | None]]:
         """Policies with their lists, those that were played."""
         matches = {(case.policy, case.which) for case in self.cases(setting)}
         return [case for case in CASES if case in matches]
 
-    def of(self, setting: Setting, case: Case, metric: str = "completion_s") -> Interval | None:
+    def of(
+        self, setting: BatchSetting, case: PlacementCase, metric: str = "completion_s"
+    ) -> Interval | None:
         """The mean of a metric over the seeds."""
         return self.interval(setting, case, metric, method=STUDENT)
 
-    def gains(self, setting: Setting, case: Case, over: str) -> BySeed:
+    def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
         """By how much a batch ends sooner than under another policy with the same list.
 
         It is the share of the other's time, paired by seed: both met the same failures.
@@ -139,7 +141,11 @@ class Batches(Index[Setting, Case]):
     def faps_gains(self, trace: Trace, size: int, hours: float, which: str, over: str) -> BySeed:
         """The gains of FAPS in the paper's setting; none where it did not run."""
         setting = self.setting(trace, size)
-        return self.gains(setting, Case(hours * HOUR_S, "faps", which), over) if setting else {}
+        return (
+            self.gains(setting, PlacementCase(hours * HOUR_S, "faps", which), over)
+            if setting
+            else {}
+        )
 
 
 def extreme(pick: Any, samples: Sequence[BySeed]) -> Interval | None:

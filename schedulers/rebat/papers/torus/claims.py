@@ -13,7 +13,7 @@ from typing import Any
 
 from rebat.papers.common.claims import ABOVE, Claim, Contains, Rule, below, between, judge
 from rebat.papers.common.parts import Judgement
-from rebat.papers.torus.batches import ALONE, HOUR_S, LISTS, Batches, Setting, extreme
+from rebat.papers.torus.batches import ALONE, HOUR_S, LISTS, Batches, BatchSetting, extreme
 from rebat.papers.torus.published import (
     GAINS,
     LARGEST_GAIN,
@@ -50,7 +50,7 @@ def _at_least(bound: float, words: str) -> Rule:
     return Rule(words, low=bound, closed=True)
 
 
-def _table_1(batches: Batches, setting: Setting) -> Iterator[Claim]:
+def _table_1(batches: Batches, setting: BatchSetting) -> Iterator[Claim]:
     """Whether the printed MTTFs come out, truncated as they are."""
     law = batches.trace(setting)
     row = TABLE_1.get(law) if law else None
@@ -68,7 +68,7 @@ def _table_1(batches: Batches, setting: Setting) -> Iterator[Claim]:
             )  # fmt: skip
 
 
-def _off(setting: Setting, metric: str, printed: float, batches: Batches) -> Interval | None:
+def _off(setting: BatchSetting, metric: str, printed: float, batches: Batches) -> Interval | None:
     values = batches.values(setting, ALONE, metric).values()
     return interval([value / HOUR_S / printed - 1 for value in values], STUDENT)
 

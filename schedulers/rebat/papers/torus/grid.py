@@ -46,7 +46,7 @@ class RecordIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: tuple[int, ...] = (0,)
 
 
-class Record(msgspec.Struct, frozen=True):
+class FailureHorizon(msgspec.Struct, frozen=True):
     """The failures of a machine up to a horizon."""
 
     torus: Torus
@@ -55,7 +55,7 @@ class Record(msgspec.Struct, frozen=True):
     horizon_s: float
 
 
-Found = tuple[str, str, Batch | Record]
+Found = tuple[str, str, Batch | FailureHorizon]
 """The name of its grid, that of its law, and what to run."""
 
 
@@ -95,7 +95,7 @@ def _records(grid: RecordIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iter
     torus = _common(grid, where, laws)
     horizon_s = seconds(grid.horizon, f"{where}.horizon")
     for name, seed in itertools.product(grid.laws, grid.seeds):
-        yield grid.name, name, Record(torus, laws[name], seed, horizon_s)
+        yield grid.name, name, FailureHorizon(torus, laws[name], seed, horizon_s)
 
 
 def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[Found]:

@@ -134,7 +134,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
 # ---- claims
 
 
-class On(NamedTuple):
+class InSetting(NamedTuple):
     """What a claim is judged on: the runs of a setting."""
 
     runs: RunIndex[str]
@@ -146,10 +146,12 @@ _ONE_AT_A_TIME = "for one job at a time: fewer aborts, earlier completion (secti
 _NOT_TRIED = "not in the paper: there the law is known exactly"
 
 
-def _less(ours: str, base: str, metric: str = "failures_hit") -> Callable[[On], Interval | None]:
+def _less(
+    ours: str, base: str, metric: str = "failures_hit"
+) -> Callable[[InSetting], Interval | None]:
     """Of two policies, the first one's value less the second's."""
 
-    def number(on: On) -> Interval | None:
+    def number(on: InSetting) -> Interval | None:
         first, second = (named(on.runs.cases(on.setting), wanted) for wanted in (ours, base))
         if first is None or second is None:
             return None
@@ -190,4 +192,4 @@ CLAIMS = (
 def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
     """Every claim under every workload and scenario."""
     for setting in failing(runs):
-        yield from judge(CLAIMS, On(runs, setting), setting.label)
+        yield from judge(CLAIMS, InSetting(runs, setting), setting.label)

@@ -9,7 +9,7 @@ from typing import Any
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
-from rebat.papers.torus.batches import CASES, HOUR_S, Batches, Case, Setting
+from rebat.papers.torus.batches import CASES, HOUR_S, Batches, BatchSetting, PlacementCase
 from rebat.papers.torus.published import FIGURES
 
 Lines = Mapping[str, Sequence[tuple[float, float]]]
@@ -36,7 +36,7 @@ def _densities(densities: Lines) -> str:
     return svg_of(figure)
 
 
-def _completion(batches: Batches, settings: Sequence[Setting]) -> str:
+def _completion(batches: Batches, settings: Sequence[BatchSetting]) -> str:
     """A panel per trace, a group of bars per duration; whiskers are confidence intervals."""
     figure = new_figure(5.4 * len(settings), 3.6)
     axes = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
@@ -47,11 +47,11 @@ def _completion(batches: Batches, settings: Sequence[Setting]) -> str:
     return svg_of(figure)
 
 
-def _bars(axis: Any, batches: Batches, setting: Setting) -> None:
+def _bars(axis: Any, batches: Batches, setting: BatchSetting) -> None:
     durations_s, cases = batches.durations_s(setting), batches.played(setting)
     width = 0.8 / len(cases)
     for place, (policy, which) in enumerate(cases):
-        means = [batches.of(setting, Case(d, policy, which)) for d in durations_s]
+        means = [batches.of(setting, PlacementCase(d, policy, which)) for d in durations_s]
         shown = [(x, mean) for x, mean in enumerate(means) if mean is not None]
         axis.bar(
             [x + (place - (len(cases) - 1) / 2) * width for x, _ in shown],

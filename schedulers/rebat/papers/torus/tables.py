@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebat.papers.common.parts import Table
-from rebat.papers.torus.batches import ALONE, HOUR_S, Batches, Case, Setting
+from rebat.papers.torus.batches import ALONE, HOUR_S, Batches, BatchSetting, PlacementCase
 from rebat.papers.torus.published import FIGURES, GAINS, LINEAR, RPS, SIZE, TABLE_1
 from rebat.results.intervals import STUDENT, Interval, Shown, interval
 
@@ -45,21 +45,21 @@ def _table_1(batches: Batches) -> Table:
     return Table(name, "mean times to failure", columns, rows)
 
 
-def _completion(batches: Batches, setting: Setting) -> Table:
+def _completion(batches: Batches, setting: BatchSetting) -> Table:
     rows, cases = [], batches.played(setting)
     for duration_s in batches.durations_s(setting):
-        means = [batches.of(setting, Case(duration_s, *case)) for case in cases]
+        means = [batches.of(setting, PlacementCase(duration_s, *case)) for case in cases]
         rows.append([f"{duration_s / HOUR_S:g} h", *(_number(m, 0, HOUR_S) for m in means)])
     columns = ["jobs of", *(f"{policy} {which or ''}".strip() for policy, which in cases)]
     return Table(figure_of(batches, setting), f"{setting.label}: completion (h)", columns, rows)
 
 
-def _gains(batches: Batches, setting: Setting) -> Table:
+def _gains(batches: Batches, setting: BatchSetting) -> Table:
     rows = []
     law = batches.trace(setting)
     for duration_s in batches.durations_s(setting):
-        cases = [Case(duration_s, "faps", which) for which in batches.lists(setting)]
-        for case in [*cases, Case(duration_s, "ceiling", None)]:
+        cases = [PlacementCase(duration_s, "faps", which) for which in batches.lists(setting)]
+        for case in [*cases, PlacementCase(duration_s, "ceiling", None)]:
             if case not in batches.cases(setting):
                 continue
             cells = []
@@ -80,7 +80,7 @@ def _gains(batches: Batches, setting: Setting) -> Table:
     return Table(figure_of(batches, setting), title, columns, rows)
 
 
-def figure_of(batches: Batches, setting: Setting) -> str:
+def figure_of(batches: Batches, setting: BatchSetting) -> str:
     """Which of the paper's figures shows these."""
     law = batches.trace(setting)
     name, size = FIGURES.get(law[0], ("", 0)) if law else ("", 0)

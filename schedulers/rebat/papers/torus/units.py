@@ -24,7 +24,7 @@ from rebat.models.failures.per_node_laws import PerNodeLaw, Weibull
 from rebat.models.failures.series import system_mttf_s
 from rebat.models.topology import Torus
 from rebat.papers.common.kind import Document, Expansion, Kind
-from rebat.papers.torus.grid import Record, runs
+from rebat.papers.torus.grid import FailureHorizon, runs
 from rebat.runs.unit import Unit, key_of
 
 NAME = "batch"
@@ -45,7 +45,7 @@ def _expand(document: Document) -> Expansion:
     return Expansion([_unit(grid, trace, spec) for grid, trace, spec in runs(document)])
 
 
-def _unit(grid: str, trace: str, spec: Batch | Record) -> Unit:
+def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
     labels: dict[str, Any] = {"trace": trace, "torus": str(spec.torus), "seed": spec.seed}
     identity: dict[str, Any] = {
         "format": RESULTS_FORMAT, "law": {"model": name_of(spec.law), **spec.law.identity()},
@@ -71,7 +71,7 @@ def _unit(grid: str, trace: str, spec: Batch | Record) -> Unit:
     )  # fmt: skip
 
 
-def play(spec: Batch | Record) -> dict[str, float]:
+def play(spec: Batch | FailureHorizon) -> dict[str, float]:
     """A unit's result: when the batch ended and how often it was aborted, or MTTFs."""
     if isinstance(spec, Batch):
         result = run_batch(spec)
@@ -96,19 +96,19 @@ def _warm_up(units: Sequence[Unit]) -> None:
     run_batch(Batch(Torus((2, 2)), 2, 1, 1.0, Weibull(1e6, 2.0, 0.0), "faps", "all"))
 
 
-class Beside(msgspec.Struct, frozen=True):
+class BatchExtras(msgspec.Struct, frozen=True):
     """What the report needs beside the results: scale (h) and shape of each trace, its lines."""
 
     laws: dict[str, tuple[float, float] | None]
     provenance: list[str]
 
 
-def _gather(units: Sequence[Unit]) -> Beside:
+def _gather(units: Sequence[Unit]) -> BatchExtras:
     laws = {unit.labels["trace"]: _weibull(unit.spec.law) for unit in units}
-    return Beside(laws, [*_provenance(units)])
+    return BatchExtras(laws, [*_provenance(units)])
 
 
-def _report(table: Path, beside: Beside, provenance: Sequence[str]) -> Any:
+def _report(table: Path, beside: BatchExtras, provenance: Sequence[str]) -> Any:
     from rebat.papers.torus.report import report
 
     lines = [*provenance, *beside.provenance]
@@ -152,7 +152,7 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,
-    beside=Beside,
+    beside=BatchExtras,
     gather=_gather,
     report=_report,
 )

@@ -21,7 +21,7 @@ Outlook = Callable[[], Dependents]
 """How many reservations wait for each job, worked out when asked for."""
 
 
-class Rule(msgspec.Struct, frozen=True):
+class SizeRule(msgspec.Struct, frozen=True):
     """A way to treat malleable jobs.
 
     Attributes
@@ -49,22 +49,22 @@ class Rule(msgspec.Struct, frozen=True):
         return shape.min if self.resizes and isinstance(shape, Malleable) else n_nodes
 
 
-def as_asked(manager: Manager) -> Rule:
+def as_asked(manager: Manager) -> SizeRule:
     """A malleable job is treated as a rigid one."""
-    return Rule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
+    return SizeRule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
 
 
-def pra(manager: Manager) -> Rule:
+def pra(manager: Manager) -> SizeRule:
     """Precedence to running applications: idle nodes go to them, before starts and backfilling."""
-    return Rule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
+    return SizeRule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
 
 
-def pwa(manager: Manager) -> Rule:
+def pwa(manager: Manager) -> SizeRule:
     """Precedence to waiting applications: starts first, for which others shrink; then growth."""
-    return Rule(_managed(manager), manager.shrink)
+    return SizeRule(_managed(manager), manager.shrink)
 
 
-def dbes(manager: Manager) -> Rule:
+def dbes(manager: Manager) -> SizeRule:
     """Dependency-based expansion scheduling: first what others wait for, then equally.
 
     How many wait is worked out once, not again after each growth.
@@ -73,7 +73,7 @@ def dbes(manager: Manager) -> Rule:
     directly or not, grows first and as far as it can; among equals, who ends first. What is left
     is shared equally, and is taken back first.
     """
-    return Rule(_by_dependents, _even_share_first)
+    return SizeRule(_by_dependents, _even_share_first)
 
 
 def _managed(manager: Manager) -> Callable[[Sequence[Member], int, Outlook], None]:
@@ -108,7 +108,7 @@ def _even_share_first(members: Sequence[Member], wanted: int) -> int:
     return shrink_youngest(members, left)
 
 
-MALLEABILITY: dict[str, Callable[[Manager], Rule]] = {
+MALLEABILITY: dict[str, Callable[[Manager], SizeRule]] = {
     "asked": as_asked,
     "pra": pra,
     "pwa": pwa,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.kernels import box_slots
-from rebat.kernels.box_plan import Rows, enter
+from rebat.kernels.box_plan import PlanRows, enter
 from rebat.kernels.box_slots import Slots
 
 Ints = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ class Choice(msgspec.Struct):
     taken: Units
 
 
-class Timeline:
+class BoxTimeline:
     """Rows and slots (see `kernels.box_plan` and `kernels.box_slots`), kept in step.
 
     ``stale`` slots are laid anew before they are looked at.
@@ -42,9 +42,9 @@ class Timeline:
         self._dead: Words = np.zeros(self._words, dtype=np.uint64)
         self.stale = True
 
-    def _made(self, count: int) -> Rows:
+    def _made(self, count: int) -> PlanRows:
         start, end = np.zeros((2, count), dtype=np.int64)
-        return Rows(start, end, np.zeros((count, self._words), dtype=np.uint64))
+        return PlanRows(start, end, np.zeros((count, self._words), dtype=np.uint64))
 
     # ---- sets of units
 

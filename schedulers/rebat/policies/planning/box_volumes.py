@@ -19,7 +19,7 @@ REMEMBERED = 16
 """How many sets of units are remembered for a volume, beside which nothing of it fits."""
 
 
-class Table:
+class VolumeTable:
     """An array to whose end rows are added; those from ``n`` on are room for more.
 
     Parameters
@@ -61,16 +61,16 @@ class Volumes:
         self._known: dict[int, int] = {}
         torus = division.units.torus
         self._steps, words, axes = Steps(torus), -(-torus.n_nodes // 64), len(torus.sizes)
-        self._tables: dict[str, Table] = {
-            "volume": Table(),
-            "program_of": Table(),
-            "program": Table(8),
-            "shapes_of": Table(),
-            "shapes": Table(axes),
-            "allowed": Table(words, dtype=np.uint64),
-            "ranks": Table(torus.n_nodes if rule == RANDOM else 0, dtype=np.int32),
-            "full": Table(REMEMBERED, words, dtype=np.uint64),
-            "next_full": Table(),
+        self._tables: dict[str, VolumeTable] = {
+            "volume": VolumeTable(),
+            "program_of": VolumeTable(),
+            "program": VolumeTable(8),
+            "shapes_of": VolumeTable(),
+            "shapes": VolumeTable(axes),
+            "allowed": VolumeTable(words, dtype=np.uint64),
+            "ranks": VolumeTable(torus.n_nodes if rule == RANDOM else 0, dtype=np.int32),
+            "full": VolumeTable(REMEMBERED, words, dtype=np.uint64),
+            "next_full": VolumeTable(),
         }
         for name in ("program_of", "shapes_of"):
             self._tables[name].add([0])

@@ -17,7 +17,7 @@ from rebat.kernels.box_free import RANDOM
 from rebat.kernels.box_slots import NEVER
 from rebat.policies.placement.boxes import BoxChooser
 from rebat.policies.placement.choosers import Request
-from rebat.policies.planning.box_timeline import Timeline
+from rebat.policies.planning.box_timeline import BoxTimeline
 from rebat.policies.planning.box_volumes import Volumes
 from rebat.policies.planning.queue import SortedQueue
 
@@ -39,7 +39,7 @@ class BoxPlan:
         self._division = choose.division(machine.n_nodes)
         self._n_units = self._division.units.torus.n_nodes
         self._volumes = Volumes(self._division, choose.rule)
-        self._timeline = Timeline(self._n_units)
+        self._timeline = BoxTimeline(self._n_units)
         self._unusable = np.zeros(self._n_units, dtype=np.int32)
         self._now_us = 0
         self._given_back = self._nothing_given()

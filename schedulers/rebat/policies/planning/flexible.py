@@ -26,7 +26,7 @@ from rebat.kernels.dependents import dependents
 from rebat.policies.context import Context
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.members import Dependents, Member, resized_nodes, take_lowest
-from rebat.policies.malleable.rules import MALLEABILITY, MANAGED, MOLDINGS, Molding, Rule
+from rebat.policies.malleable.rules import MALLEABILITY, MANAGED, MOLDINGS, Molding, SizeRule
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.list_scheduling import ListScheduling, Maintenance, Upkeep
@@ -239,7 +239,7 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
     ] = "0"
 
     @property
-    def malleability(self) -> Rule:
+    def malleability(self) -> SizeRule:
         """How malleable jobs are treated."""
         return MALLEABILITY[self.malleable](MANAGERS[self.manager])
 

@@ -24,7 +24,7 @@ from rebat.policies.reactions.restarts import (
     SOLVERS,
     Replacement,
     Restart,
-    Round,
+    RestartRound,
 )
 from rebat.policies.variants import choice, number, parts, several
 
@@ -125,7 +125,7 @@ class NodeReplacement:
                 again = Requeue(Priority.REGULAR)
                 yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, again, "requeue")
 
-    def _round(self, view: View, hit: list[Running]) -> Round:
+    def _round(self, view: View, hit: list[Running]) -> RestartRound:
         names = {running.attempt.id for running in hit}
         free = self._ready(view) + np.flatnonzero(view.machine.free).tolist()
         lenders = self._members.running(view) if self._rule.resizes else []
@@ -136,13 +136,13 @@ class NodeReplacement:
         ]
         moldable = [one for one in calm if self._flexible and self._can_restart(view, one)]
         lenders = [member for member in lenders if member.attempt.id not in names]
-        return Round(view, names, free, lenders, moldable)
+        return RestartRound(view, names, free, lenders, moldable)
 
     def _can_restart(self, view: View, running: Running) -> bool:
         attempt = running.attempt
         return isinstance(view.job(attempt.job_id).shape, Moldable) and attempt.has_walltime
 
-    def _replace(self, state: Round, failed: Running) -> Replacement | None:
+    def _replace(self, state: RestartRound, failed: Running) -> Replacement | None:
         """The first step that helps; None: it waits."""
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
@@ -163,13 +163,13 @@ class NodeReplacement:
             return None
         return self._restart(state, failed, own, low, idle + lent)
 
-    def _shrink(self, state: Round, n: int) -> list[int]:
+    def _shrink(self, state: RestartRound, n: int) -> list[int]:
         """So many nodes of the lenders, in the order in which the rule has them shrink."""
         self._rule.shrink(state.lenders, n)
         return state.collect()
 
     def _restart(
-        self, state: Round, failed: Running, own: list[int], low: int, found: int
+        self, state: RestartRound, failed: Running, own: list[int], low: int, found: int
     ) -> Replacement | None:
         """Start moldable jobs over, if that delays them less than waiting would delay this one.
 
@@ -193,7 +193,7 @@ class NodeReplacement:
         others = [row for row in chosen if row.running.attempt.id != attempt.id]
         return Replacement("restart", nodes[:size], others)
 
-    def _rows(self, state: Round, failed: Attempt) -> Iterator[Restart]:
+    def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
         """Every smaller size of every moldable job that runs on nodes that are all alive, or is the
         failed one; its cost is how much later than first promised it would end, 0 at least."""
         view = state.view
@@ -210,7 +210,7 @@ class NodeReplacement:
                     end_us = view.now_us + view.walltime_on_us(attempt.id, n_nodes)
                     yield Restart(running, n_nodes, max(0, end_us - promised_us))
 
-    def _wait_us(self, state: Round, short: int) -> int:
+    def _wait_us(self, state: RestartRound, short: int) -> int:
         """How long until walltimes and repairs give so many nodes back, as far as can be known.
 
         A node is expected to be down as long as nodes are in the mean; one that is down for longer,
@@ -232,7 +232,7 @@ class NodeReplacement:
 
     # ---- what is done
 
-    def _lend(self, state: Round) -> Iterator[Stop]:
+    def _lend(self, state: RestartRound) -> Iterator[Stop]:
         for member in state.lenders:
             if member.running and member.size < member.running.attempt.n_nodes:
                 self._members.remember(member)
@@ -240,7 +240,7 @@ class NodeReplacement:
                 move = Move(NodeSet.of(state.nodes[attempt.id]), attempt.priority)
                 yield Stop(attempt.id, Cause.MOVED, When.RESIZE, move, "lend")
 
-    def _carry_out(self, state: Round, failed: Running, one: Replacement) -> Iterator[Stop]:
+    def _carry_out(self, state: RestartRound, failed: Running, one: Replacement) -> Iterator[Stop]:
         for row in one.restarts:
             attempt = row.running.attempt
             move = Move(NodeSet.of(list(row.running.nodes)[: row.n_nodes]), attempt.priority)

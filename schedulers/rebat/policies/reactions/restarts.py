@@ -51,7 +51,7 @@ class Replacement(msgspec.Struct, frozen=True):
     restarts: Sequence[Restart] = ()
 
 
-class Round:
+class RestartRound:
     """The nodes that can still be handed out in one reaction, and who could give some.
 
     ``hit`` are the attempts that lost nodes; ``free`` are idle nodes, those of the spare pool

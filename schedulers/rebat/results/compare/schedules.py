@@ -9,14 +9,14 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.units import to_s
-from rebat.results.comparison import Line
+from rebat.results.comparison import MetricLine
 from rebat.results.files.batsim_files import JobRecord, JobsFile
 
 QUANTITIES = ("start", "finish", "waiting", "flow")
 """What is compared of a job: two dates and two durations."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class JobTimes(msgspec.Struct, frozen=True):
     """What a table tells of a job, microseconds; None where it does not."""
 
     state: str
@@ -31,8 +31,8 @@ class Pair(msgspec.Struct, frozen=True):
     """A job that both tables have."""
 
     key: str
-    a: Row
-    b: Row
+    a: JobTimes
+    b: JobTimes
 
     def difference_us(self, quantity: str) -> int | None:
         """B minus A; None where one of them does not tell."""
@@ -57,7 +57,7 @@ class Pair(msgspec.Struct, frozen=True):
         )
 
 
-class Spread(msgspec.Struct, frozen=True):
+class DifferenceSpread(msgspec.Struct, frozen=True):
     """The differences of one quantity over the jobs that have it in both; seconds, absolute."""
 
     equal: int
@@ -84,9 +84,9 @@ class Comparison(msgspec.Struct, frozen=True):
     only_a: list[JobRecord]
     only_b: list[JobRecord]
     tolerance_us: float
-    spreads: dict[str, Spread]
+    spreads: dict[str, DifferenceSpread]
     first: Divergence | None
-    metrics: list[Line]
+    metrics: list[MetricLine]
 
     @property
     def differing(self) -> list[Pair]:
@@ -160,21 +160,21 @@ def _pair(key: str, a: JobRecord, b: JobRecord) -> Pair:
     return Pair(key, _row(a, b.submit_us), _row(b, a.submit_us))
 
 
-def _row(record: JobRecord, submit_us: int | None = None) -> Row:
+def _row(record: JobRecord, submit_us: int | None = None) -> JobTimes:
     submit = submit_us if record.submit_us is None else record.submit_us
     start, finish = record.start_us, record.end_us
     waiting = start - submit if start is not None and submit is not None else None
     flow = finish - submit if finish is not None and submit is not None else None
-    return Row(record.state, start, finish, waiting, flow, record)
+    return JobTimes(record.state, start, finish, waiting, flow, record)
 
 
-def _spread(pairs: Sequence[Pair], quantity: str, tolerance_us: float) -> Spread | None:
+def _spread(pairs: Sequence[Pair], quantity: str, tolerance_us: float) -> DifferenceSpread | None:
     gaps = [abs(gap) for pair in pairs if (gap := pair.difference_us(quantity)) is not None]
     if not gaps:
         return None
     differing = sum(gap > tolerance_us for gap in gaps)
     mean_s = sum(gaps) / len(gaps) / 1e6
-    return Spread(len(gaps) - differing, differing, to_s(max(gaps)), mean_s)
+    return DifferenceSpread(len(gaps) - differing, differing, to_s(max(gaps)), mean_s)
 
 
 def _first(
@@ -219,10 +219,10 @@ def running_at(table: JobsFile, at_us: int) -> list[JobRecord]:
     return sorted(running, key=lambda record: (record.start_us, record.key))
 
 
-def _metrics(a: Sequence[Row], b: Sequence[Row]) -> list[Line]:
+def _metrics(a: Sequence[JobTimes], b: Sequence[JobTimes]) -> list[MetricLine]:
     values_a, values_b = _summary(a), _summary(b)
     lines = [
-        Line(
+        MetricLine(
             name,
             "count" if name == "mean slowdown" else "time",
             {"A": values_a[name], "B": values_b[name]},
@@ -232,7 +232,7 @@ def _metrics(a: Sequence[Row], b: Sequence[Row]) -> list[Line]:
     return [line for line in lines if any(value is not None for value in line.values.values())]
 
 
-def _summary(rows: Iterable[Row]) -> dict[str, float | None]:
+def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
     """Batsim's own metrics of a schedule, every row a job; seconds, the slowdown without unit."""
     ran = [row for row in rows if row.start is not None and row.finish is not None]
     waits = [to_s(row.waiting) for row in ran if row.waiting is not None]
