@@ -8,7 +8,7 @@ from pathlib import Path
 from rebat.campaign.opening import Campaign, open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import Status
-from rebat.campaign.tally import Progress
+from rebat.console.progress import CampaignProgress
 from rebat.runs.spec import RunSpec
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
@@ -58,9 +58,9 @@ def contents(results: Path) -> dict[str, bytes]:
     }
 
 
-def run_here(file: Path, results: Path, **options) -> tuple[Status, list[Progress]]:
+def run_here(file: Path, results: Path, **options) -> tuple[Status, list[CampaignProgress]]:
     """A campaign in this process; its status and what it told."""
-    told: list[Progress] = []
+    told: list[CampaignProgress] = []
     status = run_campaign(
         open_campaign(file), results, executor="inline", on_progress=told.append, **options
     )
@@ -76,7 +76,7 @@ def campaign_of(folder: Path, text: str) -> tuple[Path, Path]:
     return file, folder / "results"
 
 
-def n_run(told: list[Progress]) -> int:
+def n_run(told: list[CampaignProgress]) -> int:
     """How many units were performed now."""
     return len(told) - 1
 

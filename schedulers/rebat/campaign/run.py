@@ -11,9 +11,10 @@ from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import Status, Store
 from rebat.campaign.tables import write_tables
-from rebat.campaign.tally import OnProgress, Tally
+from rebat.campaign.tally import Tally
 from rebat.campaign.worker import Task, lost, perform
 from rebat.console.output import warn
+from rebat.console.progress import OnCampaignProgress
 from rebat.core.errors import InputError
 from rebat.executors.resources import Jobs, Resources
 from rebat.executors.systems import SYSTEMS
@@ -32,7 +33,7 @@ def run_campaign(
     executor: str = "processes",
     address: str | None = None,
     jobs: Jobs | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnCampaignProgress | None = None,
     keep_runs: bool = False,
     retry_failed: bool = False,
     limit: int | None = None,

@@ -11,7 +11,7 @@ import msgspec
 
 from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
-from rebat.kernels.jit import is_compiled
+from rebat.kernels.compiled import is_compiled
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.papers.common.kind import Document, Expansion, Kind

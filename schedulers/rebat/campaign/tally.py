@@ -4,31 +4,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-
-import msgspec
 
 from rebat.campaign.store import Status
 from rebat.campaign.worker import Outcome
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a campaign is, in distinct runs, those of earlier starts and beyond a limit too.
-
-    ``eta_s`` is how long the runs of this start will still take; ``note`` what people should know
-    of workers that are not there yet.
-    """
-
-    total: int
-    done: int
-    failed: int
-    running: int
-    left: int
-    eta_s: float | None
-    note: str = ""
-
-
-OnProgress = Callable[[Progress], None]
+from rebat.console.progress import CampaignProgress, OnCampaignProgress
 
 
 class Tally:
@@ -39,7 +18,7 @@ class Tally:
 
     def __init__(
         self, total: int, others: Status, n_tasks: int, workers: int,
-        on_progress: OnProgress | None,
+        on_progress: OnCampaignProgress | None,
     ) -> None:  # fmt: skip
         self.total, self.n_tasks, self.workers = total, n_tasks, workers
         self.done, self.failed, self.ended = others.ok, others.failed, 0
@@ -65,7 +44,7 @@ class Tally:
         running = min(now, self.workers)
         pace_s = (time.monotonic() - self.began) / self.ended if self.ended else None
         self.on_progress(
-            Progress(
+            CampaignProgress(
                 total=self.total,
                 done=self.done,
                 failed=self.failed,

@@ -4,17 +4,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import msgspec
 
 from rebat.console.output import tell
 from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
 
-if TYPE_CHECKING:
-    from rebat.campaign.tally import OnProgress as OnCampaignProgress
-    from rebat.campaign.tally import Progress as CampaignProgress
+
+class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a campaign is, in distinct runs, those of earlier starts and beyond a limit too.
+
+    ``eta_s`` is how long the runs of this start will still take; ``note`` what people should know
+    of workers that are not there yet.
+    """
+
+    total: int
+    done: int
+    failed: int
+    running: int
+    left: int
+    eta_s: float | None
+    note: str = ""
+
+
+OnCampaignProgress = Callable[[CampaignProgress], None]
 
 
 class Count(Protocol):
@@ -106,7 +123,7 @@ def at_work(what: str) -> Iterator[None]:
 @contextmanager
 def compiling_notice() -> Iterator[None]:
     """Say so when the kernels must be compiled first (once per machine and version)."""
-    from rebat.kernels.jit import is_compiled
+    from rebat.kernels.compiled import is_compiled
 
     if not is_compiled():
         tell("rebat: compiling the kernels, once (some seconds) ...")

@@ -108,13 +108,3 @@ def step(function: Callable[..., Any]) -> Callable[..., Any]:
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile what repeats steps, likewise without counting references; it makes no array."""
     return _compiled(function, _nrt=False)
-
-
-def is_compiled() -> bool:
-    """Whether the planning kernels are in numba's cache already (or need no compiling)."""
-    from rebat.kernels import counts
-
-    path = getattr(getattr(counts.compress, "_cache", None), "cache_path", None)
-    if numba.config.DISABLE_JIT or path is None:
-        return True
-    return any(Path(path).glob("counts.compress-*.nbi"))

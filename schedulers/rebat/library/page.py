@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
-if TYPE_CHECKING:
-    from rebat.library.result import Result
+from rebat.console.tables import Sheet
+from rebat.library.plots import Plot
 
 _STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto;
   padding: 0 1rem } h1 { font-size: 1.4rem } h2 { font-size: 1.15rem }
@@ -20,15 +21,10 @@ td, th { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: left 
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto }"""
 
 
-def page(result: Result) -> str:
-    """The comparison, the pictures that there are, and where it came from."""
-    title = f"{', '.join(result.policies)} on {result.provenance['workload']['file']}"
-    plots = []
-    if result.runs:
-        plots = [result.plot_flows(), result.plot_utilisation(), result.plot_gantt()]
-    plots += [result.plot_ratios()] if not result.runs and len(result.policies) > 1 else []
+def page(title: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[str, Any]) -> str:
+    """Return the comparison, the pictures, and where the result came from."""
     pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)
-    known = msgspec.json.format(msgspec.json.encode(result.provenance), indent=2).decode()
+    known = msgspec.json.format(msgspec.json.encode(provenance), indent=2).decode()
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -36,7 +32,7 @@ def page(result: Result) -> str:
 {_STYLE}
 </style></head><body>
 <h1>{escape(title)}</h1>
-<div class="wide">{result.sheet().html()}</div>
+<div class="wide">{sheet.html()}</div>
 {pictures}
 <h2>Where it came from</h2>
 <pre>{escape(known)}</pre>

@@ -256,7 +256,13 @@ class Result:
 
         Written to ``path`` where there is one.
         """
-        text = page(self)
+        title = f"{', '.join(self.policies)} on {self.provenance['workload']['file']}"
+        plots = []
+        if self.runs:
+            plots = [self.plot_flows(), self.plot_utilisation(), self.plot_gantt()]
+        elif len(self.policies) > 1:
+            plots = [self.plot_ratios()]
+        text = page(title, self.sheet(), plots, self.provenance)
         if path is not None:
             write_text(Path(path), text)
         return text
