@@ -17,7 +17,6 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from rebat.campaign.grid_tables import (
-    REPORT_NAMES,
     CheckpointIn,
     FailuresIn,
     GridIn,
@@ -60,7 +59,7 @@ def runs(document: Document) -> list[RunSpec]:
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()
-    report = _report(document.tables)
+    report = document.tables.get("report", "")
     specs = [
         msgspec.structs.replace(spec, report=report)
         for where, table in document.grids
@@ -69,14 +68,6 @@ def runs(document: Document) -> list[RunSpec]:
     for spec in specs:
         _check_names(spec)
     return specs
-
-
-def _report(tables: dict[str, Any]) -> str:
-    """The report that the file asks for; empty: none."""
-    name = tables.get("report", "")
-    if name != "" and name not in REPORT_NAMES:
-        raise unknown_name("report", name, REPORT_NAMES)
-    return str(name)
 
 
 def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:

@@ -12,12 +12,6 @@ from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.options import Count, ScenarioOptions
 from rebat.runs.reading import Duration
 
-REPORT_NAMES = (
-    "node-stealing", "partitions", "replacement", "migration", "differences", "runs",
-)  # fmt: skip
-"""What a campaign of simulations may be reported as, see `simulation_report.REPORTS`."""
-
-
 _DEFAULTS = ScenarioOptions()
 """Defaults are those of the command line."""
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.campaign import simulations
-from rebat.campaign.grid_tables import REPORT_NAMES
 from rebat.core.errors import InputError, unknown_name
+from rebat.papers import simulations as reports
 from rebat.papers.common.kind import Kind
 from rebat.papers.silent_errors import units as silent_errors
 from rebat.papers.torus import units as torus
@@ -17,7 +17,7 @@ KINDS: dict[str, Kind] = {
 }
 
 REPORTS: dict[str, str] = {
-    **dict.fromkeys(REPORT_NAMES, simulations.KIND.name),
+    **dict.fromkeys(reports.REPORTS, simulations.KIND.name),
     "silent-errors": silent_errors.NAME,
     "torus": torus.NAME,
 }

@@ -16,6 +16,7 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.papers.common.kind import Document, Expansion, Kind
 from rebat.papers.common.parts import Picture, Table
+from rebat.papers.simulations import gather, maker
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.keys import scheduler_of
@@ -75,16 +76,12 @@ class SimulationExtras(msgspec.Struct, frozen=True):
 
 
 def _gather(some: Sequence[Unit]) -> SimulationExtras:
-    from rebat.papers.simulations import gather
-
     return SimulationExtras(*gather(some))
 
 
 def _report(table: Path, beside: SimulationExtras, provenance: Sequence[str]) -> Any:
-    from rebat.papers.simulations import REPORTS
-
     lines = [*provenance, *beside.provenance]
-    return REPORTS[beside.which].report(table, beside.tables, beside.pictures, lines)
+    return maker(beside.which).report(table, beside.tables, beside.pictures, lines)
 
 
 KIND = Kind(

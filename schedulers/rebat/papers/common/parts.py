@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from rebat.results.intervals import Interval, spread
+from rebat.runs.unit import Unit
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -169,3 +172,21 @@ def signed(value: float) -> str:
 def hours(value: float) -> str:
     """Seconds as hours."""
     return f"{value / 3600:.1f}"
+
+
+class ReportMaker(NamedTuple):
+    """A report of simulations.
+
+    Attributes
+    ----------
+    report : callable
+        Makes it from the results table, tables, pictures and lines of provenance.
+    tables : bool
+        Whether it shows the tables of the workloads.
+    pictures : callable
+        Further pictures, from the units.
+    """
+
+    report: Callable[[Path, Sequence[Table], Sequence[Picture], Sequence[str]], Report]
+    tables: bool = False
+    pictures: Callable[[Sequence[Unit]], Iterable[Picture]] = lambda units: ()

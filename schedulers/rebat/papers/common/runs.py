@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratios_svg
-from rebat.papers.common.parts import Picture, Report, Table, percent, seeds_text
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, percent, seeds_text
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.common.tables import Column, column
 from rebat.results.intervals import marked, spread
@@ -198,3 +198,6 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
             for name, fact in facts.items()
         ],
     )
+
+
+REPORT = ReportMaker(report, True)

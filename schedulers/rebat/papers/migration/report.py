@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
 from rebat.papers.migration import answers, beyond, claims, pictures, printed, tables
+from rebat.papers.migration.compaction import migration_pictures
 from rebat.papers.migration.published import CORES, TABLE_1_S
 from rebat.papers.migration.runs import index_of
 
@@ -71,3 +72,6 @@ def report(
         figures_note="Bars are means over seeds, whiskers their 95 % intervals. Of the cores of a "
         "cluster, what moves is in strong colours, with its number.",
     )
+
+
+REPORT = ReportMaker(report, False, lambda units: migration_pictures())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.figures.ratios import ratios_svg
-from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
 from rebat.papers.common.runs import METRICS, n_of
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.runs import PROGRAM
@@ -145,3 +145,6 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             over = n_of(runs, setting)
             svg = ratios_svg(shown, "Baseline with the same axes", over)
             yield Picture("", title, svg, over)
+
+
+REPORT = ReportMaker(report, True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
 from rebat.papers.node_stealing.claims import judgements
-from rebat.papers.node_stealing.pictures import pictures
+from rebat.papers.node_stealing.pictures import an_hour, pictures
 from rebat.papers.node_stealing.runs import index_of
 from rebat.papers.node_stealing.tables import tables
 
@@ -32,3 +32,6 @@ def report(
         pictures=[*pictures(runs), *more_pictures],
         provenance=provenance,
     )
+
+
+REPORT = ReportMaker(report, True, an_hour)

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
 from rebat.papers.replacement import choices, claims, pictures, stealing, tables
 from rebat.papers.replacement.runs import index_of
+from rebat.papers.replacement.small_run import replacement_pictures
 
 LEAD = (
     "S. Prabhakaran, M. Neumann, F. Wolf: Efficient Fault Tolerance through Dynamic Node "
@@ -61,3 +62,6 @@ def report(
         provenance=provenance,
         figures_note="Bars are medians over seeds, whiskers their intervals.",
     )
+
+
+REPORT = ReportMaker(report, False, lambda units: replacement_pictures())

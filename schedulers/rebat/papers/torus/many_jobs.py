@@ -12,6 +12,7 @@ from rebat.papers.common.parts import (
     Judgement,
     Picture,
     Report,
+    ReportMaker,
     Table,
     number,
     percent,
@@ -20,6 +21,7 @@ from rebat.papers.common.parts import (
 )
 from rebat.papers.common.runs_index import Run, RunIndex, Setting, difference, simulations
 from rebat.papers.common.tables import Column, column, differences, headings, means
+from rebat.papers.torus.machine import torus_pictures
 from rebat.results.intervals import STUDENT, Interval, interval
 
 LEAD = (
@@ -193,3 +195,6 @@ def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
     """Every claim under every workload and scenario."""
     for setting in failing(runs):
         yield from judge(CLAIMS, InSetting(runs, setting), setting.label)
+
+
+REPORT = ReportMaker(report, False, torus_pictures)
