@@ -37,10 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check any Batsim output for impossible schedules.",
     ),
     "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
-    "partitions": (
-        "rebat.cli.partitions:partitions",
-        "Partitions of a torus, and the one least likely to fail.",
-    ),
+    "boxes": ("rebat.cli.boxes:boxes", "Boxes of a torus, and the one least likely to fail."),
     "batch": (
         "rebat.cli.batch:batch",
         "Equal jobs one after another on a torus that fails.",
@@ -61,6 +58,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "policies": ("rebat.cli.policies:policies", "List the schedulers, with their sources."),
 }
 """Command -> (where it is, one line of help): enough for --help without importing any."""
+
+EARLIER = {"partitions": "boxes"}
+"""Earlier names of commands."""
 
 
 class ReaderGone(Exception):
@@ -89,6 +89,9 @@ class LazyGroup(OnceGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in EARLIER:
+            tell(f"rebat: note: 'rebat {cmd_name}' is now 'rebat {EARLIER[cmd_name]}'")
+            cmd_name = EARLIER[cmd_name]
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:
                 return None

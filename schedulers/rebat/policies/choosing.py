@@ -15,7 +15,7 @@ from rebat.policies.placement.plans import AnyOptions, CustomOptions, PlacementO
 from rebat.policies.point import PLACEMENTS, PLANNINGS, REACTIONS, CommonOptions, Point
 from rebat.policies.variants import OptionField, Options, choice, fields, parts, several
 
-SYNONYMS = {"recovery": "react"}
+SYNONYMS = {"recovery": "react", "block": "unit"}
 """Other words for an option."""
 
 

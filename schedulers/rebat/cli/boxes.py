@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat partitions``: the boxes of a torus, and the free one that is least likely to fail."""
+"""``rebat boxes``: the boxes of a torus, and the free one that is least likely to fail."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ LISTS = ("16", "aligned", "all")
 @click.command()
 @click.option("--torus", required=True, help="Extents, like 8x8x8x8, or mira, intrepid.")
 @click.option("--size", type=NODES, required=True, help="Nodes that a job asks for.")
-@click.option("--boxes", type=click.Choice(LISTS), help="Which boxes: all (the default); aligned, with origins at multiples of the extents; 16, the aligned ones of the most cubic shapes.")  # fmt: skip
+@click.option("--boxes", "which", type=click.Choice(LISTS), help="Which boxes: all (the default); aligned, with origins at multiples of the extents; 16, the aligned ones of the most cubic shapes.")  # fmt: skip
 @click.option("--aligned", is_flag=True, help="Short for --boxes aligned.")
-@click.option("--unit", help="Extents of what is handed out as a whole, like 4x4x4x4x2 (default: single nodes).")  # fmt: skip
+@click.option("--block", "--unit", "block", help="Extents of a block, the nodes that are allocated together, like 4x4x4x4x2 (default: single nodes).")  # fmt: skip
 @click.option("--law", type=FILE, help="Table with the law and uptime of every node, as of 'rebat failures fit' (node,scale_s,shape,uptime_s): tell the free box least likely to fail.")  # fmt: skip
 @click.option("--duration", type=DURATION, help="With --law: for how long the job runs.")
 @click.option("--busy", help="With --law: nodes that are not free, like '0-3 5'.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def partitions(
-    torus: str, size: int, boxes: str | None, aligned: bool, unit: str | None, as_json: bool,
+def boxes(
+    torus: str, size: int, which: str | None, aligned: bool, block: str | None, as_json: bool,
     **asked: Any,
 ) -> None:  # fmt: skip
-    """Say which rectangular partitions of a SIZE a torus has, wrapping around.
+    """List the boxes of a SIZE on a torus, wrapping around.
 
     Node i of a torus a x b x c has the coordinates i % a, i // a % b, i // a // b: the first
-    extent varies fastest. With --law, a job's partition is the free box whose nodes are least
+    extent varies fastest. With --law, a job's box is the free one whose nodes are least
     likely to fail while it runs, given for how long each has been up (Vardas et al. 2022, FAPS).
 
     \b
     Examples:
-      rebat partitions --torus 8x8x8x8 --size 256
-      rebat partitions --torus mira --size 3000 --unit 4x4x4x4x2 \\
+      rebat boxes --torus 8x8x8x8 --size 256
+      rebat boxes --torus mira --size 3000 --block 4x4x4x4x2 \\
           --law nodes.csv --duration 24h --busy '0-2047 4096'
     """
     from rebat.models.partitions import Partitions
     from rebat.models.topology import parse_extents, parse_torus
 
-    if aligned and boxes not in (None, "aligned"):
-        raise InputError(f"contradicts --boxes {boxes}", "--aligned", "one of them")
+    if aligned and which not in (None, "aligned"):
+        raise InputError(f"contradicts --boxes {which}", "--aligned", "one of them")
     with given_by("--torus"):
         of_nodes = parse_torus(torus)
-    with given_by("--unit"):
-        unit_extents = parse_extents(unit) if unit is not None else None
-    found = Partitions(of_nodes, size, "aligned" if aligned else boxes or "all", unit_extents)
+    with given_by("--block"):
+        unit_extents = parse_extents(block) if block is not None else None
+    found = Partitions(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
     best = _best(found, **asked)
     if as_json:
         click.echo(_json(found, best))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat partitions``: shapes and counts, and the free box that is least likely to fail."""
+"""``rebat boxes``: shapes and counts, and the free box that is least likely to fail."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rebat.cli import batch, partitions
+from rebat.cli import batch, boxes
 from rebat.cli.main import main
 from rebat.core.nodes import NodeSet
 from rebat.models.boxes import LISTS
+from rebat.policies.presets import preset
 from tests.oracles.batch import weibull_hazard
 from tests.oracles.boxes import all_boxes
 
@@ -21,12 +22,12 @@ PAPER = ["--torus", "8x8x8x8", "--size", "256"]
 
 
 def told(capsys, *arguments: str) -> dict:
-    main(["partitions", *arguments, "--json"])
+    main(["boxes", *arguments, "--json"])
     return json.loads(capsys.readouterr().out)
 
 
 def test_the_command_line_knows_every_list() -> None:
-    assert partitions.LISTS == batch.LISTS == LISTS
+    assert boxes.LISTS == batch.LISTS == LISTS
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_the_papers_partitions(more, shapes, placements, capsys) -> None:
 def test_a_size_that_is_no_box_gets_the_smallest_larger_one(capsys) -> None:
     found = told(capsys, "--torus", "5x4x4", "--size", "13")
     assert (found["size"], found["box_nodes"], found["waste"]) == (13, 15, 2)
-    main(["partitions", "--torus", "5x4x4", "--size", "13"])
+    main(["boxes", "--torus", "5x4x4", "--size", "13"])
     assert "13 nodes: boxes of 15, 2 left over" in capsys.readouterr().out
 
 
@@ -119,7 +120,7 @@ def test_the_best_box_of_units_in_nodes(nodes: Path, capsys) -> None:
 def test_the_same_for_people(nodes: Path, capsys) -> None:
     arguments = ["--torus", "4x3x2", "--size", "4", "--law", str(nodes), "--duration", "24h"]
     best = told(capsys, *arguments)["best"]
-    main(["partitions", *arguments])
+    main(["boxes", *arguments])
     text = capsys.readouterr().out
     assert "24 nodes\n4 nodes: boxes of 4, 0 left over" in text
     assert f"probability  {best['failure_probability']:.6g}" in text
@@ -150,7 +151,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_line(case: str, nodes: Path, monkeypatch, capsys) -> None:
     arguments, says = BAD[case]
-    refused(["partitions", *arguments], says, nodes.parent, monkeypatch, capsys)
+    refused(["boxes", *arguments], says, nodes.parent, monkeypatch, capsys)
 
 
 BAD_TABLES = {
@@ -168,7 +169,7 @@ def test_a_bad_table_is_told_with_its_line(case: str, nodes: Path, monkeypatch, 
     lines = nodes.read_text().splitlines()
     lines[row : row + 1] = [] if text is None else [text]
     nodes.write_text("\n".join(lines) + "\n")
-    refused(["partitions", *LAW], says, nodes.parent, monkeypatch, capsys)
+    refused(["boxes", *LAW], says, nodes.parent, monkeypatch, capsys)
 
 
 def refused(arguments: list[str], says: str, folder: Path, monkeypatch, capsys) -> None:
@@ -181,3 +182,13 @@ def refused(arguments: list[str], says: str, folder: Path, monkeypatch, capsys) 
     assert says in line
     assert "Traceback" not in captured.err
     assert captured.out == ""
+
+
+def test_the_earlier_names_still_work_with_a_note(capsys) -> None:
+    main(["boxes", "--torus", "mira", "--size", "3000", "--block", "4x4x4x4x2"])
+    now = capsys.readouterr()
+    main(["partitions", "--torus", "mira", "--size", "3000", "--unit", "4x4x4x4x2"])
+    earlier = capsys.readouterr()
+    assert earlier.out == now.out
+    assert earlier.err == "rebat: note: 'rebat partitions' is now 'rebat boxes'\n"
+    assert preset("torus-first:block=2x2").point == preset("torus-first:unit=2x2").point
