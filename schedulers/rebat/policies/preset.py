@@ -109,6 +109,8 @@ def identity(chosen: Preset | OwnPolicy) -> Any:
     if is_file(str(options.get("foresight", ""))):
         options["foresight"] = {"sha256": file_hash(Path(options["foresight"]))}
     own = chosen.point.own_sources
+    if options["planning"] == "list" and ("placement" in own or options["placement"] == "cluster"):
+        options["compression"] = "in place"  # earlier versions chose nodes again: other results
     return options | {name: _content(source) for name, source in own.items()}
 
 
