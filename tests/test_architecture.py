@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -42,10 +43,23 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def syntax(path: Path) -> ast.Module:
+    """The syntax tree of a module, parsed once for all rules."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of that tree."""
+    return tuple(ast.walk(syntax(path)))
+
+
+@cache
 def imported(path: Path) -> set[str]:
     """Dotted names that a module imports, wherever in it."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -84,7 +98,7 @@ def dotted(path: Path) -> str:
 def at_the_top(path: Path) -> set[str]:
     """What a module imports when it is imported itself."""
     names = set()
-    for node in ast.parse(path.read_text()).body:
+    for node in syntax(path).body:
         if isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
         elif isinstance(node, ast.Import):
@@ -112,7 +126,7 @@ def test_foreign_data_is_never_unpickled_or_evaluated() -> None:
         assert not imported(path) & forbidden, of(path)
         calls = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in nodes(path)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not calls & {"eval", "exec"}, of(path)
