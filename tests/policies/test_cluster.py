@@ -137,7 +137,7 @@ def test_small_machines_are_the_oracles(first: int) -> None:
 
 
 def mixed(policy: str, load: int) -> float:
-    """Mean share of node time mixed over three days, in percent, as the note on the paper has it."""
+    """Mean share of node time mixed, three days, in percent, as the note on the paper has it."""
     window = Measures(window=(0, DAY_US))
     shares = []
     for seed in range(3):
