@@ -15,6 +15,7 @@ from rebat.campaign.reporting import write_report
 from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.figures import boxes
 from rebat.figures.steal_hour import steal_hour
 from rebat.metrics.intervals import Interval, interval
 from rebat.reports.differences.report import gain
@@ -229,6 +230,12 @@ def grid(name: str, keys="", mtbf='"30min"', failures="", checkpoint="[grid.chec
     return TWICE.format(name=name, keys=keys, mtbf=mtbf, failures=failures, checkpoint=checkpoint)
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are put together, but not drawn: for tests of the text beside them."""
+    monkeypatch.setattr(boxes, "svg_of", lambda figure: "<svg></svg>")
+
+
 def reported(folder: Path, *grids: str) -> tuple[Evidence, str]:
     """The evidence and the report's text of a campaign with these grids."""
     file = campaign_file(folder, "".join(grids), jobs=40)
@@ -254,6 +261,7 @@ OTHERWISE = {
 }
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_path: Path) -> None:
     changes, told = OTHERWISE[what]
@@ -267,6 +275,7 @@ def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_pat
     assert [told in scenario.label for scenario in main] == [False, True]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Path) -> None:
     evidence, text = reported(tmp_path, grid("sweep", mtbf='["30min", "31min"]'))
     ((workload, main, family),) = evidence.main_scenarios()
