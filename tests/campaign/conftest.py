@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import Campaign, open_campaign
+from rebat.figures import boxes
 from tests.campaign.builders import campaign_file, contents, run_here
 from tests.campaign.silent_builders import small
 
@@ -28,3 +29,9 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     file = campaign_file(folder)
     run_here(file, folder / "r")
     return file, contents(folder / "r")
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are put together, but not drawn: for tests of the text beside them."""
+    monkeypatch.setattr(boxes, "svg_of", lambda figure: "<svg></svg>")

@@ -15,7 +15,6 @@ from rebat.campaign.reporting import write_report
 from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.figures import boxes
 from rebat.figures.steal_hour import steal_hour
 from rebat.metrics.intervals import Interval, interval
 from rebat.reports.differences.report import gain
@@ -228,12 +227,6 @@ downtime = "10min"
 
 def grid(name: str, keys="", mtbf='"30min"', failures="", checkpoint="[grid.checkpoint]") -> str:
     return TWICE.format(name=name, keys=keys, mtbf=mtbf, failures=failures, checkpoint=checkpoint)
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are put together, but not drawn: for tests of the text beside them."""
-    monkeypatch.setattr(boxes, "svg_of", lambda figure: "<svg></svg>")
 
 
 def reported(folder: Path, *grids: str) -> tuple[Evidence, str]:
