@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -13,6 +15,21 @@ from tests.recordings import ABSENT, SHARED, beside
 
 
 def pytest_configure() -> None:
+    """Set up the workers and the programs that the tests start, before there are any."""
+    keep_byte_code()
+    hear_signals()
+
+
+def keep_byte_code() -> None:
+    """Each module is compiled once, and not again by every program that the tests start.
+
+    That would take longer than what most of them do.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+def hear_signals() -> None:
     """Programs that the tests interrupt must hear it, also where the tests run in the background.
 
     A shell starts what runs there with the interrupt ignored, nohup ignores that a terminal hangs
@@ -38,3 +55,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if absent:
         text = f"{absent} TESTS SKIPPED: they need recordings and traces in {SHARED}"
         terminalreporter.write_sep("!", text, red=True, bold=True)
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are put together, but not drawn: for tests of the text beside them."""
+    monkeypatch.setattr("rebat.figures.boxes.svg_of", lambda figure: "<svg></svg>")

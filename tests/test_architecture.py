@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -67,10 +68,23 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def syntax(path: Path) -> ast.Module:
+    """The syntax tree of a module, parsed once for all rules."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of that tree."""
+    return tuple(ast.walk(syntax(path)))
+
+
+@cache
 def imported(path: Path) -> set[str]:
     """Dotted names that a module imports, wherever in it."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -118,7 +132,7 @@ def dotted(path: Path) -> str:
 
 def at_run_time(path: Path) -> set[str]:
     """What a module imports when it runs: modules, also by ``from package import module``."""
-    tree = ast.parse(path.read_text())
+    tree = syntax(path)
     blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and _is_for_types(n.test)]
     unused = {inner for block in blocks for inner in ast.walk(block)}
     names = set()
@@ -154,7 +168,7 @@ def test_foreign_data_is_never_unpickled_or_evaluated() -> None:
         assert not imported(path) & forbidden, of(path)
         calls = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in nodes(path)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not calls & {"eval", "exec"}, of(path)
@@ -183,7 +197,7 @@ def test_no_module_is_longer_than_a_newcomer_reads_at_once() -> None:
 def test_classes_have_names_of_their_own() -> None:
     places: dict[str, list[str]] = {}
     for path in modules():
-        for node in ast.parse(path.read_text()).body:
+        for node in syntax(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(of(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -194,7 +208,7 @@ def test_functions_are_short() -> None:
     long = [
         (of(path), node.name)
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(syntax(path))
         if isinstance(node, ast.FunctionDef) and body_lines(node) > 60
     ]
     assert long == []

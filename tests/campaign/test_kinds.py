@@ -65,6 +65,7 @@ def test_one_file_may_have_units_of_several_kinds(tmp_path: Path) -> None:
     assert all(row["value"] is not None and row["key"] for row in rows)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_each_kind_has_its_report(tmp_path: Path) -> None:
     file, results = mixed(tmp_path), tmp_path / "r"
     run_here(file, results)

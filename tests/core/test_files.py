@@ -148,7 +148,7 @@ def test_a_disk_that_is_full_costs_one_line_and_nothing_else(tmp_path: Path) -> 
     out = tmp_path / "w.json"
     out.write_text("before")
     made = subprocess.run(
-        [sys.executable, "-c", LIMITED, "workload", "generate", "synthetic", "-o", str(out)],
+        [sys.executable, "-c", LIMITED, "workload", "generate", "synthetic", "--force", "-o", str(out)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert made.returncode == 2

@@ -16,11 +16,11 @@ from tests.docs.pages import ROOT
 NOVEMBER_2018_S = 1_541_030_400
 
 
-def swf(path: Path, n_jobs: int = 60) -> None:
-    """A trace of a month on 512 nodes, with users and queues."""
+def swf(path: Path, n_jobs: int = 25) -> None:
+    """A trace of the first week of a month on 512 nodes, with users and queues."""
     rng = stream(0, "docs", "swf")
     lines = [f"; UnixStartTime: {NOVEMBER_2018_S}", "; MaxProcs: 512"]
-    for number, submit in enumerate(sorted(rng.integers(0, 2_000_000, n_jobs).tolist()), 1):
+    for number, submit in enumerate(sorted(rng.integers(0, 600_000, n_jobs).tolist()), 1):
         size, run = 2 ** int(rng.integers(3, 9)), int(rng.integers(600, 40_000))
         known = [number, submit, -1, run, size, -1, -1, size, 2 * run, -1, 1]
         lines.append(" ".join(map(str, [*known, number % 5, -1, -1, number % 2, -1, -1, -1])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,13 +60,42 @@ def double(n):
 """
 
 
+def asks_of(folder: Path) -> str:
+    """What says a kernel's result, and how often it came from the cache."""
+    return f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+import mine
+print(mine.double(4), sum(mine.double.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a module, and what was compiled for it."""
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "mine.py").write_text(KERNEL)
+    assert told(asks_of(folder)) == ["8 0"]
+    return folder
+
+
+@pytest.fixture
+def cached(compiled_once: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    return shutil.copytree(compiled_once, tmp_path / "copy")
+
+
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_a_cache_of_another_version_is_written_anew(tmp_path: Path) -> None:
+def test_what_was_compiled_is_found_in_a_copy_too(cached: Path) -> None:
+    """So that what the tests below see compiled was not just missed."""
+    assert told(asks_of(cached)) == ["8 1"]
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_a_cache_of_another_version_is_written_anew(cached: Path) -> None:
     """It names a class that there is no more, where numba would stop with a traceback."""
-    (tmp_path / "mine.py").write_text(KERNEL)
-    asks = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import mine; print(mine.double(4))"
-    assert told(asks) == ["8"]
-    (index,) = (tmp_path / "__pycache__").glob("mine.double-*.nbi")
+    asks = f"import sys; sys.path.insert(0, {str(cached)!r}); import mine; print(mine.double(4))"
+    (index,) = (cached / "__pycache__").glob("mine.double-*.nbi")
     gone = pickle.dumps(Path).replace(b"Path", b"Hath")
     index.write_bytes(pickle.dumps(numba.__version__) + gone)
     with pytest.raises(AttributeError):
@@ -96,21 +126,14 @@ def nothing(data: bytes) -> bytes:
 @pytest.mark.parametrize("damage", [no_pickle, cut_off, one_bit, nothing])
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 def test_what_is_damaged_in_the_cache_is_compiled_anew(
-    damage: Callable[[bytes], bytes], ending: str, tmp_path: Path
+    damage: Callable[[bytes], bytes], ending: str, cached: Path
 ) -> None:
-    (tmp_path / "mine.py").write_text(KERNEL)
-    asks = f"""
-import sys
-sys.path.insert(0, {str(tmp_path)!r})
-import mine
-print(mine.double(4), sum(mine.double.stats.cache_hits.values()))
-"""
-    assert told(asks) == ["8 0"]
-    (file,) = (tmp_path / "__pycache__").glob(f"mine.double-*.{ending}")
+    asks = asks_of(cached)
+    (file,) = (cached / "__pycache__").glob(f"mine.double-*.{ending}")
     file.write_bytes(damage(file.read_bytes()))
+    found = told(asks)
     if (damage, ending) != (one_bit, "nbi"):  # that may hit what numba does not look at
-        assert told(asks) == ["8 0"]
-    told(asks)
+        assert found == ["8 0"]
     assert told(asks) == ["8 1"]
 
 

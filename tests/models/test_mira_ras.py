@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
 from rebat.models.failures.records.maintenance import Period, read_periods, within
 from rebat.models.failures.records.mira_ras import read_mira_ras
+from rebat.models.failures.records.record import Record
 from rebat.models.failures.spans import Span, joined
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units
@@ -244,12 +246,18 @@ def test_what_is_no_period(tmp_path, line, match) -> None:
         periods(tmp_path)
 
 
+@cache
+def real_record() -> Record:
+    """The whole record, which takes a second to read."""
+    return read_mira_ras(beside(REAL))
+
+
 def test_the_first_lines_of_the_real_record_by_hand() -> None:
     """Lines 9 to 13 of the file: the first five events of compute nodes, all cards.
 
     The last is of the same card as the one before, 8.6 s later: its hour counts from there.
     """
-    record = read_mira_ras(beside(REAL))
+    record = real_record()
     day = 24 * H
     expected = [
         (63, 4 * 32 + 17, 8 * day + 66188679297, H),  # R1F-M1-N04-J17, 04-10, 18:23:08.679297
@@ -280,7 +288,7 @@ def test_the_real_record() -> None:
     The counts by kind are those of the LOCATION column, found with grep: 1,252 cards; 784 boards
     and 345 of their link chips; 65 service cards; 70 coolant monitors and 6 power modules.
     """
-    record = read_mira_ras(beside(REAL))
+    record = real_record()
     assert record.taken == {"card": 1252, "board": 784 + 345, "midplane": 65, "rack": 76}
     assert record.dropped == {"I/O drawers": 351, "no location": 30}
     assert record.n_lines == 2903

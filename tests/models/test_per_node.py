@@ -260,18 +260,18 @@ def test_a_node_may_lag_behind_by_more_chunks_than_are_kept() -> None:
 
 
 def test_memory_does_not_grow_with_time() -> None:
-    """128 nodes, some twice as fast as others: 10 chunks in the mean, then 80."""
+    """32 nodes, some twice as fast as others: 10 chunks in the mean, then 80."""
     law = Exponential(1000.0, mean_sigma_s=200.0, downtime_s=1e-6)
-    next(law.outages(128, 0))  # whatever Python keeps from then on
+    next(law.outages(32, 0))  # whatever Python keeps from then on
     peaks = []
     for horizon_s in (160_000.0, 1_280_000.0):
         tracemalloc.start()
-        count = sum(1 for _ in law.until(law.outages(128, 0), horizon_s))
+        count = sum(1 for _ in law.until(law.outages(32, 0), horizon_s))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-        assert count > 120 * horizon_s / 1000
+        assert count > 30 * horizon_s / 1000
     assert peaks[1] < 1.5 * peaks[0]  # eight times the failures
-    all_of_it = 80 * 128 * GAPS * 8  # bytes of all chunks
+    all_of_it = 80 * 32 * GAPS * 8  # bytes of all chunks
     assert peaks[1] < all_of_it / 2
 
 

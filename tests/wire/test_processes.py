@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 import zmq
 
+from rebat.cli.main import main
 from rebat.core.jobs import ASKING, Job, Workload
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.authors import Authors
@@ -63,9 +64,8 @@ def flexible_inputs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("flexible")
     workload = flexible_load(3, FlexibleLoad(jobs=150))
     write_workload(add_perfect(workload), folder / "w.json")
-    command = [*REBAT, "failures", "generate", "--nodes", "500", "--cores-per-node", "4", "--law",
-               "renewal:mtbf=1h", "--horizon", "5d", "-o", str(folder / "f.events")]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True)
+    main(["failures", "generate", "--nodes", "500", "--cores-per-node", "4", "--law",
+          "renewal:mtbf=1h", "--horizon", "5d", "-o", str(folder / "f.events")])  # fmt: skip
     return folder
 
 
@@ -113,10 +113,8 @@ def own_rows(file: Path) -> bytes:
 
 
 def embedded(inputs: Path, policy: str, out: Path, *more: str) -> bytes:
-    subprocess.run(
-        [*REBAT, "run", str(inputs / "w.json"), "-p", policy, "--out", str(out), *more],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    """The jobs of the same run in this process, without a wire."""
+    main(["run", str(inputs / "w.json"), "-p", policy, "--out", str(out), *more])
     return (out / policy.replace(":", "+") / "jobs.csv").read_bytes()
 
 
@@ -160,7 +158,7 @@ def test_drains_tiers_and_compaction_are_the_same_over_the_wire(
         assert server.returncode == 0
     told = ["--failures", str(folder / "f.events"), "--operations", str(folder / "ops.jsonl")]
     run = ["run", str(folder / "w.json"), "-p", policy, "--cores-per-node", "8", *told]
-    subprocess.run([*REBAT, *run, "--out", str(tmp_path / "run")], check=True, capture_output=True)
+    main([*run, "--out", str(tmp_path / "run")])
     (embedded,) = (tmp_path / "run").glob("*/jobs.csv")
     assert own_rows(tmp_path / "sim_jobs.csv") == embedded.read_bytes()
     metrics = json.loads((embedded.parent / "summary.json").read_text())["metrics"]

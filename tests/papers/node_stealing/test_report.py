@@ -310,6 +310,7 @@ OTHERWISE = {
 }
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_path: Path) -> None:
     changes, told = OTHERWISE[what]
@@ -324,6 +325,7 @@ def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_pat
     assert [told in scenario.label for scenario in main] == [False, True]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Path) -> None:
     runs, text = reported(tmp_path, grid("sweep", mtbf='["30min", "31min"]'))
     ((main, family),) = main_settings(runs)
