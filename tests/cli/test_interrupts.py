@@ -97,7 +97,7 @@ def limited(*arguments: object, blocks: int) -> subprocess.CompletedProcess[str]
     """A command that can write no file of more than so many kilobytes, like on a full disk."""
     command = " ".join(map(str, [*REBAT, *arguments]))
     return subprocess.run(
-        ["bash", "-c", f"ulimit -f {blocks}; exec {command}"],
+        ["bash", "-c", f"ulimit -f {blocks}; PYTHONDONTWRITEBYTECODE=1 exec {command}"],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
 

@@ -148,7 +148,9 @@ def test_a_disk_that_is_full_costs_one_line_and_nothing_else(tmp_path: Path) -> 
     out = tmp_path / "w.json"
     out.write_text("before")
     made = subprocess.run(
-        [sys.executable, "-c", LIMITED, "workload", "generate", "synthetic", "--force", "-o", str(out)],
+        # without byte code, which Python 3.11 would leave cut off
+        [sys.executable, "-B", "-c", LIMITED,
+         "workload", "generate", "synthetic", "--force", "-o", str(out)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert made.returncode == 2
