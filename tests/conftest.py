@@ -61,3 +61,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are put together, but not drawn: for tests of the text beside them."""
     monkeypatch.setattr("rebat.figures.boxes.svg_of", lambda figure: "<svg></svg>")
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A campaign file and what its results are when nothing happens."""
+    from tests.campaign.builders import campaign_file, contents, run_here
+
+    folder = tmp_path_factory.mktemp("unbroken")
+    file = campaign_file(folder)
+    run_here(file, folder / "r")
+    return file, contents(folder / "r")

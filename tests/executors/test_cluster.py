@@ -25,7 +25,7 @@ from rebat.executors.cluster import KEYS
 from rebat.executors.resources import Jobs
 from rebat.executors.systems import SYSTEMS, job_options, jobqueue, listed
 from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
-from tests.campaign.fake_systems import Fake
+from tests.executors.fake_systems import Fake
 
 HERE = Jobs(interface="lo", memory="1 GiB")
 MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(15))}")
