@@ -15,7 +15,7 @@ from rebat.core.units import format_duration
 from rebat.library.checks import given_by
 
 if TYPE_CHECKING:
-    from rebat.models.partitions import Best, Partitions
+    from rebat.models.box_list import BoxList, SafestBox
 
 LISTS = ("16", "aligned", "all")
 
@@ -46,7 +46,7 @@ def boxes(
       rebat boxes --torus mira --size 3000 --block 4x4x4x4x2 \\
           --law nodes.csv --duration 24h --busy '0-2047 4096'
     """
-    from rebat.models.partitions import Partitions
+    from rebat.models.box_list import BoxList
     from rebat.models.topology import parse_extents, parse_torus
 
     if aligned and which not in (None, "aligned"):
@@ -55,7 +55,7 @@ def boxes(
         of_nodes = parse_torus(torus)
     with given_by("--block"):
         unit_extents = parse_extents(block) if block is not None else None
-    found = Partitions(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
+    found = BoxList(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
     best = _best(found, **asked)
     if as_json:
         click.echo(_json(found, best))
@@ -65,8 +65,8 @@ def boxes(
 
 
 def _best(
-    found: Partitions, law: Path | None, duration: float | None, busy: str | None
-) -> Best | None:
+    found: BoxList, law: Path | None, duration: float | None, busy: str | None
+) -> SafestBox | None:
     """The box asked for, if any is."""
     from rebat.core.nodes import NodeSet
     from rebat.models.failures.node_table import read_nodes
@@ -83,7 +83,7 @@ def _best(
     return found.best(read_nodes(law, found.units.of_nodes.n_nodes), duration, taken)
 
 
-def _json(found: Partitions, best: Best | None) -> str:
+def _json(found: BoxList, best: SafestBox | None) -> str:
     import msgspec
 
     told: dict[str, Any] = {
@@ -104,9 +104,9 @@ def _json(found: Partitions, best: Best | None) -> str:
     return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
 
 
-def _lines(found: Partitions, best: Best | None, duration_s: float | None) -> Iterator[str]:
+def _lines(found: BoxList, best: SafestBox | None, duration_s: float | None) -> Iterator[str]:
     nodes = found.units.of_nodes
-    units = f" in units of {found.units.size}" if found.units.size > 1 else ""
+    units = f" in blocks of {found.units.size}" if found.units.size > 1 else ""
     yield f"{nodes}: {nodes.n_nodes} nodes{units}"
     yield f"{found.size} nodes: boxes of {found.box_nodes}, {found.waste} left over"
     yield f"{len(found.shapes)} shapes, {len(found.boxes)} boxes"

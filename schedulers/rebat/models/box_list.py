@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partitions of a size that a torus has, and the free one that is least likely to fail.
+"""The boxes of a size on a torus, and the free one that is least likely to fail.
 
 Source: Vardas et al. 2022, section 2.2; equation (1) with its sign put right.
 """
@@ -19,7 +19,7 @@ from rebat.models.topology import Torus
 from rebat.models.units import Units
 
 
-class Best(msgspec.Struct, frozen=True):
+class SafestBox(msgspec.Struct, frozen=True):
     """A box of nodes, and the probability that one of them fails."""
 
     shape: Extents
@@ -28,23 +28,23 @@ class Best(msgspec.Struct, frozen=True):
     failure_probability: float
 
 
-class Partitions:
-    """The boxes that a job of some size may get.
+class BoxList:
+    """The boxes that a job of a size can get.
 
     Parameters
     ----------
     torus : Torus
     size : int
-        Nodes asked for; if no box has so many, those of the smallest that has more.
+        Nodes asked for; if no box has this many, those of the smallest that has more.
     which : str
         One of `boxes.LISTS`.
     unit : tuple of int, optional
-        Extents of what is handed out as a whole (default: single nodes).
+        Extents of a block, the nodes that are allocated together (default: single nodes).
 
     Raises
     ------
     InputError
-        For sizes beyond the torus, and units that do not divide it.
+        For sizes beyond the torus, and blocks that do not divide it.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Partitions:
         counts = zip(self.boxes.shapes, self.boxes.per_shape, strict=True)
         return [(self._in_nodes(shape), count) for shape, count in counts if count]
 
-    def best(self, table: NodeTable, duration_s: float, busy: NodeSet) -> Best:
+    def best(self, table: NodeTable, duration_s: float, busy: NodeSet) -> SafestBox:
         """The free box least likely to fail in a time from now on; among equals the lowest corner.
 
         Raises
@@ -91,7 +91,7 @@ class Partitions:
         nodes = self.units.nodes(box)
         found = self._box_in_nodes(box)
         probability = float(-np.expm1(-hazard[nodes].sum()))
-        return Best(found.shape, found.origin, NodeSet.of_sorted(nodes), probability)
+        return SafestBox(found.shape, found.origin, NodeSet.of_sorted(nodes), probability)
 
     def _box_in_nodes(self, box: Box) -> Box:
         return Box(self._in_nodes(box.shape), self._in_nodes(box.origin))
