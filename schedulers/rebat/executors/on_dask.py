@@ -44,20 +44,33 @@ def outcomes(
     client: Any, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R],
     watch: Callable[[], None] = lambda: None,
 ) -> Iterator[R]:  # fmt: skip
-    """Outcomes as they come; ``watch`` is called at each, and every second."""
+    """Yield outcomes as they complete; call ``watch`` after each one and once a second."""
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
     of: dict[Any, T] = {}
-    for task in tasks:
+
+    def submit(task: T) -> None:
         future = client.submit(work, task, pure=False, retries=0)
         of[future] = task
         future.add_done_callback(ended.put)
+
+    for task in tasks:
+        submit(task)
     while of:
         watch()
         try:
             future = ended.get(timeout=WATCH_S)
         except queue.Empty:
             continue
-        yield _outcome(future, of.pop(future), lost, len(of), watch)
+        task = of.pop(future)
+        outcome = _outcome(future, task, lost, len(of), watch)
+        if outcome is _DROPPED:
+            submit(task)
+        else:
+            yield outcome
+
+
+_DROPPED = object()
+"""Stands for the outcome of a task that Dask dropped with the worker that had its result."""
 
 
 def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[[], None]) -> Any:
@@ -76,6 +89,8 @@ def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[
         except Exception:
             if future.status != "error":
                 raise
+    if future.status == "cancelled" and future.client.status == "running":
+        return _DROPPED
     if future.status != "error":
         raise RebatError(f"the Dask cluster is gone; {left + 1} runs are left")
     found = lost(task, _lost_reason(future.exception()))
