@@ -161,7 +161,7 @@ SQUARES = Kind(
     perform=square,
     rows=lambda unit, metrics: [{"metric": "square", "value": float(metrics["square"])}],
     warm_up=lambda units: None,
-    beside=type(None),
+    extras=type(None),
     gather=lambda units: None,
     report=lambda table, beside, provenance: None,
 )

@@ -57,7 +57,7 @@ def write_pages(table: Path, folder: Path) -> list[Path]:
     for kind, beside in kept.kinds.items():
         if kind not in KINDS:
             raise unknown_name("kind", kind, KINDS).at(str(table))
-        facts: Any = decoded(beside, KINDS[kind].beside, table)
+        facts: Any = decoded(beside, KINDS[kind].extras, table)
         found = KINDS[kind].report(table, facts, kept.provenance)
         report = msgspec.structs.replace(found, unfinished=kept.unfinished)
         name = "report" if len(kept.kinds) == 1 else f"report-{kind}"

@@ -79,9 +79,9 @@ def _gather(some: Sequence[Unit]) -> SimulationExtras:
     return SimulationExtras(*gather(some))
 
 
-def _report(table: Path, beside: SimulationExtras, provenance: Sequence[str]) -> Any:
-    lines = [*provenance, *beside.provenance]
-    return maker(beside.which).report(table, beside.tables, beside.pictures, lines)
+def _report(table: Path, extras: SimulationExtras, provenance: Sequence[str]) -> Any:
+    lines = [*provenance, *extras.provenance]
+    return maker(extras.which).report(table, extras.tables, extras.pictures, lines)
 
 
 KIND = Kind(
@@ -96,7 +96,7 @@ KIND = Kind(
     rows=_rows,
     check=check_inputs,
     warm_up=_warm_up,
-    beside=SimulationExtras,
+    extras=SimulationExtras,
     gather=_gather,
     report=_report,
 )

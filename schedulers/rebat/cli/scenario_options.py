@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from rebat.cli.types import DURATION, EVENTS, FILE, MACHINE, FiniteRange
+from rebat.core.declared import Declared, declared
 from rebat.core.errors import InputError
 from rebat.core.units import exact
 from rebat.models.failures.law import Law
-from rebat.runs.declared import Declared, declared
 from rebat.runs.options import ScenarioOptions
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -57,25 +57,24 @@ PREPARATION = (
 """Options of what is added to a workload."""
 
 
-def scenario_options(*names: str, **changes: dict[str, Any]) -> Callable[[Command], Command]:
+def scenario_options(*names: str, **helps: str) -> Callable[[Command], Command]:
     """Give a command the options of these fields of `ScenarioOptions`, in their order.
 
-    ``changes`` replace what the declaration says of one, such as its ``help``.
+    ``helps`` replace the help of some, which mean something narrower there.
     """
     options = declared(ScenarioOptions)
-    return with_options([_option(options[name], changes.get(name, {})) for name in names])
+    return with_options([_option(options[name], helps.get(name)) for name in names])
 
 
-def _option(option: Declared, changes: dict[str, Any]) -> Callable[[Command], Command]:
+def _option(option: Declared, help: str | None) -> Callable[[Command], Command]:
     flags = option.extra.get("flags", (f"--{option.name.replace('_', '-')}",))
     default = option.default
     if option.is_duration and default is not None:
         default = exact(default).replace(" ", "")
-    details = {
-        "type": _type(option), "help": option.help, "default": default,
-        "show_default": default is not None,
-    }  # fmt: skip
-    return click.option(*flags, option.name, **(details | changes))
+    return click.option(
+        *flags, option.name, type=_type(option), help=help or option.help, default=default,
+        show_default=default is not None,
+    )  # fmt: skip
 
 
 def _type(option: Declared) -> Any:

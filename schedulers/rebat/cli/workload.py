@@ -138,11 +138,12 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 @workload.command()
 @click.argument("file", type=WORKLOAD, metavar="WORKLOAD")
 @workload_file
-@click.option("--mtbf", type=DURATION, help="Mean time between failures of the whole machine, for the checkpoint period.")  # fmt: skip
-@scenario_options(*PREPARATION)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the silent errors.")
-@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")
-def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
+@scenario_options(
+    "mtbf", *PREPARATION, "seed", "nodes",
+    mtbf="Mean time between failures of the whole machine, for the checkpoint period.",
+    seed="Seed of the silent errors.",
+)  # fmt: skip
+def prepare(file: Path, out: Path, **options: Any) -> None:
     """Write WORKLOAD as 'rebat run' runs it with the same options: checkpoints, silent errors.
 
     A run of what is written, without these options, is the same run: under a real Batsim, and for
@@ -160,11 +161,11 @@ def prepare(file: Path, out: Path, nodes: int | None, **options: Any) -> None:
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload
 
-    given = ScenarioOptions(nodes=nodes, **options)
+    given = ScenarioOptions(**options)
     if given.mtbf is not None and given.checkpoint != "young-daly":
         raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
     found = load_workload(file)
-    n_nodes = nodes or found.n_nodes
+    n_nodes = given.nodes or found.n_nodes
     made = prepared(found, given.scenario())
     if made is found:
         expected = "--checkpoint, --silent-errors or --silent-error-probability"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy is, and what it is told."""
+"""What a policy is, and what it receives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebat.core.attempts import Attempt, Running
 
 
 class News(msgspec.Struct):
-    """What one message told: a policy reacts to it before anything is planned.
+    """What one message reported: a policy reacts to it before anything is planned.
 
     ``failed`` nodes, and the running attempts ``hit`` by that: they are stopped and queued again,
     unless a proposal says otherwise. ``called_off``: those of them whose stop was to come for
@@ -72,7 +72,7 @@ class Changes(msgspec.Struct):
     woken: list[str] = []
 
     def withdraw(self, attempt: Attempt) -> None:
-        """A reaction took an attempt out of the queue; plans never told of it need not know."""
+        """A reaction took an attempt out of the queue; a plan that never had it ignores this."""
         for unheard in (self.arrived, self.resubmitted):
             if attempt in unheard:
                 unheard.remove(attempt)
@@ -80,7 +80,7 @@ class Changes(msgspec.Struct):
         self.withdrawn.append(attempt.job_id)
 
     def leave(self, running: Running, how: list[Running]) -> None:
-        """Something gave its nodes back; plans that were never told of it need not know."""
+        """Something gave its nodes back; a plan that never had it ignores this."""
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):
                 if running in unplanned:

@@ -102,7 +102,7 @@ class Release(msgspec.Struct, frozen=True):
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Ask to be told ``tag`` at a date later than now."""
+    """Ask to receive ``tag`` at a later time."""
 
     at_us: int
     tag: str = ""

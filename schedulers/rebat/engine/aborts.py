@@ -37,7 +37,7 @@ class Abort(BatsimAbort):
 
     Attributes
     ----------
-    rule : Rule
+    rule : AbortRule
         Which of Batsim's rules was broken.
     """
 

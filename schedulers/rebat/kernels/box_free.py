@@ -192,7 +192,7 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
 
 @kernel
 def line(busy: Any, count: int, out: Any) -> bool:
-    """The first run of so many free units, else the first free ones; whether there are as many."""
+    """The first run of free units, else the first free ones; whether there are enough."""
     run, n_free, total = 0, 0, busy.shape[0]
     for unit in range(total):
         run = 0 if busy[unit] else run + 1

@@ -37,7 +37,7 @@ from rebat.kernels.jit import kernel
 UNKNOWN = -1
 
 COUNT_EVERY = 8
-"""After so many slots it is looked whether what has been taken is too much already."""
+"""Number of slots between checks for over-allocation."""
 
 
 class PlanRows(NamedTuple):

@@ -57,9 +57,9 @@ class Round(NamedTuple):
         The jobs whose reservations are not known.
     bounds : int64[n]
         Dates before which their reservations do not begin; `NEVER` at the other places.
-    reserved : Agenda
+    reserved : JobAgenda
         The known reservations, by their starts.
-    profile : Profile
+    profile : NodeProfile
         What running attempts and known reservations leave.
     asked : int64[n]
         The jobs whose reservations are being worked out, each in the way of the one before.

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rebat.console.output import tell
+from rebat.core.declared import converted
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.library import remarks
@@ -24,7 +25,6 @@ from rebat.library.result import Result
 from rebat.library.study import study
 from rebat.library.workloads import LoadedWorkload, kept, load_workload
 from rebat.runs.comparing import failure_lines
-from rebat.runs.declared import converted
 from rebat.runs.options import FailureOptions, ScenarioOptions
 
 

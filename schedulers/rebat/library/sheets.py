@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from rebat.console.tables import Sheet
 from rebat.core.units import format_duration
@@ -13,7 +12,7 @@ from rebat.results.comparison import comparable_with, comparison
 from rebat.results.intervals import marked, spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
-from rebat.results.metric import Name, Unit, written
+from rebat.results.metric import Name, written
 from rebat.results.seeds import MetricRow, Seeds
 
 MANY_POLICIES = 4
@@ -117,5 +116,4 @@ def _why_not(rows: Sequence[MetricRow]) -> str:
 
 def _cells(row: MetricRow) -> tuple[str, str]:
     mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
-    unit: Unit = metric(row.metric[0]).unit
-    return spread(row.value, partial(written, unit)), marked(row.ratio) + mark
+    return spread(row.value, metric(row.metric[0]).text), marked(row.ratio) + mark

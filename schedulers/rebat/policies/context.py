@@ -22,7 +22,7 @@ RIGID = as_asked(MANAGERS["fpsma"])
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What a planning and the reactions are made from, beside their own options.
+    """What a planning and the reactions are made from, in addition to their own options.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Context(msgspec.Struct, frozen=True):
     dialect : Dialect
     flexible : bool
         Whether the planning changes the sizes of jobs.
-    rule : Rule
+    rule : SizeRule
         How malleable jobs are treated.
     members : Members
         What is known of malleable jobs.

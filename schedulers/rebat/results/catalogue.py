@@ -11,15 +11,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from rebat.core.errors import InputError, unknown_name
+from rebat.results.measures.backlog import at_hand
 from rebat.results.metric import Metric, Name, Values, name_text
 
 _REPLACEMENTS = ("resizes_by_local", "resizes_by_idle", "resizes_by_remote", "resizes_by_restart")
 _PART_OF_RUN = ("backlog_begin", "backlog_end")
 
 
-def _work_at_hand(values: Values) -> float:
-    total = values["platform_total", None] or 1.0
-    return (values["backlog_begin", None] + values["backlog_submitted", None]) / total
+def _work_at_hand(values: Values) -> float | None:
+    found = at_hand(lambda name: values.get((name, None)))
+    return None if found is None else found.share
 
 
 def _if_emptied(name: str) -> Metric:

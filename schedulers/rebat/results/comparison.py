@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from rebat.results.catalogue import CATALOGUE
-from rebat.results.measures.backlog import AtHand, comparable, of_window
+from rebat.results.measures.backlog import are_comparable, of_window
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Metric, Unit, Values, flat_metrics
 
@@ -74,9 +74,8 @@ def _any(values: Values, names: tuple[str, ...]) -> bool:
 
 def comparable_with(summary: RunSummary, other: RunSummary) -> bool:
     """Return whether shares of node time of two runs can be compared, see `measures.backlog`."""
-    return comparable(_at_hand(summary), _at_hand(other))
-
-
-def _at_hand(summary: RunSummary) -> AtHand:
-    work, total = summary.backlog, summary.platform.total or 1.0
-    return AtHand((work.begin + work.submitted) / total, work.nothing_waits, total)
+    ours, others = _values(summary), _values(other)
+    same = are_comparable(
+        lambda name: ours.get((name, None)), lambda name: others.get((name, None))
+    )
+    return same is not False

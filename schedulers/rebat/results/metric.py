@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from rebat.core.declared import without_none
 from rebat.core.units import format_duration
 
 Name = tuple[str, str | None]
@@ -171,13 +171,13 @@ def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
 def metric_names(kind: Any, prefix: str = "") -> Iterator[str]:
     """Yield the names that `flat_metrics` yields for a type; ``*`` stands for a key of the run."""
     for field in msgspec.structs.fields(kind):
-        bare = _without_none(field.type)
+        bare = without_none(field.type)
         if field.name in _BY_CLASS:
-            yield from metric_names(_without_none(get_args(bare)[1]), f"{_BY_CLASS[field.name]}_")
+            yield from metric_names(without_none(get_args(bare)[1]), f"{_BY_CLASS[field.name]}_")
         elif field.name == "window_s":
             yield from ("window_first_s", "window_last_s")
         elif get_origin(bare) is dict:
-            yield from _names_of(_without_none(get_args(bare)[1]), f"{prefix}{field.name}_*")
+            yield from _names_of(without_none(get_args(bare)[1]), f"{prefix}{field.name}_*")
         else:
             yield from _names_of(bare, f"{prefix}{field.name}")
 
@@ -187,10 +187,3 @@ def _names_of(kind: Any, name: str) -> Iterator[str]:
         yield from metric_names(kind, f"{name}_")
     elif kind in (int, float):
         yield name
-
-
-def _without_none(kind: Any) -> Any:
-    if get_origin(kind) not in (Union, UnionType):
-        return kind
-    (bare,) = (each for each in get_args(kind) if each is not type(None))
-    return bare

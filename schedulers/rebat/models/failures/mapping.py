@@ -66,7 +66,7 @@ def mapped(
 
     Parameters
     ----------
-    source : Source
+    source : MappedRecord
     n_nodes : int
         Size of the machine asked for.
     way : {'rank', 'share', 'rate'}

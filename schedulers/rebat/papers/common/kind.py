@@ -56,8 +56,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         Sees before anything runs that the inputs of these units can be read and fit each other.
     warm_up
         Compiles what these units need, before workers do so at the same time.
-    beside, gather
-        A type, and (units) -> one of it: what the report needs beside the results table. It is
+    extras, gather
+        A type, and (units) -> one of it: what the report needs in addition to the results table,
         kept as JSON.
     report
         (results table, what was gathered, provenance) -> the report.
@@ -73,7 +73,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     perform: Callable[[Unit, Path | None], dict[str, Any]]
     rows: Callable[[Unit, dict[str, Any]], Iterable[dict[str, Any]]]
     warm_up: Callable[[Sequence[Unit]], None]
-    beside: type
+    extras: type
     gather: Callable[[Sequence[Unit]], Any]
     report: Callable[[Path, Any, Sequence[str]], Report]
     check: Callable[[Sequence[Unit]], None] = lambda units: None

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from rebat.figures.ratios import ratios_svg
 from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
-from rebat.papers.common.runs import METRICS, n_of
+from rebat.papers.common.runs import DRAWN, n_of
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.runs import PROGRAM
 from rebat.results.intervals import BySeed, Interval, interval, marked, minus, ratios
 
-SHOWN = METRICS[:4]
 ENDS = {"": "from the paper", PROGRAM: "from the program"}
 
 
@@ -116,7 +115,7 @@ def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]
     rows = []
     for name in names:
         row = [parsed(name).difference if name != first else "the end itself"]
-        for metric in SHOWN:
+        for metric in DRAWN:
             ours = gain(runs, setting, name, metric.metric)
             row.append(marked(interval(ours)))
             if len(names) > 1:
@@ -124,7 +123,7 @@ def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]
                 row.append("" if name == first else marked(effect, 0.0, "{:+.3f}".format))
         rows.append(row)
     columns = [end]
-    for metric in SHOWN:
+    for metric in DRAWN:
         columns += [f"{metric.heading}: ratio", *(["effect"] if len(names) > 1 else [])]
     note = f"means over {n_of(runs, setting)}, 95 % intervals in brackets"
     return Table("", f"{setting.label} ({setting.grid}), {end}", columns, rows, note)
@@ -134,7 +133,7 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
     for setting in runs.settings:
         names = [name for end in ENDS for name in _stealing(runs, setting, end)]
         shown: dict[str, dict[str, Interval]] = {}
-        for metric in SHOWN:
+        for metric in DRAWN:
             for name in names:
                 found = interval(gain(runs, setting, name, metric.metric))
                 if found is not None:

@@ -234,10 +234,10 @@ def _gather(units: Sequence[Unit]) -> JobSetExtras:
     return JobSetExtras([*by_drawn[True]], [*by_drawn[False]], [*_provenance(units)])
 
 
-def _report(table: Path, beside: JobSetExtras, provenance: Sequence[str]) -> Any:
+def _report(table: Path, extras: JobSetExtras, provenance: Sequence[str]) -> Any:
     from rebat.papers.silent_errors.report import report
 
-    return report(table, beside.synthetic, beside.days, [*provenance, *beside.provenance])
+    return report(table, extras.synthetic, extras.days, [*provenance, *extras.provenance])
 
 
 def _provenance(units: Sequence[Unit]) -> Iterator[str]:
@@ -263,7 +263,7 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,
-    beside=JobSetExtras,
+    extras=JobSetExtras,
     gather=_gather,
     report=_report,
 )

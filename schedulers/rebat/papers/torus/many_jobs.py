@@ -19,7 +19,7 @@ from rebat.papers.common.parts import (
     points,
     signed,
 )
-from rebat.papers.common.runs_index import Run, RunIndex, Setting, difference, simulations
+from rebat.papers.common.runs_index import Run, RunIndex, Setting, difference, parsed, simulations
 from rebat.papers.common.tables import Column, column, differences, headings, means
 from rebat.papers.torus.machine import torus_pictures
 from rebat.results.intervals import STUDENT, Interval, interval
@@ -104,8 +104,8 @@ def named(policies: Sequence[str], wanted: str) -> str | None:
 
 
 def _without_torus(policy: str) -> str:
-    name, _, axes = policy.partition(":")
-    others = [axis for axis in axes.split(",") if axis and not axis.startswith("torus=")]
+    name, axes = parsed(policy)
+    others = [f"{axis}={choice}" for axis, choice in axes.items() if axis != "torus"]
     return ":".join([name, ",".join(others)] if others else [name])
 
 

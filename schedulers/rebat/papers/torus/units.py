@@ -108,11 +108,11 @@ def _gather(units: Sequence[Unit]) -> BatchExtras:
     return BatchExtras(laws, [*_provenance(units)])
 
 
-def _report(table: Path, beside: BatchExtras, provenance: Sequence[str]) -> Any:
+def _report(table: Path, extras: BatchExtras, provenance: Sequence[str]) -> Any:
     from rebat.papers.torus.report import report
 
-    lines = [*provenance, *beside.provenance]
-    return report(table, beside.laws, densities((2.0, 4.0, 8.0, 16.0, 32.0)), lines)
+    lines = [*provenance, *extras.provenance]
+    return report(table, extras.laws, densities((2.0, 4.0, 8.0, 16.0, 32.0)), lines)
 
 
 def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
@@ -152,7 +152,7 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,
-    beside=BatchExtras,
+    extras=BatchExtras,
     gather=_gather,
     report=_report,
 )

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -86,11 +87,15 @@ def _metas(hint: Any) -> list[msgspec.Meta]:
 
 def _bare(hint: Any) -> Any:
     """A type without annotations and without None."""
-    if get_origin(hint) is Annotated:
-        return _bare(get_args(hint)[0])
-    if get_origin(hint) is Literal or not get_args(hint):
-        return hint
-    (bare,) = (_bare(part) for part in get_args(hint) if part is not type(None))
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else without_none(hint)
+    return hint if inner is hint else _bare(inner)
+
+
+def without_none(kind: Any) -> Any:
+    """Return the other type of a union with None; any other type unchanged."""
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    (bare,) = (part for part in get_args(kind) if part is not type(None))
     return bare
 
 
