@@ -97,7 +97,9 @@ def test_settings_are_called_by_their_grids() -> None:
     assert labels_of(months) == (hour.label, ["one: june", "one: march"])
     costs = [hour._replace(checkpoint=f"Young/Daly (cost {cost}, ceil)") for cost in ("1 s", "9 s")]
     _, labels = labels_of([Setting("one", "june", scenario) for scenario in costs])
-    assert labels == [f"one: checkpoints: Young/Daly (cost {cost}, ceil)" for cost in ("1 s", "9 s")]
+    assert labels == [
+        f"one: checkpoints: Young/Daly (cost {cost}, ceil)" for cost in ("1 s", "9 s")
+    ]
 
 
 def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
@@ -164,11 +166,21 @@ def test_counterparts() -> None:
     assert parsed("h111:passes=one,semantics=authors,tie=order").difference == "semantics=authors"
 
 
+def test_a_report_has_the_title_of_its_file(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID, jobs=20)
+    file.write_text('title = "My machine"\n' + file.read_text())
+    run_here(file, tmp_path / "results")
+    write_report(open_campaign(file), tmp_path / "results", tmp_path / "report")
+    text = (tmp_path / "report/report.md").read_text()
+    assert text.startswith("# My machine\n")
+    assert "Table 2" not in text and "Table 3" not in text
+
+
 def test_a_file_that_names_no_report_gets_that_of_runs(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, GRID, jobs=20)
     run_here(file, tmp_path / "results")
     write_report(open_campaign(file), tmp_path / "results", tmp_path / "report")
-    assert "# Policies side by side" in (tmp_path / "report/report.md").read_text()
+    assert "# Policies compared" in (tmp_path / "report/report.md").read_text()
 
 
 @pytest.mark.parametrize("file", sorted(CAMPAIGNS.glob("*/*.toml")), ids=str)
