@@ -35,6 +35,7 @@ class Sheet(msgspec.Struct, frozen=True):
             title_justify="left",
             caption_justify="left",
             pad_edge=False,
+            collapse_padding=True,
         )
         for place, name in enumerate(self.columns):
             table.add_column(plain(name), justify="left" if place < self.words else "right")
