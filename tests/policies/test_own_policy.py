@@ -125,7 +125,7 @@ def test_a_policy_that_exits_leaves_with_status_2(tmp_path: Path, capsys) -> Non
 def test_a_class_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     text = POLICY.format(code="return []").replace("def __init__(self)", "def __init__(self, n)")
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(InputError, match="class Mine cannot be made: TypeError"):
+    with pytest.raises(InputError, match="class Mine cannot be created: TypeError"):
         toy(scheduler(f"{tmp_path}/mine.py:Mine"))
 
 

@@ -187,7 +187,7 @@ def test_a_restart_loses_what_was_done() -> None:
         ("baseline:steps=local", "means nothing here"),
         ("dbes:resize_cost=-1", "resize_cost"),
         ("sa:resize_cost=3", "means nothing here"),
-        ("baseline:react=stealing+replacement", "what is not replaced may steal"),
+        ("baseline:react=stealing+replacement", "stealing helps only jobs without"),
         ("baseline:react=replacement,steps=local,spares=2", "means nothing here"),
         ("pwa:manager=egg", "egg"),
         ("dbes:manager=egs", "means nothing here"),
