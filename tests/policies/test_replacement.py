@@ -180,8 +180,8 @@ def test_a_restart_loses_what_was_done() -> None:
     ("spec", "message"),
     [
         ("baseline:react=replacing", "replacing"),
-        ("baseline:react=replacement+replacement", "each once"),
-        ("baseline:react=requeue+stealing", "each once"),
+        ("baseline:react=replacement+replacement", "each at most once"),
+        ("baseline:react=requeue+stealing", "each at most once"),
         ("baseline:react=replacement,steps=local+nearby", "nearby"),
         ("baseline:react=replacement,spares=-1", "spares"),
         ("baseline:steps=local", "means nothing here"),

@@ -21,7 +21,7 @@ import pytest
 import zmq
 
 from rebat.cli.main import main
-from rebat.core.jobs import ASKING, Job, Workload
+from rebat.core.jobs import PROBES, Job, Workload
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
@@ -109,7 +109,7 @@ def simulate(inputs: Path, port: int, prefix: Path, *more: str) -> None:
 def own_rows(file: Path) -> bytes:
     """A jobs.csv without the jobs that were registered for their acknowledgement."""
     lines = file.read_bytes().splitlines(keepends=True)
-    return b"".join(line for line in lines if line.split(b",")[1] != ASKING.encode())
+    return b"".join(line for line in lines if line.split(b",")[1] != PROBES.encode())
 
 
 def embedded(inputs: Path, policy: str, out: Path, *more: str) -> bytes:
@@ -277,7 +277,7 @@ def test_with_latency_a_decision_takes_effect_later(inputs, tmp_path) -> None:
         server.communicate(timeout=30)
         assert server.returncode == 0
     with (tmp_path / "sim_jobs.csv").open() as lines:
-        rows = [row for row in csv.DictReader(lines) if row["workload_name"] != ASKING]
+        rows = [row for row in csv.DictReader(lines) if row["workload_name"] != PROBES]
     waits = [float(row["waiting_time"]) for row in rows]
     assert len(waits) >= 150
     assert min(waits) == 0.00002

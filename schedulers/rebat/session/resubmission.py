@@ -205,7 +205,7 @@ class Registry(JobTable):
     def _left_us(self, old: Work, length_us: int, remaining: Remaining, size: int) -> int:
         """Return what remains of a length or walltime, with its recovery (eq. 4).
 
-        Only the work is scaled to ``size`` nodes. Periods, checkpoints and the recovery keep their duration.
+        Only the work is scaled to ``size`` nodes. Periods, checkpoints and the recovery are not.
         """
         left_us, before = resumed_length_us(length_us, old.checkpointing, remaining), old.attempt
         if size == before.n_nodes:

@@ -28,7 +28,7 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import ASKING, batsim_number
+from rebat.core.jobs import PROBES, batsim_number
 
 
 class WholeInstants:
@@ -76,11 +76,11 @@ class WholeInstants:
         """Register a job, for its acknowledgement."""
         self.asked += 1
         name = f"instant-{self.asked}"
-        self._asked = job_id = f"{ASKING}!{name}"
+        self._asked = job_id = f"{PROBES}!{name}"
         profile = {"type": "delay", "delay": 1}
         fields = {"id": job_id, "subtime": batsim_number(now_us), "res": 1, "profile": name}
         return (
-            RegisterProfile(at_us=now_us, workload=ASKING, name=name, profile=profile),
+            RegisterProfile(at_us=now_us, workload=PROBES, name=name, profile=profile),
             RegisterJob(at_us=now_us, job_id=job_id, job=fields),
         )
 

@@ -91,7 +91,7 @@ class FlexibleScheduling(ListScheduling):
         """
         shape = view.job(attempt.job_id).shape
         if isinstance(shape, Moldable) and attempt.number == 0:
-            return shape.with_asked(attempt.n_nodes)
+            return shape.with_request(attempt.n_nodes)
         return [self._rule.least(shape, attempt.n_nodes)]
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:

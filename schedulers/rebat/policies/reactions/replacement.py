@@ -74,7 +74,7 @@ class NodeReplacement:
             shape = view.job(attempt.job_id).shape
             least = self._rule.least(shape, attempt.n_nodes)
             if isinstance(shape, Moldable) and self._flexible:
-                least = shape.with_asked(least)[0]
+                least = shape.with_request(least)[0]
             if least > most:
                 yield Reject(attempt.id, f"needs {least} nodes, {most} are not spare")
 
@@ -209,7 +209,7 @@ class NodeReplacement:
             job = view.job(attempt.job_id)
             assert isinstance(job.shape, Moldable)
             promised_us = self._promised_us.get(attempt.job_id, running.planned_end_us)
-            for n_nodes in job.shape.with_asked(job.n_nodes):
+            for n_nodes in job.shape.with_request(job.n_nodes):
                 if n_nodes < attempt.n_nodes:
                     end_us = view.now_us + view.walltime_on_us(attempt.id, n_nodes)
                     yield Restart(running, n_nodes, max(0, end_us - promised_us))
