@@ -146,9 +146,9 @@ def test_without_dynamic_jobs_a_failure_names_the_missing_flag() -> None:
     ("proposal", "reason"),
     [
         (Start("w0!9"), "not in the queue"),
-        (Start("w0!1", NodeSet.parse("0")), "cannot be on 1 nodes: it asked for 2"),
+        (Start("w0!1", NodeSet.parse("0")), "cannot run on 1 nodes: it requested 2"),
         (Start("w0!1", NodeSet.parse("3-4")), "node 4 is not up and free"),
-        (Start("w0!2"), "needs 5 nodes, 4 are free"),
+        (Start("w0!2"), "needs 5 nodes, but 4 are free"),
         (Reject("w0!9", "why not"), "not in the queue"),
     ],
 )
@@ -193,7 +193,7 @@ def test_nonsense_from_the_peer_names_the_job(event, told) -> None:
 def test_time_never_goes_back() -> None:
     session = begun(preset("baseline").make())
     say(session, 5)
-    with pytest.raises(InputError, match="after one of 5"):
+    with pytest.raises(InputError, match="follows one at 5"):
         say(session, 4)
 
 

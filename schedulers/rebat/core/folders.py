@@ -142,7 +142,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """Return a name in the folder if it exists (it may be a file system root), else in its parent."""
+    """Return a temporary name in the folder if it exists (it may be a root), else in its parent."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 
