@@ -40,7 +40,7 @@ class BatsimAbort(RebatError):
 
 
 class PolicyError(RebatError):
-    """A policy proposed what the session had to refuse, in a strict run."""
+    """The session refused a proposal of a policy in a strict run."""
 
 
 def unknown_name(kind: str, name: str, choices: object) -> InputError:

@@ -192,7 +192,7 @@ class Engine(Decisions):
             self._advance(min(until_us, self._heap[0][0] if self._heap else until_us))
 
     def _advance(self, until_us: int, single: bool = False) -> None:
-        """Move to a time and let all its events happen, or only the first (``single``).
+        """Move to a time and process all its events, or only the first one (``single``).
 
         A notice that a source is exhausted waits for the next message, unless another source of
         the same instant sends an event after it.

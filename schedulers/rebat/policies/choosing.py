@@ -20,7 +20,7 @@ SYNONYMS = {"recovery": "react", "block": "unit"}
 
 
 class Variants(Options, frozen=True):
-    """The parts of a scheduler; each part has its own options."""
+    """Parts of a scheduler; each part has further options."""
 
     planning: Annotated[str, choice(PLANNINGS, "How to decide on starts.")] = "list"
     placement: Annotated[

@@ -87,7 +87,7 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
     DefragmentationOptions,
     ForesightOptions,
 )
-"""Reactions to running jobs by name. 'requeue' stands for none: the session handles failures."""
+"""Reactions to running jobs by name; 'requeue' is no reaction: the session handles failures."""
 
 
 def _check_power(watts: str) -> None:
@@ -106,8 +106,8 @@ class CommonOptions(Options, frozen=True):
         str,
         choice(
             DIALECTS,
-            "Whether to follow the node-stealing paper or its authors' program. This sets the "
-            "state after an interruption, and every option that is 'auto'.",
+            "Behaviour of the node-stealing paper or of its authors' program: sets the state "
+            "after an interruption, and every option that is 'auto'.",
         ),
     ] = "paper"
     passes: Difference = "auto"
@@ -128,7 +128,7 @@ class CommonOptions(Options, frozen=True):
         float,
         number(
             0, 1e9, "seconds",
-            "Slurm's PURGE_JOB_INTERVAL; every checkpoint and restart takes half of it.",
+            "Slurm's PURGE_JOB_INTERVAL; a checkpoint and restart includes half of it.",
         ),
     ] = 60.0  # fmt: skip
     drain: Annotated[
@@ -136,7 +136,7 @@ class CommonOptions(Options, frozen=True):
         choice(
             ("auto", *DRAINS),
             "How to empty nodes that an operation drains. auto: migrate in runs with "
-            "operations; ignore over the wire, where such events may be for other programs.",
+            "operations; ignore over the wire, where events may be for other programs.",
         ),
     ] = "auto"
     power: Annotated[
@@ -160,7 +160,7 @@ class CommonOptions(Options, frozen=True):
         int,
         number(
             0, 2**63 - 1, "a whole number",
-            "Seed of the order random and, added to that of the failures, of the placement rps.",
+            "Seed of the order random and of the placement rps; rps adds the seed of the failures.",
         ),
     ] = 0  # fmt: skip
 

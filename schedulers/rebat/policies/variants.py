@@ -146,7 +146,7 @@ class OptionField(msgspec.Struct, frozen=True):
 
 
 def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:
-    """Check that each part exists and occurs once, and that 'requeue' is the only part."""
+    """Check that each part exists and occurs once; 'requeue' must be the only part."""
     names = parts(text)
     for name in names:
         if name not in choices:

@@ -113,7 +113,7 @@ class JobTable:
                 del self.work[attempt_id]
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
-        """Return whether an attempt belongs to a job; users may use such ids for their jobs."""
+        """Return whether an attempt belongs to a job; other jobs may have ids of this form."""
         work = self.work.get(attempt_id)
         return work is not None and work.attempt.job_id == job_id
 

@@ -227,8 +227,9 @@ class Registry(JobTable):
     def _walltime_us(
         self, old: Work, remaining: Remaining, size: int, profile: dict[str, Any]
     ) -> int:
-        """Return the walltime of what remains; it stays sufficient for a resized job if it was.
+        """Return the walltime of what remains.
 
+        If the walltime was long enough before a resize, it is long enough after it.
         Walltime and length may end in the same checkpoint, and then include the same work.
         """
         walltime_us = old.attempt.walltime_us

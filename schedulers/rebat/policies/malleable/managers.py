@@ -31,7 +31,7 @@ def shrink_youngest(members: Sequence[Member], wanted: int) -> int:
 
 
 def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int:
-    """EGS: grow all equally, the oldest by one more; others take what a full member cannot."""
+    """EGS: grow all equally, the oldest by one more; other members take what a full one cannot."""
     while idle and (able := [member for member in members if member.room]):
         share, more = divmod(idle, len(able))
         idle -= sum(member.take(share + (i < more), even) for i, member in enumerate(able))

@@ -59,7 +59,7 @@ class PlacementOptions(Options, frozen=True):
 
 
 class AnyOptions(PlacementOptions, frozen=True, tag="any"):
-    """Plan numbers of nodes; attempts get the lowest free nodes when they start."""
+    """Plan only the number of nodes; attempts get the lowest free nodes when they start."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True)

@@ -229,7 +229,7 @@ class BoxPlan:
         self._fill(queue, len(queue), depth, first)
 
     def _pick(self, queue: SortedQueue, position: int) -> None:
-        """Choose the box of an attempt that starts now by its own rule, if there is one."""
+        """Choose a box again for an attempt that starts now, if there is a rule for that."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return

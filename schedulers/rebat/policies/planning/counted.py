@@ -125,8 +125,8 @@ class CountedPlan:
     def _settle(self, queue: SortedQueue, last: int) -> None:
         """Extend attempts that outlive their planned end by a microsecond.
 
-        If a reservation was due and was not started, place all reservations again. Moving only
-        that one could let an attempt behind it go first.
+        If a reservation was due and was not started, place all reservations again. If only this
+        one were moved, an attempt behind it could start first.
         """
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()

@@ -150,7 +150,7 @@ class Fifo:
     def _victims(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> list[Proposal]:
-        """Return the checkpoints that let an attempt start; empty if there are none."""
+        """Return the checkpoints that make room for an attempt; empty if there are none."""
         tier = places[0].tier
         if all(place.tier >= tier for place in self._places):
             return []

@@ -39,8 +39,8 @@ class FlexibleScheduling(ListScheduling):
     """Conservative backfilling that chooses sizes.
 
     No job starts on the spare nodes. If attempts that were hit go first, no job grows while one of
-    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise
-    PRA gives running jobs precedence over it, as over any other.
+    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise,
+    PRA gives running jobs precedence over all queued attempts.
     """
 
     def __init__(self, options: FlexibleOptions, context: Context) -> None:
@@ -149,7 +149,7 @@ class FlexibleScheduling(ListScheduling):
     def _shrink_for_the_head(
         self, due: list[tuple[int, Attempt]], members: list[Member], idle: int
     ) -> list[tuple[int, Attempt]] | None:
-        """Shrink members if that lets the first attempt start that cannot start now.
+        """Shrink members to make room for the first attempt that cannot start now.
 
         Return the starts before it; attempts that were due behind it are planned again. Return
         None if no member shrinks.

@@ -266,7 +266,7 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
         "local+idle+remote+restart+wait"
     )
     spares: Annotated[
-        int, number(0, 2**31 - 1, "a number of nodes", "Number of nodes reserved as spare nodes.")
+        int, number(0, 2**31 - 1, "a number of nodes", "Number of spare nodes to reserve.")
     ] = 0
     repair: Annotated[
         float, number(1e-6, 1e9, "seconds", "Expected mean time to repair of a node, in seconds.")
