@@ -193,7 +193,7 @@ def _decision(now: int, raw: _Raw) -> d.Decision:
         raise InputError("unknown type", expected=", ".join(DECISIONS.types))
     at = date_us(raw.timestamp, "timestamp")
     if at > now:
-        raise InputError(f"timestamp {raw.timestamp} is later than the message's {to_s(now)}")
+        raise InputError(f"timestamp {raw.timestamp} is later than now ({to_s(now)})")
     return DECISIONS.decode(raw.type, at, raw.data)
 
 
