@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rebat.core.jobs import ASKING, Job, Workload
+from rebat.core.jobs import PROBES, Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.engine.engine import Engine, Scheduler
@@ -226,7 +226,7 @@ def schedule(case: Case, scheduler: Scheduler, *, acknowledged: bool) -> list[st
         ),
     )  # fmt: skip
     engine.run(scheduler)
-    return [*jobs_csv(job for job in engine.ended if job.workload != ASKING)]
+    return [*jobs_csv(job for job in engine.ended if job.workload != PROBES)]
 
 
 def main(count: int, first: int = 0) -> None:

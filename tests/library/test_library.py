@@ -325,7 +325,7 @@ def test_a_preset_with_other_axes_cannot_go_to_workers() -> None:
 
 
 def test_what_is_no_policy_is_refused() -> None:
-    with pytest.raises(rebat.InputError, match="class int lacks plan, react"):
+    with pytest.raises(rebat.InputError, match="class int has no method plan, react"):
         rebat.run("toy", int)
 
 

@@ -48,10 +48,10 @@ def test_shapes_allow_what_they_say() -> None:
         ({"kind": "malleable", "min": 5, "max": 2}, "1 <= min <= max"),
         ({"kind": "malleable", "min": 0, "max": 2}, "1 <= min <= max"),
         ({"kind": "malleable"}, "min"),
-        ({"kind": "moldable", "sizes": []}, "whole numbers, 1 or more"),
-        ({"kind": "moldable", "sizes": [0]}, "whole numbers, 1 or more"),
+        ({"kind": "moldable", "sizes": []}, "unique whole numbers of at least 1"),
+        ({"kind": "moldable", "sizes": [0]}, "unique whole numbers of at least 1"),
         ({"kind": "moldable", "sizes": "4"}, "sizes"),
-        ({"kind": "moldable", "sizes": [4, 8, 4]}, "each once"),
+        ({"kind": "moldable", "sizes": [4, 8, 4]}, "unique whole numbers"),
     ],
 )
 def test_what_is_no_shape_is_told(shape, told) -> None:

@@ -43,10 +43,10 @@ def test_the_readmes_policy_runs_under_failures(tmp_path: Path) -> None:
     ("code", "told"),
     [
         ("def broken(:", "SyntaxError"),
-        ("Mine = 3", "lacks plan"),
+        ("Mine = 3", "no method plan"),
         ("raise SystemExit(0)", "SystemExit"),
         ("import nowhere", "No module named 'nowhere'"),
-        ("class Mine:\n    def plan(self, view, changes): return []", "lacks react"),
+        ("class Mine:\n    def plan(self, view, changes): return []", "no method react"),
         ("", "has no 'Mine'"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_policy_that_exits_leaves_with_status_2(tmp_path: Path, capsys) -> Non
 def test_a_class_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     text = POLICY.format(code="return []").replace("def __init__(self)", "def __init__(self, n)")
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(InputError, match="class Mine cannot be made: TypeError"):
+    with pytest.raises(InputError, match="class Mine cannot be created: TypeError"):
         toy(scheduler(f"{tmp_path}/mine.py:Mine"))
 
 
@@ -253,7 +253,7 @@ def test_rules_that_fail_are_told(spec: str, told: str, rules: Path) -> None:
         ("greedy:order={0}:absent", "has no 'absent'"),
         ("greedy:order={0}x.py:absent", "no such file"),
         ("baseline:maintenance={0}:always", "unknown maintenance"),
-        ("baseline:victim={0}:smallest", "victim means nothing here"),
+        ("baseline:victim={0}:smallest", "victim has no effect here"),
         ("greedy:order=lpt,{0}:big_first", "two values for order"),
         ("baseline:depth=easy,depth=greedy", "two values for depth"),
         ("baseline:Depth=easy,depth=easy", "two values for depth"),

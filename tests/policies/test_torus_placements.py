@@ -240,7 +240,7 @@ def test_faps_is_told_how_long_ago_nodes_failed() -> None:
 
 def test_hazards_of_another_machine_are_an_error() -> None:
     choose = BoxChooser(Site("4"), LOWEST, LeastHazard(some_laws(1)))
-    with pytest.raises(InputError, match="laws of 1 nodes"):
+    with pytest.raises(InputError, match="has laws for 1 nodes"):
         simulate(machine(4, (1, 1)), Custom(Scheduler(ListScheduling(
             placement=lambda m: BoxPlan(m, choose)))))  # fmt: skip
 
@@ -287,7 +287,7 @@ def test_a_conservative_plan_keeps_its_promises_when_nothing_fails(workload, rul
     [
         ("torus-first", "no torus is known for 8 nodes"),
         ("torus-first:torus=4x4", "4x4 has 16 nodes"),
-        ("faps:torus=8", "the law that nodes fail by is not known"),
+        ("faps:torus=8", "the failure law of the run is not known"),
     ],
 )
 def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:
@@ -301,8 +301,8 @@ def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:
         ("torus-first:torus=4x0", "no torus"),
         ("torus-first:torus=4x4,unit=3x1", "do not divide"),
         ("torus-first:boxes=some", "boxes"),
-        ("rps:pack=corner", "axis pack means nothing here"),
-        ("baseline:torus=4x4", "axis torus means nothing here"),
+        ("rps:pack=corner", "axis pack has no effect here"),
+        ("baseline:torus=4x4", "axis torus has no effect here"),
         ("faps:foresight=stars", "foresight"),
         ("faps:foresight=nowhere.csv", "nowhere.csv"),
     ],

@@ -24,4 +24,4 @@ def test_a_job_may_be_named_as_a_resubmission_where_nothing_is_resubmitted() -> 
 def test_all_attempts_of_a_job_are_let_go_with_it() -> None:
     result = simulate(machine(2, (1, 10), (1, 50)), preset("greedy"), machine_events=fails(0, 3, 4))
     assert [row.attempts for row in result.rows] == [2, 1]
-    assert all(job.asked is None for job in result.jobs)
+    assert all(job.submission is None for job in result.jobs)

@@ -146,9 +146,9 @@ def test_without_dynamic_jobs_a_failure_names_the_missing_flag() -> None:
     ("proposal", "reason"),
     [
         (Start("w0!9"), "not in the queue"),
-        (Start("w0!1", NodeSet.parse("0")), "cannot be on 1 nodes: it asked for 2"),
+        (Start("w0!1", NodeSet.parse("0")), "cannot run on 1 nodes: it requested 2"),
         (Start("w0!1", NodeSet.parse("3-4")), "node 4 is not up and free"),
-        (Start("w0!2"), "needs 5 nodes, 4 are free"),
+        (Start("w0!2"), "needs 5 nodes, but 4 are free"),
         (Reject("w0!9", "why not"), "not in the queue"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_stop_of_what_does_not_run_is_refused() -> None:
         (submitted("1", res=0), "res is 0"),
         (submitted("1", res="many"), "res is 'many'"),
         (submitted("1", walltime=-7), "walltime is -7"),
-        (completed("8", 0, "0"), "without having been started"),
+        (completed("8", 0, "0"), "but was not started"),
     ],
 )
 def test_nonsense_from_the_peer_names_the_job(event, told) -> None:
@@ -193,7 +193,7 @@ def test_nonsense_from_the_peer_names_the_job(event, told) -> None:
 def test_time_never_goes_back() -> None:
     session = begun(preset("baseline").make())
     say(session, 5)
-    with pytest.raises(InputError, match="after one of 5"):
+    with pytest.raises(InputError, match="follows one at 5"):
         say(session, 4)
 
 
@@ -270,14 +270,14 @@ def test_a_policys_own_stop_of_what_batsim_forgets_is_refused() -> None:
     session = begun_composed(policy, strict=False)
     policy.reactions = [Stop("w0!1", Cause.PREEMPTED)]
     assert say(session, 5, tick(5)) == ()
-    reason = "cannot be stopped: Batsim forgets its composed profile d, so it could not go on"
+    reason = "cannot be stopped: Batsim forgets its composed profile d, so it could not continue"
     assert session.ledger.refusals == [(to_us(5), "w0!1", reason)]
 
 
 def test_what_runs_again_must_have_a_known_profile() -> None:
     session = begun(preset("baseline").make())
     say(session, 0, submitted("1", profile="nobody's"))
-    with pytest.raises(InputError, match=r"w0!1: has the unknown profile \"nobody's\""):
+    with pytest.raises(InputError, match=r"w0!1: unknown profile \"nobody's\""):
         say(session, 5, failed(5, "1"))
 
 
@@ -402,7 +402,7 @@ def test_what_is_over_is_let_go_and_cannot_come_again() -> None:
     say(session, 5, completed("1", 5, "0-1"))
     with pytest.raises(KeyError):
         session.view.job("w0!1")
-    with pytest.raises(InputError, match="submitted twice"):
+    with pytest.raises(InputError, match="already submitted"):
         say(session, 6, submitted("1", at=6))
 
 
@@ -434,9 +434,15 @@ def test_a_reaction_learns_what_became_of_its_proposals() -> None:
 @pytest.mark.parametrize(
     ("damage", "expected"),
     [
-        (lambda session: session._jobs.queue.update(session._jobs.running), "waits and runs"),
-        (lambda session: session._claims.release(NodeSet.parse("0")), "node 0 has the tag -1"),
-        (lambda session: session._claims.fail(NodeSet.parse("1"), 0), "left on a dead node"),
+        (
+            lambda session: session._jobs.queue.update(session._jobs.running),
+            "is queued and running",
+        ),
+        (
+            lambda session: session._claims.release(NodeSet.parse("0")),
+            "node 0 has the wrong tag -1",
+        ),
+        (lambda session: session._claims.fail(NodeSet.parse("1"), 0), "runs on a dead node"),
     ],
 )
 def test_a_session_that_cannot_be_is_seen(damage, expected: str) -> None:

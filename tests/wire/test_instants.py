@@ -78,7 +78,7 @@ def test_every_repair_has_an_acknowledgement_of_its_own() -> None:
         names += [d.job_id for d in instants(Message(5, (REPAIR,))).decisions[1:]]
         instants(Message(5, (acknowledgement(number),)))
     assert names == ["rebat!instant-1", "rebat!instant-2"]
-    assert instants.asked == 2
+    assert instants.n_probes == 2
 
 
 @pytest.mark.parametrize("flags", [(False, True), (True, False)])

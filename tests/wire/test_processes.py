@@ -21,7 +21,7 @@ import pytest
 import zmq
 
 from rebat.cli.main import main
-from rebat.core.jobs import ASKING, Job, Workload
+from rebat.core.jobs import PROBES, Job, Workload
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
@@ -109,7 +109,7 @@ def simulate(inputs: Path, port: int, prefix: Path, *more: str) -> None:
 def own_rows(file: Path) -> bytes:
     """A jobs.csv without the jobs that were registered for their acknowledgement."""
     lines = file.read_bytes().splitlines(keepends=True)
-    return b"".join(line for line in lines if line.split(b",")[1] != ASKING.encode())
+    return b"".join(line for line in lines if line.split(b",")[1] != PROBES.encode())
 
 
 def embedded(inputs: Path, policy: str, out: Path, *more: str) -> bytes:
@@ -277,7 +277,7 @@ def test_with_latency_a_decision_takes_effect_later(inputs, tmp_path) -> None:
         server.communicate(timeout=30)
         assert server.returncode == 0
     with (tmp_path / "sim_jobs.csv").open() as lines:
-        rows = [row for row in csv.DictReader(lines) if row["workload_name"] != ASKING]
+        rows = [row for row in csv.DictReader(lines) if row["workload_name"] != PROBES]
     waits = [float(row["waiting_time"]) for row in rows]
     assert len(waits) >= 150
     assert min(waits) == 0.00002
@@ -373,7 +373,7 @@ def test_strangers_on_the_port_neither_end_nor_wedge_a_simulation() -> None:
         say(("SIMULATION_ENDS", {}))
         _, told = server.communicate(timeout=10)
         assert server.returncode == 0
-    assert told.count("another peer than the simulator was passed over") >= 3
+    assert told.count("another peer than the simulator was ignored") >= 3
 
 
 STRANGER = """
@@ -408,7 +408,7 @@ def test_another_user_cannot_be_the_simulator() -> None:
             say(("SIMULATION_ENDS", {}))
         _, told = server.communicate(timeout=10)
         assert server.returncode == 0
-    assert f"a message of another user (uid {nobody}) was passed over" in told
+    assert f"a message of another user (uid {nobody}) was ignored" in told
 
 
 def test_whose_a_connection_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

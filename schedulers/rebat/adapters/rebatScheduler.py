@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """rebat as a scheduler of pybatsim: loadable by file in 3.2.1, by entry point in 4.0.
 
-``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim finds the class by the
-file's name, hence the spelling of both.
+``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim derives the class name from
+the file name, which determines the spelling of both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 try:
     from batsim.batsim import BatsimScheduler
-except ModuleNotFoundError:  # pybatsim 4 moved it
+except ModuleNotFoundError:  # pybatsim 4 has another module
     from pybatsim.batsim.batsim import BatsimScheduler
 
 from rebat.core import decisions as d
@@ -25,9 +25,9 @@ from rebat.wire.workload_ids import check_workloads
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
-    """Collects pybatsim's callbacks into one message for the session, and plays its reply.
+    """Collects pybatsim's callbacks into one message for the session, and executes its reply.
 
-    Options are those of ``rebat serve --options``; Batsim's ``--sched-cfg`` wins over them.
+    The options are those of ``rebat serve --options``; Batsim's ``--sched-cfg`` overrides them.
     """
 
     def __init__(self, options: dict[str, Any] | None = None) -> None:
@@ -36,17 +36,17 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         self._session: Any = None
         self._handle: Any = None
 
-    # ---- pybatsim's callbacks, in the order of the message
+    # ---- pybatsim's callbacks, in the order of the message's events
 
     def onBeforeEvents(self) -> None:
         self._events = []
 
     def onSimulationBegins(self) -> None:
         config = self.bs.batconf
-        given = dict(self.options) | parse_options(
+        options = dict(self.options) | parse_options(
             config.get("sched-config") or "", "Batsim's --sched-cfg"
         )
-        self._session = session_for(str(given.pop("policy", "baseline")), given)
+        self._session = session_for(str(options.pop("policy", "baseline")), options)
         self._handle = WholeInstants(self._session.handle)
         began = e.SimulationBegan(
             at_us=0,
@@ -62,7 +62,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         self._add(e.JobSubmitted, job_id=job.id, job=job.json_dict, profile=job.profile_dict)
 
     def onJobCompletion(self, job: Any) -> None:
-        # pybatsim forgets the allocation of a job whose registration Batsim acknowledges late.
+        # pybatsim loses the allocation of a job if Batsim acknowledges its registration late.
         running = self._session.running.get(job.id)
         self._add(
             e.JobCompleted,
@@ -98,7 +98,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         self._add(e.SimulationEnded)
 
     def onNoMoreEvents(self) -> None:
-        """The whole message is known: decide."""
+        """Decide when the message is complete."""
         now_us = to_us(self.bs.time())
         reply = self._handle(e.Message(now_us, tuple(self._events)))
         for decision in reply.decisions:
@@ -107,7 +107,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
     def _add(self, event: Any, **fields: Any) -> None:
         self._events.append(event(at_us=to_us(self.bs.time()), **fields))
 
-    # ---- decisions, by pybatsim's own calls
+    # ---- decisions, by pybatsim's functions
 
     def _execute(self, decision: d.ExecuteJob) -> None:
         job = self.bs.jobs[decision.job_id]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract between session and policy: a view to read, proposals to answer with.
+"""The contract between session and policy: a view to read, and proposals to return.
 
-A policy has no I/O, reads no clock and draws from no global random stream. The session checks each
-proposal and refuses, with a reason, what a real Batsim would abort on.
+A policy does no I/O, reads no clock and draws from no global random stream. The session checks each
+proposal. If a real Batsim would abort on it, the session refuses it with a reason.
 """
 
 from rebat.contract.policy import Changes, News, Policy

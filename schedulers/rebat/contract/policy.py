@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy is, and what it receives."""
+"""The base class of policies, and the reports that a policy receives."""
 
 from __future__ import annotations
 
@@ -14,79 +14,96 @@ from rebat.core.attempts import Attempt, Running
 
 
 class News(msgspec.Struct):
-    """What one message reported: a policy reacts to it before anything is planned.
+    """Events of one message, for reactions.
 
-    ``failed`` nodes, and the running attempts ``hit`` by that: they are stopped and queued again,
-    unless a proposal says otherwise. ``called_off``: those of them whose stop was to come for
-    another reason. ``held_hit``: jobs that wait and lost nodes held for them. ``woken``: the tags
-    of the wakes that are due. ``notices``: (kind, data) of Batsim's other events. ``refused``:
-    what was not carried out, or fell through, of all that was proposed. ``answers``: to what
-    ``react`` proposed when it was last asked, in its order.
+    The session stops the attempts in ``hit`` and requeues them, unless the policy proposes
+    something else for them.
     """
 
     arrived: list[Attempt] = []
+    """Submitted jobs."""
     started: list[Running] = []
+    """Attempts started since the previous report."""
     ended: list[Running] = []
+    """Attempts that ended without being stopped."""
     failed: list[int] = []
+    """Nodes that failed."""
     rejuvenated: list[int] = []
+    """Nodes that were repaired."""
     hit: list[Running] = []
+    """Running attempts on nodes that failed."""
     called_off: list[str] = []
+    """Ids of the hit attempts whose scheduled stop was cancelled."""
     held_hit: list[str] = []
+    """Ids of waiting jobs that lost nodes held for them."""
     woken: list[str] = []
+    """Tags of the wakes that are due."""
     notices: list[tuple[str, dict[str, Any]]] = []
+    """Other events of Batsim, as (kind, data)."""
     refused: list[Refusal] = []
+    """Proposals that were refused, or accepted and then cancelled."""
     answers: list[Answer] = []
+    """Answers to the proposals of the previous call of ``react``, in their order."""
 
 
 class Changes(msgspec.Struct):
-    """What happened since the policy was last asked to plan.
-
-    ``started`` is what it had proposed itself and was accepted (what was not is ``refused``, and in
-    the queue still). ``withdrawn`` names the jobs that were queued when it was last asked, and
-    were rejected or started by a reaction. ``stopped`` gave their nodes back before their end;
-    ``moved`` run somewhere without ever having been planned: a stop or a reaction put them there.
-    ``held`` are nodes kept free for a job, as if an attempt ran there; when they are given back
-    they are among the ``ended``. ``failed_nodes`` cannot be used any more (they failed, or were
-    drained) and could when it was last asked, ``rejuvenated_nodes`` the other way round;
-    ``failures`` and ``repairs`` count the events, also those that took each other back.
-    ``failed_under`` names, for each failed node that an attempt still holds, that attempt, and
-    ``rejuvenated_under`` for each rejuvenated one. ``woken`` are the tags of wakes that are
-    due.
-    """
+    """Changes since the previous plan."""
 
     arrived: list[Attempt] = []
+    """Submitted jobs."""
     resubmitted: list[Attempt] = []
+    """Attempts that entered the queue after an interruption or a silent error."""
     started: list[Running] = []
+    """Attempts that the previous plan started; a refused start is in ``refused``."""
     ended: list[Running] = []
+    """Attempts that ended without being stopped, and holds that were released."""
     stopped: list[Running] = []
+    """Attempts that were stopped and released their nodes."""
     moved: list[Running] = []
+    """Attempts that a stop or a reaction started, without a plan."""
     held: list[Running] = []
+    """Nodes held for a job, as if an attempt ran on them."""
     failed_nodes: list[int] = []
+    """Nodes that became unusable: they failed or were drained."""
     failed_under: list[str] = []
+    """Holder of each unusable node that an attempt still holds."""
     rejuvenated_nodes: list[int] = []
+    """Nodes that became usable again."""
     rejuvenated_under: list[str] = []
+    """Holder of each node that became usable again while an attempt held it."""
     failures: int = 0
+    """Number of failures and drains of nodes, including those already undone."""
     repairs: int = 0
+    """Number of repairs and undrains of nodes, including those already undone."""
     refused: list[Refusal] = []
+    """Proposals that were refused, or accepted and then cancelled."""
     withdrawn: list[str] = []
+    """Ids of queued jobs that a reaction rejected or started."""
     woken: list[str] = []
+    """Tags of the wakes that are due."""
 
     def withdraw(self, attempt: Attempt) -> None:
-        """A reaction took an attempt out of the queue; a plan that never had it ignores this."""
-        for unheard in (self.arrived, self.resubmitted):
-            if attempt in unheard:
-                unheard.remove(attempt)
+        """Record that a reaction removed an attempt from the queue.
+
+        An attempt that no plan has seen is removed without a trace.
+        """
+        for entries in (self.arrived, self.resubmitted):
+            if attempt in entries:
+                entries.remove(attempt)
                 return
         self.withdrawn.append(attempt.job_id)
 
-    def leave(self, running: Running, how: list[Running]) -> None:
-        """Something gave its nodes back; a plan that never had it ignores this."""
+    def leave(self, running: Running, records: list[Running]) -> None:
+        """Record in ``records`` that an attempt or a hold released its nodes.
+
+        An attempt or a hold that no plan has seen is removed without a trace.
+        """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):
                 if running in unplanned:
                     unplanned.remove(running)
                     return
-        how.append(running)
+        records.append(running)
 
     def __bool__(self) -> bool:
         return bool(
@@ -97,18 +114,20 @@ class Changes(msgspec.Struct):
 
 
 class Policy:
-    """A scheduler: ``plan`` is all that one of one's own needs."""
+    """Base class of schedulers; a custom scheduler needs only ``plan``."""
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """What is to become of what runs; asked at every message with news, before ``plan``.
+        """Return proposals for running attempts.
 
-        A message that only acknowledges has no news.
+        The session calls this method for every message with news, before ``plan``. A message that
+        only acknowledges has no news. The session carries out each proposal before it asks for the
+        next one.
 
-        Each proposal is carried out before the next one is asked for. By default nothing: the
-        session stops what runs on failed nodes and queues it first, from its last checkpoint.
+        The default is no proposal: the session stops the attempts on failed nodes and requeues
+        them first, from their last checkpoints.
         """
         return ()
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Which queued attempts to start, or to reject, now."""
+        """Return the queued attempts to start or to reject now."""
         raise NotImplementedError

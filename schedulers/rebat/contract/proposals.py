@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy may ask of the session: all that can happen to a job is *stop, then ...*.
+"""Proposals of a policy to the session.
 
-A resize, the replacement of a dead node, a migration, a theft and a plain requeue are one thing on
-Batsim: kill, wait for the acknowledgement, register what remains, queue or execute it. A policy
-says what it wants; the session works out what survives, checks, and carries it out or refuses it.
+A resize, the replacement of a dead node, a migration, a steal and a requeue are the same operation
+on Batsim: kill the attempt, wait for the acknowledgement, register the remaining work, then queue
+or execute it. A policy proposes *stop, then ...*. The session computes the remaining work, checks
+the proposal, and carries it out or refuses it.
 """
 
 from __future__ import annotations
@@ -16,25 +17,27 @@ from rebat.core.units import FOREVER_US
 
 
 class End(msgspec.Struct, frozen=True):
-    """Nothing: the job is over."""
+    """After a stop: end the job."""
 
     priority: int = Priority.REGULAR
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """What remains goes back into the queue."""
+    """After a stop: put the remaining work back into the queue."""
 
     priority: int = Priority.FAILED
 
 
 class Move(msgspec.Struct, frozen=True):
-    """What remains goes on at once on these nodes: as many, fewer or more.
+    """After a stop: continue immediately on these nodes, on any number that the job allows.
 
-    A moldable job on another number of nodes starts over: by definition it cannot be resized.
+    A moldable job on another number of nodes starts again from the beginning, because it cannot be
+    resized.
 
-    The nodes must be usable and its own, free, or held by an attempt that is being stopped. Those
-    that are free are claimed from now on, the others when they are given back. If one of them is
-    lost before the job is stopped, it runs on; if after, what remains is queued with ``priority``.
+    Each node must be usable. It must belong to the job, be free, or belong to an attempt that is
+    being stopped. Free nodes are claimed now, the others when they are released. If a claimed node
+    fails before the job is stopped, the job continues to run. If it fails later, the remaining
+    work is requeued with ``priority``.
     """
 
     nodes: NodeSet
@@ -42,10 +45,10 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """What survives of its nodes is held for the job, until it is released into the queue.
+    """After a stop: hold the usable nodes of the job until it is requeued.
 
-    That is when the stop of the attempt ``on`` is carried out or falls through, at the date
-    ``until_us``, or at a ``Release``; whichever comes first.
+    The wait ends when the stop of the attempt ``on`` is carried out or cancelled, at the time
+    ``until_us``, or at a ``Release``: the first of these.
     """
 
     on: str = ""
@@ -57,9 +60,9 @@ Then = Requeue | Move | Wait | End
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Stop a running attempt, now or at a checkpoint, and then ...
+    """Stop a running attempt, now or at a checkpoint, and then do ``then``.
 
-    ``why`` is a word for the records: what the stop is for.
+    ``why`` is a label for the records.
     """
 
     attempt_id: str
@@ -70,49 +73,49 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Start a queued attempt; without ``nodes`` it gets the lowest-numbered free ones.
+    """Start a queued attempt on ``nodes``, or on the lowest-numbered free nodes.
 
-    On ``n_nodes`` of them, or on ``nodes`` of another number than it asks for, a moldable or
-    malleable job is rejected and registered anew in that size within the message: it starts as its
-    next attempt.
+    ``n_nodes``, or the size of ``nodes``, may differ from the requested number if the job is
+    moldable or malleable. The attempt is then rejected and registered in the new size within the
+    same message. It starts as the next attempt of the job.
     """
 
     attempt_id: str
     nodes: NodeSet | None = None
     n_nodes: int | None = None
 
-    def size(self, asked: int) -> int:
-        """On how many nodes it starts, when it asks for so many."""
+    def size(self, job_size: int) -> int:
+        """Return the number of nodes of the start, for an attempt that requests ``job_size``."""
         if self.nodes is not None:
             return self.nodes.size
-        return asked if self.n_nodes is None else self.n_nodes
+        return job_size if self.n_nodes is None else self.n_nodes
 
 
 class Reject(msgspec.Struct, frozen=True):
-    """Refuse a job for good."""
+    """Reject a queued job permanently."""
 
     attempt_id: str
     reason: str
 
 
 class Release(msgspec.Struct, frozen=True):
-    """End the wait of a job; the stop that it waited for is called off."""
+    """End the wait of a job, and cancel the stop that it waits for."""
 
     job_id: str
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Ask to receive ``tag`` at a later time."""
+    """Request a message with ``tag`` at a later time."""
 
     at_us: int
     tag: str = ""
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Start nothing more on these nodes; what runs there goes on.
+    """Start nothing more on these nodes; running attempts continue.
 
-    ``why`` says what for: nodes may be drained for several things, and are in service again when
-    they are drained for none any more.
+    ``why`` is the reason. A node may be drained for several reasons. It returns to service when no
+    reason is left.
     """
 
     nodes: NodeSet
@@ -120,14 +123,14 @@ class Drain(msgspec.Struct, frozen=True):
 
 
 class Undrain(msgspec.Struct, frozen=True):
-    """These nodes are not drained for this any more."""
+    """Remove the reason ``why`` for which these nodes are drained."""
 
     nodes: NodeSet
     why: str = ""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """For the records: an operation that was asked for is not carried out, and why."""
+    """Record that a requested operation ``what`` is not carried out, and why."""
 
     what: str
     reason: str
@@ -137,9 +140,9 @@ Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why something is not carried out; ``subject`` and ``reason`` make a sentence.
+    """Reason why the session does not carry out a proposal.
 
-    The subject is an attempt, a job, nodes or a wake.
+    ``subject`` (an attempt, a job, nodes or a wake) and ``reason`` form a sentence.
     """
 
     subject: str
@@ -147,7 +150,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The session's answer to a proposal; without a refusal it is carried out, or will be."""
+    """Answer of the session to a proposal; without a refusal, the proposal is accepted."""
 
     proposal: Proposal
     refusal: Refusal | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy may read: everything that is true now, and nothing that it could change."""
+"""Read-only view of the simulation for policies."""
 
 from __future__ import annotations
 
@@ -21,48 +21,49 @@ from rebat.models.speedup import Speedup
 
 
 class Machine(Protocol):
-    """The nodes, for policies that choose among them; masks are copies, shape (n,)."""
+    """Nodes of the machine; arrays are copies of shape (n,)."""
 
     @property
     def n_nodes(self) -> int:
-        """Nodes, up or down."""
+        """Number of nodes, up or down."""
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
-        """Usable, and not held."""
+        """Which nodes are usable and not held."""
 
     @property
     def cores_per_node(self) -> int:
-        """So many of these nodes, which are cores then, make up a node: k of c is kc to kc+c-1."""
+        """Cores per node, if nodes of the simulation are cores; node k has cores kc to kc+c-1."""
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
-        """Who holds each node, shape (n,): the serial of an attempt that runs; -1: nobody."""
+        """Serial of the attempt that holds each node; -1 for a node that is not held."""
 
     @property
     def down(self) -> npt.NDArray[np.bool_]:
-        """Failed."""
+        """Which nodes have failed and are not yet repaired."""
 
     @property
     def drained(self) -> npt.NDArray[np.bool_]:
-        """Taken out of service by a Drain."""
+        """Which nodes are drained, for any reason."""
 
     def drained_for(self, why: str, only: bool = False) -> npt.NDArray[np.bool_]:
-        """Taken out of service by a Drain for this; with ``only`` for nothing else."""
+        """Return which nodes are drained for this reason; with ``only``, for no other reason."""
 
     @property
     def uptime_us(self) -> npt.NDArray[np.int64]:
-        """Since when each node is up, as a duration; 0 for a node that is down."""
+        """How long each node has been up, in microseconds; 0 for a node that is down."""
 
     @property
     def age_us(self) -> npt.NDArray[np.int64]:
-        """How long ago each node failed last, its repair included; as ``uptime_us`` for a node that
-        has not failed since the simulation began."""
+        """Time since the last failure of each node, including its repair, in microseconds.
+
+        It equals ``uptime_us`` for a node that has not failed since the simulation began.
+        """
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
-    """What the user said of a job; ``fields`` is all of its JSON, ``speedup`` its profile's,
-    ``traits`` what the JSON says beside size and times."""
+    """A job as the user submitted it."""
 
     id: str
     n_nodes: int
@@ -70,8 +71,11 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     submit_us: int
     shape: Shape
     speedup: Speedup
+    """Speedup of the job's profile."""
     fields: Mapping[str, Any]
+    """The job's complete JSON."""
     traits: Traits = USUAL
+    """Properties in the JSON other than size and times."""
 
 
 class WaitingJob(Protocol):
@@ -79,52 +83,55 @@ class WaitingJob(Protocol):
 
     @property
     def on(self) -> str:
-        """The attempt whose stop it waits for; empty: none."""
+        """The attempt whose stop the job waits for; empty if there is none."""
 
     @property
     def held(self) -> Running | None:
-        """The nodes held for it, as of something that runs; None: none is left."""
+        """The nodes held for the job, as a running attempt; None if none is left."""
 
     @property
     def n_held(self) -> int:
-        """How many of them are alive."""
+        """Number of held nodes that are alive."""
 
     @property
     def n_lost(self) -> int:
-        """How many of its nodes must be replaced: those that could not be used any more when it was
-        stopped (failed, or drained), and those that have failed since."""
+        """Number of the job's nodes that must be replaced.
+
+        These are the nodes that were unusable when the job was stopped, and those that failed
+        later.
+        """
 
 
 class View(Protocol):
-    """What is true now. Times in microseconds."""
+    """State of the simulation now; times are in microseconds."""
 
     @property
     def now_us(self) -> int:
-        """The date."""
+        """The current time."""
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of the machine, up or down."""
+        """Number of nodes of the machine, up or down."""
 
     @property
     def n_up(self) -> int:
-        """Nodes that are up."""
+        """Number of nodes that are up."""
 
     @property
     def n_free(self) -> int:
-        """Nodes that are usable and hold no attempt."""
+        """Number of nodes that are usable and not held."""
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
-        """Waiting attempts by id, in order of entry."""
+        """Queued attempts by id, in order of entry."""
 
     @property
     def running(self) -> Mapping[str, Running]:
-        """Running attempts by id, in order of start; also those that are being stopped."""
+        """Running attempts by id, in order of start, including those being stopped."""
 
     @property
     def stopping(self) -> Mapping[str, object]:
-        """Running attempts whose kill is under way, by id."""
+        """Running attempts whose kill is not yet acknowledged, by id."""
 
     @property
     def scheduled(self) -> Mapping[str, object]:
@@ -140,34 +147,36 @@ class View(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """The nodes one by one."""
+        """The nodes of the machine."""
 
     def job(self, job_id: str) -> Submission:
-        """What the user said of a job that is alive, or whose end is news; KeyError: of others."""
+        """Return the submission of a job that is alive or whose end is news; else KeyError."""
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
-        """How an attempt checkpoints; None if it does not."""
+        """Return how an attempt checkpoints; None if it does not."""
 
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
-        """What a running attempt would keep, and how long the stop would wait."""
+        """Return what remains of a running attempt if it is stopped, and the delay of the stop."""
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """The walltime of what remains of a running attempt, on as many or on so many nodes."""
+        """Return the walltime of the remaining work, by default on the same number of nodes."""
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
-        """The walltime of a queued attempt that starts on so many nodes; or of a running moldable
-        job that starts over on them."""
+        """Return the walltime of a queued attempt that starts on ``n_nodes`` nodes.
+
+        Also for a running moldable job that starts again on ``n_nodes`` nodes.
+        """
 
     def image_us(self, attempt_id: str) -> int:
-        """What a checkpoint and restart of an attempt costs (``When.IMAGE``)."""
+        """Return the cost of a checkpoint and restart of an attempt (``When.IMAGE``)."""
 
     def why_not_image(self, attempt_id: str) -> Refusal | None:
-        """Why a running attempt cannot be checkpointed now; None if it can."""
+        """Return why a running attempt cannot be checkpointed now; None if it can."""
 
     def of_tag(self, tag: int) -> Running | None:
-        """What runs and holds nodes by a tag, see ``machine.tags``; None: nodes are held for it."""
+        """Return the running attempt with this tag (see ``machine.tags``); None for a hold."""
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """The first of these nodes that is not usable and free; -1 if all are."""
+        """Return the first of these nodes that is not usable and free; -1 if there is none."""

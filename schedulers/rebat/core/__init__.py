@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What everything else speaks in: times, jobs, node sets, events, decisions, errors."""
+"""Shared data types: times, jobs, node sets, events, decisions, errors."""

@@ -22,48 +22,48 @@ class Priority(IntEnum):
 
 
 class Cause(StrEnum):
-    """Why an attempt ended; SILENT_ERROR: with an error, and the job is run again.
-
-    MOVED: it goes on on other nodes. PREEMPTED: it made room for another. HORIZON: it has no end of
-    its own, and was ended. MOLDED: it never ran, as the job started on another number of nodes, as
-    its next attempt.
-    """
+    """Why an attempt ended."""
 
     COMPLETED = "completed"
     JOB_FAILED = "job failed"
     SILENT_ERROR = "silent error"
+    """It ended with an error, and the job runs again."""
     WALLTIME = "walltime"
     NODE_FAILURE = "node failure"
     STOLEN = "stolen"
     MOVED = "moved"
+    """The job continues on other nodes."""
     PREEMPTED = "preempted"
+    """It made room for another job."""
     HORIZON = "horizon"
+    """An eternal job was ended."""
     MOLDED = "molded"
+    """It never ran: the job started on another number of nodes, as its next attempt."""
     REJECTED = "rejected"
 
 
 class When(StrEnum):
-    """When a running attempt is stopped, which decides on what it keeps."""
+    """When a running attempt is stopped, which determines what it keeps."""
 
     NOW = "now"
-    """At once: what its last checkpoint holds."""
+    """Immediately; it keeps the work of its last checkpoint."""
     CHECKPOINT = "checkpoint"
-    """It checkpoints now, and is stopped when that is done."""
+    """After a checkpoint that starts now."""
     NEXT_CHECKPOINT = "next checkpoint"
-    """When its next regular checkpoint is done."""
+    """After its next regular checkpoint."""
     RESIZE = "resize"
-    """At once, and all is kept: as only a malleable job can, that moves to other nodes."""
+    """Immediately and without losing work; only for malleable jobs that move."""
     IMAGE = "image"
-    """At once, and all is kept in an image that a checkpointer writes and restores; what that costs
-    is paid when the job goes on (section 3 of Rodríguez-Pascual et al. 2019)."""
+    """Immediately and without losing work, because a checkpointer writes an image. The cost of the
+    image is paid when the job continues (section 3 of Rodríguez-Pascual et al. 2019)."""
 
 
 INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
-"""Causes after which a job goes on in a further attempt, from its last checkpoint."""
+"""Causes after which a job continues in a further attempt, from its last checkpoint."""
 
 
 def job_name(job_id: str) -> str:
-    """A job, or an attempt, as its workload calls it: without the workload's name.
+    """Return the name of a job or an attempt without the name of its workload.
 
     >>> job_name("w0!12")
     '12'
@@ -72,7 +72,7 @@ def job_name(job_id: str) -> str:
 
 
 def resubmission_id(job_id: str, number: int) -> str:
-    """Return the id of a job's resubmission; its first is number 1.
+    """Return the id of a job's resubmission; the first one has number 1.
 
     >>> resubmission_id("w0!12", 3)
     'w0!12#3'
@@ -81,7 +81,7 @@ def resubmission_id(job_id: str, number: int) -> str:
 
 
 def split_attempt(name: str) -> tuple[str, int]:
-    """Return the original job's id and the number of the attempt; 0 for what is no resubmission.
+    """Return the job's id and the number of the resubmission; number 0 for other ids.
 
     >>> split_attempt("12#3"), split_attempt("12"), split_attempt("12#03")
     (('12', 3), ('12', 0), ('12#03', 0))
@@ -93,7 +93,7 @@ def split_attempt(name: str) -> tuple[str, int]:
 
 
 def attempt_profile(name: str, profile: str) -> str:
-    """Return the name of the profile of a resubmission, made from the profile before it.
+    """Return the profile name of a resubmission, from the profile before it.
 
     >>> attempt_profile("12#1", "delay5"), attempt_profile("12#2", "12#1:delay5")
     ('12#1:delay5', '12#2:delay5')
@@ -102,51 +102,51 @@ def attempt_profile(name: str, profile: str) -> str:
 
 
 def check_ids(ids: Collection[str]) -> None:
-    """Refuse jobs of one workload of which one has the id of another one's resubmission.
+    """Check that no job of a workload has the id of a resubmission of another job.
 
-    Batsim aborts when a job is registered under an id that the workload has.
+    Batsim aborts if a job is registered under an existing id.
 
     Raises
     ------
     InputError
         For the first such job.
     """
-    known = set(ids)
+    unique = set(ids)
     for name in ids:
         base, number = split_attempt(name)
-        if number and base in known:
+        if number and base in unique:
             raise taken_id(name, base)
 
 
 def taken_id(name: str, base: str) -> InputError:
-    """Return the error for a job that has the id of a resubmission of another one."""
+    """Return the error for a job with the id of a resubmission of another job."""
     return InputError(
         f"has the id of a resubmission of job {base}",
         f"job {name}",
-        "another id: ID#1, ID#2 ... are the resubmissions of job ID",
+        "another id: ID#1, ID#2, ... are the resubmissions of job ID",
     )
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """A request for nodes as the scheduler may know it: not how long the job will really run.
+    """A request for nodes, without the real run time, which the scheduler must not know.
 
     Attributes
     ----------
     id : str
-        The Batsim job's id (``w0!7``, ``w0!7#1`` for the first resubmission).
+        Id of the Batsim job (``w0!7``; ``w0!7#1`` for the first resubmission).
     job_id : str
-        The original job's Batsim id.
+        Batsim id of the original job.
     serial : int
-        Counts queue entries over the whole run: the last key of every order.
+        Number of the queue entry in the run; the last key of every order.
     job_serial : int
-        Position of the original job in the order of submission.
+        Position of the original job in the order of submissions.
     number : int
-        0 for the original, 1 for its first resubmission.
+        0 for the original attempt, 1 for the first resubmission.
     n_nodes : int
     walltime_us : int
-        FOREVER_US where the user gave none.
+        Upper bound on the run time; FOREVER_US if the user set none.
     submit_us, queued_us : int
-        Submission of the original job; entry of this attempt into the queue.
+        Time of submission of the original job; time of entry of this attempt into the queue.
     priority : int
     """
 
@@ -163,7 +163,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def has_walltime(self) -> bool:
-        """Whether the user gave a walltime."""
+        """Whether the user set a walltime."""
         return self.walltime_us < FOREVER_US
 
 
@@ -176,5 +176,5 @@ class Running(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def planned_end_us(self) -> int:
-        """When the attempt ends at the latest."""
+        """The latest end of the attempt."""
         return min(self.start_us + self.attempt.walltime_us, FOREVER_US)

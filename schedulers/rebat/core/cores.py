@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores (processors) that make up a node: node k of c cores is ``c k`` to ``c k+c-1``.
+"""Cores (processors) of nodes: node k with c cores has cores ``c k`` to ``c k+c-1``.
 
-They fail and are drained together. Laws draw the failures of nodes, operations name nodes; events
-on a machine name cores. Prabhakaran et al. 2018, section V: 125 nodes of 4 processors;
+Cores of a node fail and drain together. Failure laws and operations refer to nodes; events on a
+machine refer to cores. Prabhakaran et al. 2018, section V: 125 nodes of 4 processors.
 Rodríguez-Pascual et al. 2019, section 4: 8 nodes of 16 cores.
 """
 
@@ -14,12 +14,12 @@ from rebat.core.sizes import check_machine
 
 
 def groups_of(n_processors: int, cores_per_node: int) -> int:
-    """How many nodes there are on a machine.
+    """Return the number of nodes of a machine.
 
     Raises
     ------
     InputError
-        For a number of processors that is no multiple, or larger than any machine.
+        If the number of processors is not a multiple, or too large.
     """
     check_machine(n_processors)
     if cores_per_node < 1 or n_processors % cores_per_node:
@@ -29,7 +29,7 @@ def groups_of(n_processors: int, cores_per_node: int) -> int:
 
 
 def processors_of(nodes: NodeSet, cores_per_node: int) -> NodeSet:
-    """The processors of nodes.
+    """Return the processors of nodes.
 
     >>> processors_of(NodeSet.parse("0 2-3"), 4)
     NodeSet('0-3 8-15')
@@ -40,7 +40,7 @@ def processors_of(nodes: NodeSet, cores_per_node: int) -> NodeSet:
 
 
 def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
-    """The nodes of processors that are whole nodes.
+    """Return the nodes that consist of these processors.
 
     >>> nodes_of(NodeSet.parse("0-3 8-15"), 4)
     NodeSet('0 2-3')
@@ -48,13 +48,15 @@ def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
     Raises
     ------
     InputError
-        Naming a node of which only a part is there.
+        If the processors include only a part of a node.
     """
-    found = processors.intervals // cores_per_node
-    # an interval of whole nodes begins with the first processor of one and ends with the last
+    numbers = processors.intervals // cores_per_node
+    # An interval of complete nodes starts with a first processor and ends with a last one.
     partial = processors.intervals % cores_per_node != (0, cores_per_node - 1)
     if partial.any():
-        node = int(found[partial][0])
+        node = int(numbers[partial][0])
         first, last = node * cores_per_node, (node + 1) * cores_per_node - 1
-        raise InputError(f"names a part of node {node}", expected=f"all of {first}-{last}, or none")
-    return NodeSet(found)
+        raise InputError(
+            f"has only a part of node {node}", expected=f"all of {first}-{last}, or none"
+        )
+    return NodeSet(numbers)

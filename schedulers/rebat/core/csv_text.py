@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts as fields of CSV files, also names from elsewhere that a spreadsheet would compute.
+"""Text fields of CSV files, protected from evaluation by spreadsheets.
 
-A spreadsheet takes a field that begins with ``=``, ``+``, ``-`` or ``@``, or with a tab or a
-carriage return before them, for a formula. An apostrophe in front makes it a text. Numbers stay
-numbers.
+A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, also after a tab or a
+carriage return. An apostrophe in front makes the field text. Numbers are unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def csv_field(text: str) -> str:
-    """A text as a field of a CSV file, in quotes only where it has to be."""
+    """Return text as a field of a CSV file, quoted only if necessary."""
     if not _SPECIAL.search(text):
         return text
     line = io.StringIO()
@@ -27,7 +26,7 @@ def csv_field(text: str) -> str:
 
 
 def guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
+    """Return text that no spreadsheet evaluates.
 
     >>> guarded("=1+1"), guarded("alice"), guarded("-1.5"), guarded("-a")
     ("'=1+1", 'alice', '-1.5', "'-a")
@@ -36,7 +35,7 @@ def guarded(text: str) -> str:
 
 
 def original(text: str) -> str:
-    """The text that was guarded.
+    """Return the text before it was guarded.
 
     >>> original("'=1+1"), original("alice"), original("''-a")
     ('=1+1', 'alice', "'-a")
@@ -45,12 +44,12 @@ def original(text: str) -> str:
 
 
 def name_field(text: str) -> str:
-    """A name from elsewhere as a field of a CSV file."""
+    """Return a name from an external source as a field of a CSV file."""
     return csv_field(guarded(text))
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """A line of a CSV file; texts are names from elsewhere, None is empty."""
+    """Return a line of a CSV file; text is guarded, None is empty."""
     cells = (name_field(v) if isinstance(v, str) else "" if v is None else str(v) for v in values)
     return ",".join(cells) + "\n"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scheduler answers: imperative, frozen, one class per kind."""
+"""Decisions of the scheduler: imperative, frozen, one class per kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebat.core.nodes import NodeSet
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base: a decision takes effect at a date not before the message it answers."""
+    """Base class of decisions; a decision takes effect at ``at_us``, not before its message."""
 
     at_us: int
 
@@ -24,25 +24,25 @@ class ExecuteJob(Decision, frozen=True):
 
 
 class RejectJob(Decision, frozen=True):
-    """Refuse a job for good."""
+    """Reject a job permanently."""
 
     job_id: str
 
 
 class KillJobs(Decision, frozen=True):
-    """Kill running jobs, none of which is known to have completed."""
+    """Kill running jobs; none of them may be known to have completed."""
 
     job_ids: tuple[str, ...]
 
 
 class CallMeLater(Decision, frozen=True):
-    """Ask for a message at a date strictly later than now."""
+    """Request a message at a time strictly later than now."""
 
     when_us: int
 
 
 class RegisterProfile(Decision, frozen=True):
-    """Make a new profile known under a name not used before."""
+    """Register a profile under a new name."""
 
     workload: str
     name: str
@@ -50,29 +50,29 @@ class RegisterProfile(Decision, frozen=True):
 
 
 class RegisterJob(Decision, frozen=True):
-    """Submit a new job; its profile comes first; ``job`` needs profile, res, subtime."""
+    """Submit a new job after its profile; ``job`` needs profile, res and subtime."""
 
     job_id: str
     job: dict[str, Any]
 
 
 class FinishRegistration(Decision, frozen=True):
-    """No job will be registered any more. Without it a dynamic simulation never ends."""
+    """End the registration of jobs. Without it, a dynamic simulation never ends."""
 
 
 class ContinueRegistration(Decision, frozen=True):
-    """Take FinishRegistration back."""
+    """Reopen the registration of jobs."""
 
 
 class SetMetadata(Decision, frozen=True):
-    """Attach a text without double quotes to a job; it lands in jobs.csv."""
+    """Attach text without double quotes to a job; it appears in jobs.csv."""
 
     job_id: str
     metadata: str
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The scheduler's answer to one message."""
+    """Answer of the scheduler to one message."""
 
     now_us: int
     decisions: tuple[Decision, ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the annotated fields of a struct say of each option: type, range, unit and help."""
+"""Options of a struct, from its annotated fields: type, range, unit and help."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Declared(msgspec.Struct, frozen=True):
     Attributes
     ----------
     name : str
-        The field.
+        Name of the field.
     kind : type
-        Of its values, without None.
+        Type of the values, without None.
     choices : tuple of str
-        All values, if there are only these.
+        All values, if the values are limited to a list.
     default : Any
     limits : dict
-        Those of ``ge``, ``gt``, ``le`` and ``lt`` that hold.
+        The limits ``ge``, ``gt``, ``le`` and ``lt`` that are set.
     help : str
     extra : dict
         ``unit`` ('s': a duration), ``flags``, ``file``, ``machine``.
@@ -47,7 +47,7 @@ class Declared(msgspec.Struct, frozen=True):
 
     @property
     def is_duration(self) -> bool:
-        """Whether texts in human units stand for its values."""
+        """Whether values may be text in human units."""
         return self.extra.get("unit") == "s"
 
 
@@ -78,7 +78,7 @@ def _option(name: str, hint: Any, default: Any) -> Declared:
 
 
 def _metas(hint: Any) -> list[msgspec.Meta]:
-    """All annotations of a type, those within a union first."""
+    """Return all annotations of a type, those of a union first."""
     if get_origin(hint) is Annotated:
         inner, *metas = get_args(hint)
         return [*_metas(inner), *metas]
@@ -86,7 +86,7 @@ def _metas(hint: Any) -> list[msgspec.Meta]:
 
 
 def _bare(hint: Any) -> Any:
-    """A type without annotations and without None."""
+    """Return a type without annotations and without None."""
     inner = get_args(hint)[0] if get_origin(hint) is Annotated else without_none(hint)
     return hint if inner is hint else _bare(inner)
 
@@ -102,23 +102,23 @@ def without_none(kind: Any) -> Any:
 def converted(values: Mapping[str, Any], struct: type[T]) -> T:
     """Return arguments as a struct with checked types and ranges.
 
-    Numbers may be of numpy, paths texts, and durations texts in human units.
+    Numbers may be numpy scalars, paths may be text, and durations may be text in human units.
 
     Raises
     ------
     InputError
-        For an argument of another type or out of its range, with its name.
+        For an argument with a wrong type or out of range; the error has its name.
     """
     options = declared(struct)
     plain = {name: _plain(value, options.get(name)) for name, value in values.items()}
     try:
         return msgspec.convert(plain, struct)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
+        text, _, where = str(error).partition(" - at ")
         name = where.strip("`$.") or None
         choices = options[name].choices if name in options else ()
         expected = " or ".join(filter(None, (", ".join(choices[:-1]), *choices[-1:])))
-        raise InputError(what, name, expected or None) from None
+        raise InputError(text, name, expected or None) from None
 
 
 def _plain(value: Any, option: Declared | None) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, split by whose fault they are."""
+"""Errors by their origin: user input, decisions for Batsim, policies."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 
 class RebatError(Exception):
-    """Base of every error that rebat raises on purpose; its text is one readable line."""
+    """Base class of all errors that rebat raises on purpose; the text is one line."""
 
 
 class InputError(RebatError):
-    """The user's input is wrong: a file, an option, a message from the peer.
+    """Wrong input of the user: a file, an option, a message from the peer.
 
     Parameters
     ----------
     what : str
         What is wrong.
     where : str, optional
-        Where: a file with its line, a job id, an option.
+        Where it is: a file with its line, a job id, an option.
     expected : str, optional
-        What was expected instead.
+        What is expected instead.
     """
 
     def __init__(self, what: str, where: str | None = None, expected: str | None = None) -> None:
@@ -30,21 +30,21 @@ class InputError(RebatError):
         super().__init__(f"{text} (expected {expected})" if expected else text)
 
     def at(self, where: str) -> InputError:
-        """The same error with an outer place put before its own (a file before a line)."""
+        """Return the error with an outer place before its own (a file before a line)."""
         place = f"{where}: {self.where}" if self.where else where
         return InputError(self.what, place, self.expected)
 
 
 class BatsimAbort(RebatError):
-    """A decision on which a real Batsim would have died (exit 134), and why."""
+    """A decision on which a real Batsim would have aborted (exit 134)."""
 
 
 class PolicyError(RebatError):
-    """A policy proposed what the session had to refuse, in a run that was asked to be strict."""
+    """The session refused a proposal of a policy in a strict run."""
 
 
 def unknown_name(kind: str, name: str, choices: object) -> InputError:
-    """The error for a name that is not in a table; it lists what is there."""
+    """Return the error for a name that is not in a table; it lists the valid names."""
     names = sorted(str(choice) for choice in choices)  # type: ignore[attr-defined]
     near = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
@@ -52,12 +52,12 @@ def unknown_name(kind: str, name: str, choices: object) -> InputError:
 
 
 def short(value: Any) -> str:
-    """A value as an error shows it: in one line of at most 60 characters."""
+    """Return a value for an error message: one line of at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def one_line(error: BaseException) -> str:
-    """An error as one line; one that was not raised on purpose with its type."""
+    """Return an error as one line; an unexpected error includes its type."""
     text = str(error) if isinstance(error, RebatError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

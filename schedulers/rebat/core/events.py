@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the simulator tells the scheduler: past tense, frozen, one class per kind."""
+"""Events of the simulator: past tense, frozen, one class per kind."""
 
 from __future__ import annotations
 
@@ -11,60 +11,58 @@ from rebat.core.nodes import NodeSet
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base: everything happens at a date, in microseconds."""
+    """Base class of events; ``at_us`` is the time in microseconds."""
 
     at_us: int
 
 
 class SimulationBegan(Event, frozen=True):
-    """The first message, alone, at date 0.
-
-    ``config`` holds Batsim's own keys (``dynamic-jobs-enabled`` ...); ``profiles`` maps a workload
-    name to its profiles by name; ``resources`` are the compute resources as Batsim lists them.
-    """
+    """The first message, alone, at time 0."""
 
     n_nodes: int
     config: dict[str, Any]
+    """Batsim's configuration (``dynamic-jobs-enabled``, ...)."""
     profiles: dict[str, dict[str, dict[str, Any]]]
+    """Profiles by name, by workload."""
     workloads: dict[str, str]
     resources: list[dict[str, Any]] = []
+    """Compute resources as Batsim lists them."""
 
 
 class JobSubmitted(Event, frozen=True):
-    """A static job arrived, or the registration of a dynamic one is acknowledged.
-
-    ``job`` is the workload's own JSON, ``id`` rewritten; ``profile`` comes only when profiles are
-    forwarded on submission.
-    """
+    """A static job was submitted, or the registration of a dynamic job was acknowledged."""
 
     job_id: str
     job: dict[str, Any]
+    """JSON of the workload, with ``id`` rewritten."""
     profile: dict[str, Any] | None = None
+    """Present only if profiles are forwarded on submission."""
 
 
 class JobCompleted(Event, frozen=True):
-    """An execution ended: ``state`` is Batsim's COMPLETED_SUCCESSFULLY, _FAILED,
-    _WALLTIME_REACHED or _KILLED; trust it above ``return_code``."""
+    """An execution ended."""
 
     job_id: str
     state: str
+    """COMPLETED_SUCCESSFULLY, COMPLETED_FAILED, COMPLETED_WALLTIME_REACHED or COMPLETED_KILLED; it
+    takes precedence over ``return_code``."""
     return_code: int
     nodes: NodeSet
 
 
 class JobsKilled(Event, frozen=True):
-    """A kill request was carried out; ``progress`` holds only the jobs really killed."""
+    """A kill request was carried out; ``progress`` holds only jobs that were really killed."""
 
     job_ids: tuple[str, ...]
     progress: dict[str, Any] = {}
 
 
 class CallRequested(Event, frozen=True):
-    """A date asked for by CallMeLater has come. It carries no name: keep your own agenda."""
+    """The time of a CallMeLater has come. The event has no name: the scheduler keeps a list."""
 
 
 class NodesFailed(Event, frozen=True):
-    """Nodes became unavailable. Whatever runs there goes on unless the scheduler kills it."""
+    """Nodes became unavailable. Their jobs continue unless the scheduler kills them."""
 
     nodes: NodeSet
 
@@ -84,7 +82,7 @@ class NoMoreExternalEvents(Event, frozen=True):
 
 
 class Notified(Event, frozen=True):
-    """Any other notification or event, kept as it came, for whom it may concern."""
+    """Any other notification or event, unchanged."""
 
     kind: str
     data: dict[str, Any] = {}
@@ -95,7 +93,7 @@ class SimulationEnded(Event, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message of the simulator: the date it was sent and what happened since the last."""
+    """One message of the simulator: its send time, and the events since the last message."""
 
     now_us: int
     events: tuple[Event, ...]

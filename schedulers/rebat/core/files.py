@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files are written under a temporary name and then renamed: there whole, or not at all."""
+"""Atomic writing of files: each is written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from rebat.core.errors import InputError
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path whose content becomes that of ``path`` when the block ends well.
+    """Yield a temporary path; its content replaces ``path`` if the block succeeds.
 
-    A link is followed; a file that was there keeps its mode. What is no regular file (a device, a
-    pipe) is written to, after the block, and stays what it is.
+    Links are followed, and an existing file keeps its mode. A special file (device, pipe) is
+    written to after the block.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If the file cannot be written.
     """
-    with failures_told(path), _through(path) if _is_special(path) else _beside(path) as temporary:
+    with write_errors(path), _through(path) if _is_special(path) else _sibling(path) as temporary:
         yield temporary
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """A temporary file in the folder of the (linked) file, to take its name."""
+def _sibling(path: Path) -> Iterator[Path]:
+    """Yield a temporary file in the folder of the (linked) file, and rename it."""
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_name(target, target.parent)
@@ -53,7 +53,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _through(path: Path) -> Iterator[Path]:
-    """A temporary file elsewhere, to be copied into what is no regular file."""
+    """Yield a temporary file elsewhere, and copy it into a special file."""
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder) / path.name
         temporary.touch()
@@ -63,7 +63,7 @@ def _through(path: Path) -> Iterator[Path]:
 
 
 def _is_special(path: Path) -> bool:
-    with failures_told(path):
+    with write_errors(path):
         try:
             return not stat.S_ISREG(path.stat().st_mode)
         except FileNotFoundError:
@@ -75,8 +75,8 @@ def _temporary_name(path: Path, folder: Path) -> Path:
 
 
 @contextmanager
-def failures_told(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Failures to write, also to a temporary name, as errors that name what the user named."""
+def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Convert errors of writing to InputErrors that name ``path``, not the temporary name."""
     try:
         yield
     except OSError as error:
@@ -89,14 +89,14 @@ def failures_told(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one piece; compressed without a date when its name ends in .gz."""
+    """Write a text file in one piece; compressed, without a time stamp, if its name ends in .gz."""
     data = text.encode()
     with atomic_path(path) as temporary:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file line by line: there may be more of it than one wants to hold."""
+    """Write a text file line by line, which needs little memory."""
     with (
         atomic_path(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
@@ -105,7 +105,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def file_hash(path: Path) -> str:
-    """The sha256 of a file's content; InputError when it cannot be read."""
+    """Return the sha256 of a file's content; raise InputError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -114,7 +114,7 @@ def file_hash(path: Path) -> str:
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
-    """Read a whole text file, plain or .gz; every failure is an InputError that names it."""
+    """Read an entire text file, plain or .gz; every failure is an InputError with its name."""
     with open_text(path, errors=errors) as lines:
         return lines.read()
 
@@ -123,7 +123,8 @@ def read_text(path: Path, errors: str = "strict") -> str:
 def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
     """Open a text file, plain or .gz, for reading; every failure is an InputError.
 
-    It is UTF-8, with or without a byte order mark; ``newline`` and ``errors`` are those of `open`.
+    The encoding is UTF-8, with or without a byte order mark. For ``newline`` and ``errors`` see
+    `open`.
     """
     try:
         opener = gzip.open if path.suffix == ".gz" else open

@@ -15,22 +15,22 @@ from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """What the user submitted: one job of a workload.
+    """One job of a workload, as the user submitted it.
 
     Attributes
     ----------
     id : str
-        Unique in the workload, without Batsim's ``w0!`` prefix.
+        Unique id in the workload, without Batsim's ``w0!`` prefix.
     n_nodes : int
         Requested number of nodes, at least 1.
     submit_us : int
-        Submission date in microseconds from the workload's start.
+        Time of submission in microseconds from the workload's start.
     walltime_us : int or None
         Upper bound on the run time; Batsim kills the job there. None: no bound.
     profile : str
-        Name of the profile that says what the job does.
+        Name of the profile that defines the work of the job.
     extra : dict
-        Further fields of the job's JSON; Batsim hands them to the scheduler untouched.
+        Further fields of the job's JSON; Batsim forwards them to the scheduler unchanged.
     """
 
     id: str
@@ -42,19 +42,19 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """Jobs in the order of the file they came from, with their profiles.
+    """Jobs in the order of their file, with their profiles.
 
     Attributes
     ----------
     name : str
-        What to call it in reports (a file's stem, a generator's name).
+        Name in reports (the stem of a file, the name of a generator).
     n_nodes : int
-        Nodes of the machine that the workload is meant for (Batsim's ``nb_res``).
+        Nodes of the intended machine (Batsim's ``nb_res``).
     jobs : tuple of Job
     profiles : dict
         Batsim profile JSON by name.
     notes : tuple of str
-        What an importer or generator did on the way (dropped, clamped, capped jobs), for people.
+        Human-readable changes of an importer or generator (dropped, clamped, capped jobs).
     """
 
     name: str
@@ -67,26 +67,26 @@ class Workload(msgspec.Struct, frozen=True):
 Profiles = Mapping[str, dict[str, Any]]
 """Batsim profile JSON by name."""
 
-ASKING = "rebat"
-"""The workload of jobs that are registered to be acknowledged, and never run (`wire.instants`)."""
+PROBES = "rebat"
+"""Workload of jobs that are only registered to be acknowledged, and never run (`wire.instants`)."""
 
 MAX_TASKS = 1_000_000
-"""A composed profile of more executions, repeats multiplied, is taken for a mistake."""
+"""Maximum number of executions of a composed profile, including repeats."""
 
 MAX_DEPTH = 100
-"""Composed profiles within composed profiles; deeper is taken for a mistake."""
+"""Maximum depth of composed profiles."""
 
 
 def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) -> int:
-    """How long a profile runs, in microseconds, when no network model is needed.
+    """Return the run time of a profile in microseconds, if it needs no network model.
 
-    ``speed_flops`` is that of the nodes; None: not known, so that nothing computed has a duration.
+    ``speed_flops`` is the speed of the nodes; None: unknown, so that computations have no duration.
 
     Raises
     ------
     InputError
         For a profile that needs Batsim's network model (communications, parallel tasks, I/O), or
-        that never ends: see `check_profiles`.
+        that never ends; see `check_profiles`.
     """
     if name in profiles and profiles[name].get("type") != "composed":
         return _alone_us(name, profiles[name], speed_flops)
@@ -109,18 +109,19 @@ def _alone_us(name: str, profile: dict[str, Any], speed_flops: float | None) -> 
 
 
 def check_profiles(profiles: Profiles) -> None:
-    """Composed profiles must name their parts and come to an end.
+    """Check that composed profiles have known parts and end.
 
     Raises
     ------
     InputError
-        For one without parts, of unknown parts, composed of itself, or beyond all measure.
+        For a composed profile without parts, with unknown parts, with itself as a part, or beyond
+        the limits.
     """
     _extents(profiles, tuple(profiles), lambda _, profile: _length_us(profile, None) or 0)
 
 
 class _Extent(NamedTuple):
-    """How much there is in a profile: its duration, executions and levels of composition."""
+    """Extent of a profile: duration, number of executions and levels of composition."""
 
     us: int
     tasks: int = 1
@@ -130,15 +131,15 @@ class _Extent(NamedTuple):
 def _extents(
     profiles: Profiles, names: Sequence[str], alone_us: Callable[[str, dict[str, Any]], int]
 ) -> dict[str, _Extent]:
-    """The extents of these profiles and of all that they are composed of."""
-    found: dict[str, _Extent] = {}
+    """Return the extents of these profiles and of all their parts."""
+    extents: dict[str, _Extent] = {}
     for name in _parts_first(profiles, names):
         profile = profiles[name]
         if profile.get("type") == "composed":
-            found[name] = _composed(name, profile, [found[part] for part in profile["seq"]])
+            extents[name] = _composed(name, profile, [extents[part] for part in profile["seq"]])
         else:
-            found[name] = _Extent(alone_us(name, profile))
-    return found
+            extents[name] = _Extent(alone_us(name, profile))
+    return extents
 
 
 def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _Extent:
@@ -150,9 +151,9 @@ def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _
     )
     where = f"profile {name!r}"
     if extent.depth > MAX_DEPTH:
-        raise InputError("is composed too deeply", where, f"at most {MAX_DEPTH} levels")
+        raise InputError("has too many levels of parts", where, f"at most {MAX_DEPTH} levels")
     if extent.tasks > MAX_TASKS:
-        expected = f"at most {MAX_TASKS}, repeats multiplied"
+        expected = f"at most {MAX_TASKS}, including repeats"
         raise InputError(f"runs {extent.tasks} profiles in sequence", where, expected)
     if extent.us > MAX_SECONDS * US_PER_S:
         raise InputError(f"lasts {extent.us // US_PER_S} s", where, f"at most {MAX_SECONDS:.0e} s")
@@ -160,7 +161,7 @@ def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _
 
 
 def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
-    """These profiles and all that they are composed of, each after its parts."""
+    """Return these profiles and all their parts, each after its parts."""
     parts: dict[str, list[str]] = {}
     open_names = list(reversed(names))
     while open_names:
@@ -172,7 +173,7 @@ def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
         return tuple(TopologicalSorter(parts).static_order())
     except CycleError as error:
         cycle = " of ".join(repr(name) for name in reversed(error.args[1]))
-        raise InputError(f"profile is composed of itself: {cycle}") from None
+        raise InputError(f"profile is a part of itself: {cycle}") from None
 
 
 def _parts(profiles: Profiles, name: str) -> list[str]:
@@ -183,7 +184,7 @@ def _parts(profiles: Profiles, name: str) -> list[str]:
         return []
     seq, repeat = profile.get("seq"), profile.get("repeat", 1)
     if not isinstance(seq, list) or not seq or not all(isinstance(part, str) for part in seq):
-        raise InputError("is composed of nothing", f"{where}: seq", "a list of profiles' names")
+        raise InputError("has no parts", f"{where}: seq", "a list of profile names")
     if isinstance(repeat, bool) or not isinstance(repeat, int) or not 1 <= repeat <= MAX_TASKS:
         expected = f"a whole number from 1 to {MAX_TASKS}"
         raise InputError(f"is {short(repeat)}", f"{where}: repeat", expected)
@@ -194,7 +195,7 @@ def _parts(profiles: Profiles, name: str) -> list[str]:
 
 
 def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None:
-    """How long a profile that is not composed runs; None where that cannot be told."""
+    """Return the run time of a profile that is not composed; None if it is unknown."""
     kind = profile.get("type")
     if kind == "delay":
         return delay_us(profile)
@@ -204,23 +205,23 @@ def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None
 
 
 def delay_us(profile: dict[str, Any]) -> int:
-    """How long a delay profile lasts, in microseconds.
+    """Return the duration of a delay profile in microseconds.
 
     Raises
     ------
     InputError
-        For a delay of 0, on which Batsim aborts, and for one below half a microsecond.
+        For a delay of 0, on which Batsim aborts, and for one below 0.5 microseconds.
     """
     length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
     if length_us < 1:
-        given = short(profile["delay"])
-        raise InputError(f"is {given}", "delay", "seconds, at least 0.000001: Batsim refuses 0")
+        error = f"is {short(profile['delay'])}"
+        raise InputError(error, "delay", "seconds, at least 0.000001; Batsim refuses 0")
     return length_us
 
 
-def number(fields: dict[str, Any], key: str, most: float, what: str = "a number") -> float:
-    """A field that must be a number from 0 to ``most``."""
-    expected = f"{what}, from 0 to {most:.0e}"
+def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number") -> float:
+    """Return a field that must be a number from 0 to ``most``."""
+    expected = f"{kind}, from 0 to {most:.0e}"
     if key not in fields:
         raise InputError("missing", key, expected)
     value = fields[key]
@@ -231,14 +232,14 @@ def number(fields: dict[str, Any], key: str, most: float, what: str = "a number"
 
 
 def with_parts(profiles: Profiles, name: str) -> dict[str, dict[str, Any]]:
-    """A profile and those it is composed of, by name; see `check_profiles` for the errors."""
+    """Return a profile and its parts by name; see `check_profiles` for the errors."""
     if name in profiles and profiles[name].get("type") != "composed":
         return {name: profiles[name]}
     return {part: profiles[part] for part in _parts_first(profiles, (name,))}
 
 
 def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) -> Iterator[int]:
-    """The delays of a profile in their order, each a wait of its own; see `duration_us`."""
+    """Yield the delays of a profile in order; see `duration_us`."""
     profile = profiles[name]
     if profile.get("type") != "composed":
         yield duration_us(profiles, name, speed_flops)
@@ -249,13 +250,13 @@ def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) ->
 
 
 def batsim_number(us: int) -> int | float:
-    """A time as Batsim workloads write it: seconds, whole ones as integers."""
+    """Return a time as in Batsim workloads: seconds, as an integer if possible."""
     whole, part = divmod(us, 1_000_000)
     return us / 1_000_000 if part else whole
 
 
 def job_fields(job: Job, job_id: str = "") -> dict[str, Any]:
-    """The job's Batsim JSON, its extra fields last; on demand with another id."""
+    """Return the job's Batsim JSON, with extra fields last, optionally with another id."""
     fields: dict[str, Any] = {"id": job_id or job.id, "subtime": batsim_number(job.submit_us)}
     if job.walltime_us is not None:
         fields["walltime"] = batsim_number(job.walltime_us)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of a results folder's files with their hashes, as ``sha256sum`` writes and checks it.
+"""List of the files of a results folder with their hashes, in the format of ``sha256sum``.
 
-It is the sign that a folder is ours: what it lists, unchanged, may be replaced; nothing else may.
+Only listed files that are unchanged may be replaced.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ MANIFEST = "SHA256SUMS"
 
 
 def write_manifest(folder: Path) -> None:
-    """List every file below a folder that holds results and nothing else."""
+    """List every file below a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = [f"{_sha256(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
     (folder / MANIFEST).write_text("".join(lines))
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Names and hashes that a folder's list holds; none where there is no list."""
+    """Return names and hashes of a folder's list; empty if there is no list."""
     try:
         lines = (folder / MANIFEST).read_text().splitlines()
     except (OSError, UnicodeDecodeError):
@@ -32,41 +32,41 @@ def listed(folder: Path) -> dict[str, str]:
 
 
 def not_ours(folder: Path, apart: str | None = None) -> str | None:
-    """The first thing in a folder that its list does not name, or that was changed since.
+    """Return the first item of a folder that is not in its list, or has changed.
 
-    What is in the folder ``apart`` does not count.
+    The contents of the folder ``apart`` are ignored.
     """
-    known = listed(folder)
-    places = {str(parent) for name in known for parent in Path(name).parents}
+    hashes = listed(folder)
+    places = {str(parent) for name in hashes for parent in Path(name).parents}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if name.partition("/")[0] == apart:
             continue
         if path.is_dir() and not path.is_symlink():
             if name not in places:
-                return f"{name}/, which is not of that result"
-        elif name != MANIFEST and name not in known:
-            return f"{name}, which is not of that result"
-        elif name in known and (path.is_symlink() or _sha256(path) != known[name]):
-            return f"{name}, which was changed since"
+                return f"{name}/, which is not part of that result"
+        elif name != MANIFEST and name not in hashes:
+            return f"{name}, which is not part of that result"
+        elif name in hashes and (path.is_symlink() or _sha256(path) != hashes[name]):
+            return f"{name}, which has changed"
     return None
 
 
 def check_no_result(folder: Path) -> None:
-    """Refuse a folder that holds a result as a whole: no file may be put beside it.
+    """Check that a folder does not hold a result.
 
     Raises
     ------
     InputError
-        With the folder.
+        If it does; the error has the folder.
     """
     if (folder / MANIFEST).exists():
-        what = "holds the result of another command"
-        raise InputError(what, str(folder), "a new folder, or one of this campaign")
+        error = "holds the result of another command"
+        raise InputError(error, str(folder), "a new folder, or a folder of this campaign")
 
 
 def remove_listed(folder: Path) -> None:
-    """Remove the files that a folder's list names, the list last, and folders left empty."""
+    """Remove the listed files of a folder, then the list, and folders that become empty."""
     names = [*listed(folder), MANIFEST]
     for name in names:
         (folder / name).unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node sets: sorted disjoint intervals of node ids, as on Batsim's wire (``"0-3 5"``)."""
+"""Node sets: sorted disjoint intervals of node ids, as in Batsim's messages (``"0-3 5"``)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from procset import ProcSet
 
 Intervals = npt.NDArray[np.int64]
-"""Shape (k, 2): inclusive first and last node of each interval, ascending, not touching."""
+"""Shape (k, 2): inclusive first and last node of each interval, ascending and not adjacent."""
 
 _TOKEN = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z")
 
 
 def parse_intervals(text: str) -> list[tuple[int, int]]:
-    """The ids and ranges of a set in Batsim's notation as they stand, also those named twice."""
+    """Return the ids and ranges of a set in Batsim's notation, unchanged."""
     pairs = []
     for token in text.replace(",", " ").split():
         match = _TOKEN.match(token)
@@ -33,11 +33,11 @@ def parse_intervals(text: str) -> list[tuple[int, int]]:
 
 
 FEW = 64
-"""Up to so many nodes a loop is faster than an array."""
+"""Number of nodes up to which a loop is faster than an array."""
 
 
 class NodeSet:
-    """An immutable set of node ids, held as canonical intervals.
+    """An immutable set of node ids, stored as canonical intervals.
 
     >>> NodeSet.parse("0-3 5 4")
     NodeSet('0-5')
@@ -46,9 +46,9 @@ class NodeSet:
     __slots__ = ("_packed", "intervals", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
-        """Take intervals that are canonical already; ``from_intervals`` makes others so.
+        """Create a set from canonical intervals; see ``from_intervals`` for others.
 
-        ``size`` is the number of nodes, where it is known.
+        ``size`` is the number of nodes, if it is known.
         """
         self.intervals = intervals
         self._packed = b""
@@ -57,20 +57,20 @@ class NodeSet:
         self.size = size
 
     def pack(self) -> None:
-        """Take less room: nobody will ask for the nodes soon."""
+        """Reduce the memory of a set that is rarely used from now on."""
         if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
             self._packed = self.intervals.astype(np.int32).tobytes()
             del self.intervals
 
     def __getattr__(self, name: str) -> Any:
-        # Asked for what is not there alone: it costs nothing where nothing is packed.
+        # Called only for missing attributes, so sets that are not packed have no overhead.
         if name != "intervals":
             raise AttributeError(name)
         return np.frombuffer(self._packed, np.int32).reshape(-1, 2).astype(np.int64)
 
     @classmethod
     def from_intervals(cls, pairs: Iterable[tuple[int, int]]) -> NodeSet:
-        """From any inclusive (first, last) pairs: sorted and merged."""
+        """Create a set from inclusive (first, last) pairs in any order."""
         merged: list[list[int]] = []
         for first, last in sorted(pairs):
             if first < 0 or last < first:
@@ -84,38 +84,38 @@ class NodeSet:
 
     @classmethod
     def of(cls, nodes: Iterable[int]) -> NodeSet:
-        """From single node ids, in any order, repeats allowed."""
-        known = list(nodes)
-        if len(known) > FEW and min(known) >= 0:
-            return cls.of_sorted(np.unique(np.array(known, dtype=np.int64)))
-        return cls.from_intervals((node, node) for node in known)
+        """Create a set from node ids, in any order, with repeats allowed."""
+        ids = list(nodes)
+        if len(ids) > FEW and min(ids) >= 0:
+            return cls.of_sorted(np.unique(np.array(ids, dtype=np.int64)))
+        return cls.from_intervals((node, node) for node in ids)
 
     @classmethod
     def of_sorted(cls, nodes: npt.NDArray[np.int64]) -> NodeSet:
-        """From node ids that ascend, each once."""
+        """Create a set from node ids that are sorted and unique."""
         breaks = np.flatnonzero(np.diff(nodes) > 1)
         firsts = np.concatenate([nodes[:1], nodes[breaks + 1]])
         lasts = np.concatenate([nodes[breaks], nodes[-1:]])
         return cls(np.stack([firsts, lasts], axis=1), len(nodes))
 
     def first(self, count: int) -> NodeSet:
-        """The ``count`` lowest of the nodes; there must be as many.
+        """Return the ``count`` lowest nodes; there must be at least ``count``.
 
         >>> NodeSet.parse("0-3 5 7-9").first(6)
         NodeSet('0-3 5 7')
         """
         if count == self.size:
             return NodeSet(self.intervals, count)
-        found, intervals = 0, []
+        n, intervals = 0, []
         for first, last in self.intervals.tolist():
-            intervals.append((first, min(last, first + count - found - 1)))
-            found += last - first + 1
-            if found >= count:
+            intervals.append((first, min(last, first + count - n - 1)))
+            n += last - first + 1
+            if n >= count:
                 break
         return NodeSet(np.array(intervals, dtype=np.int64).reshape(-1, 2), count)
 
     def meets(self, other: NodeSet) -> bool:
-        """Whether the two have a node in common."""
+        """Return whether the two sets have a node in common."""
         a, b = self.intervals, other.intervals
         at = np.searchsorted(a[:, 1], b[:, 0])
         inside = at < len(a)
@@ -123,7 +123,7 @@ class NodeSet:
 
     @property
     def lowest(self) -> int:
-        """The lowest of the nodes; there must be one."""
+        """The lowest node; the set must not be empty."""
         return int(self.intervals[0, 0])
 
     @property
@@ -133,12 +133,12 @@ class NodeSet:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The entries of these nodes in an array over all nodes, ascending by node."""
+        """Return the entries of these nodes in an array over all nodes, ascending by node."""
         parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
         return np.concatenate(parts) if parts else values[:0]
 
     def where(self, mask: npt.NDArray[np.bool_]) -> NodeSet:
-        """Those of the nodes whose entries in a mask of all nodes are set."""
+        """Return the nodes whose entries in a mask of all nodes are set."""
         return NodeSet.of_sorted(self.ids[self.of_each(mask)])
 
     def put(self, mask: npt.NDArray[np.bool_], value: bool) -> None:
@@ -147,30 +147,30 @@ class NodeSet:
             mask[first : last + 1] = value
 
     def mask(self, n_nodes: int) -> npt.NDArray[np.bool_]:
-        """A new mask of so many nodes in which these are set.
+        """Return a new mask of ``n_nodes`` nodes in which these nodes are set.
 
         >>> NodeSet.parse("1-2").mask(4).tolist()
         [False, True, True, False]
         """
-        found = np.zeros(n_nodes, dtype=np.bool_)
-        self.put(found, True)
-        return found
+        mask = np.zeros(n_nodes, dtype=np.bool_)
+        self.put(mask, True)
+        return mask
 
     @classmethod
     def parse(cls, text: str) -> NodeSet:
-        """From Batsim's notation: ids and ranges, parted by spaces or commas."""
+        """Create a set from Batsim's notation: ids and ranges, separated by spaces or commas."""
         return cls.from_intervals(parse_intervals(text))
 
     @property
     def procset(self) -> ProcSet:
-        """The same set as a ``procset.ProcSet``, with its union, difference and so on."""
+        """The same set as a ``procset.ProcSet``, which has union, difference and so on."""
         from procset import ProcSet
 
         return ProcSet(*((int(a), int(b)) for a, b in self.intervals))
 
     @classmethod
     def from_procset(cls, nodes: ProcSet) -> NodeSet:
-        """From a ``procset.ProcSet``."""
+        """Create a set from a ``procset.ProcSet``."""
         return cls.from_intervals((i.inf, i.sup) for i in nodes.intervals())
 
     def __len__(self) -> int:

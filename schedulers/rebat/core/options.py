@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that a preset fixes for the session it runs in."""
+"""Options of a session, as set by a preset."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import msgspec
 from rebat.core.dialect import PAPER, Dialect
 
 SilentErrors = Literal["accept", "retry"]
-"""What becomes of a job whose attempt ends with an error: it is over, or it is run again."""
+"""Handling of a job whose attempt ends with an error: it has ended, or it runs again."""
 
 
 MAX_ATTEMPTS = 10_000
-"""Attempts of one job that failures may interrupt: a job that needs more cannot survive to its
-end on this machine."""
+"""Maximum number of attempts of a job that failures may interrupt. A job that needs more cannot
+complete on this machine."""
 
 
 class YoungDaly(msgspec.Struct, frozen=True):
-    """How jobs checkpoint whose profiles do not say it; in seconds, the MTBF the machine's.
+    """Checkpointing of jobs whose profiles do not define it; in seconds.
 
-    Their lengths and walltimes are taken to hold the checkpoints already.
+    ``mtbf_s`` is the MTBF of the machine. Lengths and walltimes already include the checkpoints.
     """
 
     mtbf_s: float
@@ -30,30 +30,29 @@ class YoungDaly(msgspec.Struct, frozen=True):
 
 
 class SessionOptions(msgspec.Struct, frozen=True):
-    """How a session behaves.
+    """Options of a session.
 
     Attributes
     ----------
     dialect : Dialect
-        Where the node-stealing paper and its program differ.
+        Differences between the node-stealing paper and its program.
     strict : bool
-        A refused proposal is an error (a bug in the policy) instead of a ledger entry.
+        A refused proposal is an error (a bug in the policy), not only a ledger entry.
     young_daly : YoungDaly, optional
         Checkpointing of jobs whose profiles have no checkpoint fields.
     silent_errors : str
-        'retry' puts a job that ends with a return code other than 0 back into the queue, whole,
-        until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
+        'retry' requeues an entire job that ends with a return code other than 0, until it succeeds
+        (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     resize_cost : str
-        What a job that continues on another number of nodes pays first, as a longer recovery
-        (see ``models.migration.cost_us``).
+        Cost of a resize, paid first as a longer recovery (see ``models.migration.cost_us``).
     migration_cost : str
-        What a checkpoint and restart costs, in the same notation.
+        Cost of a checkpoint and restart, in the same notation.
     purge_s : float
-        The interval at which jobs are purged.
+        Interval at which jobs are purged.
     cores_per_node : int
-        How many of the machine's nodes, which are cores then, make up a node.
+        Number of the simulation's nodes (cores) that form a node.
     max_attempts : int
-        A job ends as failed when failures have interrupted this many attempts of it.
+        Number of interrupted attempts after which a job ends as failed.
     """
 
     dialect: Dialect = PAPER

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of a job: on which numbers of nodes it can run."""
+"""Shapes of jobs: the numbers of nodes on which a job can run."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from rebat.core.tagged import tagged
 
 
 class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
-    """Only on as many nodes as it asked for."""
+    """Runs only on the requested number of nodes."""
 
-    def allows(self, n_nodes: int, asked: int) -> bool:
-        """Whether a job that asked for ``asked`` nodes can go on on ``n_nodes``."""
-        return n_nodes == asked
+    def allows(self, n_nodes: int, request: int) -> bool:
+        """Return whether a job that requests ``request`` nodes can continue on ``n_nodes``."""
+        return n_nodes == request
 
 
 class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
-    """On any of these numbers of nodes, chosen when it starts."""
+    """Runs on any of these numbers of nodes, chosen at its start."""
 
     sizes: tuple[int, ...]
 
-    def with_asked(self, asked: int) -> list[int]:
-        """Its sizes and the one that was asked for, ascending."""
-        return sorted({asked, *self.sizes})
+    def with_request(self, request: int) -> list[int]:
+        """Return its sizes and the requested one, ascending."""
+        return sorted({request, *self.sizes})
 
-    def allows(self, n_nodes: int, asked: int) -> bool:
-        """Whether a job that asked for ``asked`` nodes can go on on ``n_nodes``."""
-        return n_nodes == asked or n_nodes in self.sizes
+    def allows(self, n_nodes: int, request: int) -> bool:
+        """Return whether a job that requests ``request`` nodes can continue on ``n_nodes``."""
+        return n_nodes == request or n_nodes in self.sizes
 
 
 class Malleable(msgspec.Struct, frozen=True, tag_field="kind", tag="malleable"):
-    """On any number of nodes in a range, which may change while it runs."""
+    """Runs on any number of nodes in a range, which may change during the run."""
 
     min: int
     max: int
 
-    def allows(self, n_nodes: int, asked: int) -> bool:
-        """Whether a job that asked for ``asked`` nodes can go on on ``n_nodes``."""
+    def allows(self, n_nodes: int, request: int) -> bool:
+        """Return whether a job that requests ``request`` nodes can continue on ``n_nodes``."""
         return self.min <= n_nodes <= self.max
 
 
@@ -51,7 +51,7 @@ KINDS: dict[str, type[Shape]] = {"rigid": Rigid, "moldable": Moldable, "malleabl
 
 
 def shape_of(fields: Mapping[str, Any]) -> Shape:
-    """The shape that a job's JSON gives: ``"shape": {"kind": "malleable", "min": 2, "max": 31}``.
+    """Return the shape in a job's JSON: ``"shape": {"kind": "malleable", "min": 2, "max": 31}``.
 
     >>> shape_of({"res": 4, "shape": {"kind": "moldable", "sizes": [4, 8]}})
     Moldable(sizes=(4, 8))
@@ -59,19 +59,19 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
     Raises
     ------
     InputError
-        For an unknown kind, and for sizes that are none.
+        For an unknown kind, or invalid sizes.
     """
-    given = fields.get("shape")
-    if given is None:
+    value = fields.get("shape")
+    if value is None:
         return RIGID
-    shape = tagged(given, "kind", KINDS, "shape")
+    shape = tagged(value, "kind", KINDS, "shape")
     if not _possible(shape):
-        raise InputError(f"shape {short(given)}", expected=_EXPECTED[type(shape)])
+        raise InputError(f"shape {short(value)}", expected=_EXPECTED[type(shape)])
     return shape
 
 
 def fields_of(shape: Shape) -> dict[str, Any]:
-    """What a job's JSON says of a shape: nothing of a rigid one; see `shape_of`.
+    """Return the JSON fields of a shape, none for a rigid one; see `shape_of`.
 
     >>> fields_of(Malleable(2, 31))
     {'shape': {'kind': 'malleable', 'min': 2, 'max': 31}}
@@ -82,23 +82,23 @@ def fields_of(shape: Shape) -> dict[str, Any]:
 
 
 def kind_of(shape: Shape) -> str:
-    """The name of a shape's kind."""
+    """Return the name of a shape's kind."""
     return next(name for name, kind in KINDS.items() if kind is type(shape))
 
 
-def check_shape(shape: Shape, asked: int, n_nodes: int) -> None:
-    """Check a shape against the number of nodes its job asks for, and the machine's.
+def check_shape(shape: Shape, request: int, n_nodes: int) -> None:
+    """Check a shape with the number of nodes that its job requests, and the machine's.
 
     Raises
     ------
     InputError
-        For sizes beyond the machine, and a malleable job that asks for less or more than it can
-        run on. A moldable one may ask for a size that it does not list: it can run on both.
+        For sizes beyond the machine, and for a malleable job with a request outside its range. A
+        moldable job may request a size that is not in its list; it can then run on both.
     """
     if isinstance(shape, Malleable):
-        if not shape.min <= asked <= shape.max:
-            expected = f"{short(shape.min)} to {short(shape.max)}, as the shape says"
-            raise InputError(f"is {asked}", "res", expected)
+        if not shape.min <= request <= shape.max:
+            expected = f"{short(shape.min)} to {short(shape.max)}, the range of the shape"
+            raise InputError(f"is {request}", "res", expected)
         largest, field = shape.max, "max"
     elif isinstance(shape, Moldable):
         largest, field = max(shape.sizes), "sizes"
@@ -109,16 +109,16 @@ def check_shape(shape: Shape, asked: int, n_nodes: int) -> None:
         raise InputError(f"holds {short(largest)}", f"shape: {field}", expected)
 
 
-def extent(shape: Shape, asked: int) -> tuple[int, int]:
-    """The least and the most nodes that a job which asked for ``asked`` can run on."""
+def extent(shape: Shape, request: int) -> tuple[int, int]:
+    """Return the minimum and maximum number of nodes of a job that requests ``request``."""
     if isinstance(shape, Malleable):
         return shape.min, shape.max
-    sizes = shape.with_asked(asked) if isinstance(shape, Moldable) else [asked]
+    sizes = shape.with_request(request) if isinstance(shape, Moldable) else [request]
     return sizes[0], sizes[-1]
 
 
 _EXPECTED: dict[type[Shape], str] = {
-    Moldable: '"sizes": whole numbers, 1 or more, each once',
+    Moldable: '"sizes": unique whole numbers of at least 1',
     Malleable: '"min" and "max": whole numbers, 1 <= min <= max',
 }
 

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest machine: a limit that is checked before memory is taken."""
+"""Limit of the size of a machine, checked before memory is allocated."""
 
 from __future__ import annotations
 
 from rebat.core.errors import InputError
 
 MAX_NODES = 10_000_000
-"""Nodes of a machine, or its cores where they are scheduled one by one.
-
-No machine is larger; more is taken for a mistake."""
+"""Maximum number of nodes of a machine, or of its cores if cores are scheduled."""
 
 
 def check_machine(n_nodes: int, where: str = "nodes") -> int:
-    """The number of nodes, if there can be such a machine.
+    """Return the number of nodes of a machine, checked.
 
     Raises
     ------

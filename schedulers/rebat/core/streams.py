@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named, seeded random streams: the same seed and name give the same numbers, always."""
+"""Named, seeded random streams: the same seed and name always produce the same numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """A generator of its own for each purpose, so that one more draw here changes nothing there.
+    """Return the generator for a purpose; streams with different names are independent.
 
     >>> bool(stream(1, "sizes").random() == stream(1, "sizes").random())
     True

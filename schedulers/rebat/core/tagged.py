@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON objects that say by one of their fields what they are."""
+"""JSON objects with a field that selects their type."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rebat.core.errors import InputError, unknown_name
 T = TypeVar("T")
 
 
-def tagged(given: Any, field: str, kinds: Mapping[str, type[T]], what: str) -> T:
-    """The struct that an object stands for; its ``field`` is a key of ``kinds``.
+def tagged(value: Any, field: str, kinds: Mapping[str, type[T]], noun: str) -> T:
+    """Return the struct of an object; its ``field`` is a key of ``kinds``.
 
     Raises
     ------
     InputError
-        For an unknown kind, which lists those there are, and for fields that do not fit it.
+        For an unknown kind (the message lists the valid ones), and for fields that do not fit it.
     """
-    kind = str(given.get(field) if isinstance(given, dict) else given)
+    kind = str(value.get(field) if isinstance(value, dict) else value)
     if kind not in kinds:
-        raise unknown_name(what, kind, kinds)
+        raise unknown_name(noun, kind, kinds)
     try:
-        return msgspec.convert(given, kinds[kind])
+        return msgspec.convert(value, kinds[kind])
     except msgspec.ValidationError as error:
-        raise InputError(f"{what}: {error}", expected=f"an object with {field} {kind!r}") from None
+        raise InputError(f"{noun}: {error}", expected=f"an object with {field} {kind!r}") from None

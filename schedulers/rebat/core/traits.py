@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's JSON says beside its size and times: its memory, its partition, and others."""
+"""Properties of a job in its JSON other than size and times: memory, partition and others."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import msgspec
 from rebat.core.errors import InputError, short
 
 MAX_MEMORY_MB = 1e9
-"""More memory of a task is taken for a mistake."""
+"""Maximum memory of a task."""
 
 
 class Traits(msgspec.Struct, frozen=True, gc=False):
-    """Beside its size and times.
+    """Properties of a job other than its size and times.
 
     Attributes
     ----------
     memory_mb : float or None
-        Memory of each task, in MB; None: not told.
+        Memory of each task in MB; None: unknown.
     checkpointable : bool
-        Whether a checkpointer can save and restart it without its help.
+        Whether a checkpointer can save and restart the job without its help.
     partition : str
-        The partition that it asks for; empty: none in particular.
+        Requested partition; empty: no particular one.
     eternal : bool
-        It has no length: it runs on until nothing else is left.
+        Whether the job has no length and runs until no other job is left.
     user, queue : str
-        Whose it is, and in which queue it was submitted; empty: not told.
+        Owner of the job, and queue of its submission; empty: unknown.
     """
 
     memory_mb: float | None = None
@@ -40,14 +40,14 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
 
 
 OWNERS = ("user", "queue")
-"""What jobs are grouped by in the metrics."""
+"""Fields by which metrics group jobs."""
 
 USUAL = Traits()
 _NAMES = frozenset(Traits.__struct_fields__)
 
 
 def traits_of(fields: Mapping[str, Any]) -> Traits:
-    """The traits that a job's JSON gives.
+    """Return the traits in a job's JSON.
 
     >>> traits_of({"res": 4, "memory_mb": 250, "checkpointable": False}).memory_mb
     250.0
@@ -55,13 +55,13 @@ def traits_of(fields: Mapping[str, Any]) -> Traits:
     Raises
     ------
     InputError
-        For a field that holds something else, with its name.
+        For a field with an invalid value; the error has its name.
     """
-    told = [name for name in _NAMES.intersection(fields) if fields[name] is not None]
-    if not told:
+    names = [name for name in _NAMES.intersection(fields) if fields[name] is not None]
+    if not names:
         return USUAL
-    read: dict[str, Any] = {name: _READ[name](fields[name], name) for name in told}
-    return Traits(**read)
+    values: dict[str, Any] = {name: _READ[name](fields[name], name) for name in names}
+    return Traits(**values)
 
 
 def _memory(value: Any, name: str) -> float:
@@ -88,7 +88,7 @@ _READ: dict[str, Callable[[Any, str], Any]] = {
     "checkpointable": _truth,
     "partition": _word,
     "eternal": _truth,
-    # nothing hangs on what others put there
+    # rebat does not depend on the content of these
     "user": lambda value, name: str(value),
     "queue": lambda value, name: str(value),
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times are integers of one microsecond, the grid of Batsim's wire (`%.6f`).
+"""Times in microseconds as integers, the resolution of Batsim's messages (`%.6f`).
 
-Integers make equal instants equal: no tolerance is needed anywhere in the engine or the plans.
-A name that ends in ``_us`` holds such an integer, one that ends in ``_s`` holds seconds.
+With integers, equal instants compare equal, and no tolerance is needed in the engine or in plans.
+Names in ``_us`` hold integers in microseconds, names in ``_s`` hold seconds.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rebat.core.errors import InputError
 
 US_PER_S = 1_000_000
 FOREVER_US = 2**62
-"""Later than any date: the end of what has no end."""
+"""Later than any time: the end of anything without an end."""
 
 MAX_SECONDS = 1e11
-"""Dates and durations beyond this (3,000 years) are taken for mistakes."""
+"""Maximum time or duration (3,000 years)."""
 
 _UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0,
@@ -28,25 +28,25 @@ _DURATION = re.compile(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-z]*)")
 
 
 def to_us(seconds: float) -> int:
-    """Seconds to the nearest microsecond."""
+    """Convert seconds to the nearest microsecond."""
     return round(seconds * US_PER_S)
 
 
 def to_s(us: int) -> float:
-    """Microseconds to seconds."""
+    """Convert microseconds to seconds."""
     return us / US_PER_S
 
 
 def parse_duration(text: str | float) -> float:
-    """A duration in human units, to seconds.
+    """Convert a duration in human units to seconds.
 
     >>> parse_duration("1h30min"), parse_duration("5 min"), parse_duration("90")
     (5400.0, 300.0, 90.0)
     """
-    rest = str(text).strip().lower()
+    source = str(text).strip().lower()
     total, position = 0.0, 0
-    while position < len(rest):
-        match = _DURATION.match(rest, position)
+    while position < len(source):
+        match = _DURATION.match(source, position)
         if not match or match[2] not in {"", *_UNITS}:
             break
         try:
@@ -54,13 +54,13 @@ def parse_duration(text: str | float) -> float:
         except ValueError:
             break
         position = match.end()
-    if not rest or position < len(rest) or not math.isfinite(total) or total > MAX_SECONDS:
+    if not source or position < len(source) or not math.isfinite(total) or total > MAX_SECONDS:
         raise InputError(f"not a duration: {text!r}", expected="for example 300, 5min, 1h30min, 2d")
     return total
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds in the largest unit that fits, for people.
+    """Return a duration in the largest unit that fits, as human-readable text.
 
     >>> format_duration(0.25), format_duration(5400), format_duration(180000)
     ('0.25 s', '1.5 h', '2.08 d')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decisions on which a real Batsim dies, as typed errors."""
+"""Decisions on which a real Batsim aborts, as typed errors."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class AbortRule(StrEnum):
     NODE_BUSY = "execution on a busy node"
     KILLED_ENDED = "kill of a job whose completion was already sent"
     KILLED_PENDING = "kill of a job that was never started"
-    CALL_IN_PAST = "call asked for a date that is not later than now"
-    DATE_ORDER = "decision dated outside its message"
+    CALL_IN_PAST = "call at a time that is not later than now"
+    DATE_ORDER = "decision with a time outside its message"
     DYNAMIC_OFF = "registration without --enable-dynamic-jobs"
     REGISTRATION_OVER = "registration after registration_finished"
-    DUPLICATE = "a name registered twice"
+    DUPLICATE = "duplicate name"
     COMPOSED = "execution of a composed profile that was registered, not loaded"
     UNKNOWN_PROFILE = "unknown profile"
     BAD_JOB = "malformed job"
     BAD_PROFILE = "malformed profile"
     MACHINE_EVENTS = "machine events that do not alternate"
-    DEADLOCK = "nothing left to happen, and jobs still waiting"
+    DEADLOCK = "no event is left, but jobs still wait"
 
 
 class Abort(BatsimAbort):
@@ -38,7 +38,7 @@ class Abort(BatsimAbort):
     Attributes
     ----------
     rule : AbortRule
-        Which of Batsim's rules was broken.
+        The rule of Batsim that was broken.
     """
 
     def __init__(self, rule: AbortRule, detail: str, now_s: float) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduler may do to a simulation, and on what a real Batsim would die."""
+"""Effects of decisions on a simulation, and checks on which a real Batsim would abort."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rebat.engine.state import HELD, EngineState
 
 
 class Decisions(EngineState):
-    """Carries a scheduler's decisions out."""
+    """Carries out the decisions of a scheduler."""
 
     def _on_decision(self, decision: Decision) -> None:
         self._decide[type(decision)](self, decision)
@@ -49,7 +49,8 @@ class Decisions(EngineState):
         job, nodes = self._waiting_job(decision.job_id), decision.nodes
         if nodes.size != job.n_nodes:
             raise self._abort(
-                AbortRule.WRONG_SIZE, f"job {job.id} asks for {job.n_nodes}, got {nodes.size}"
+                AbortRule.WRONG_SIZE,
+                f"job {job.id} requests {job.n_nodes} nodes, got {nodes.size}",
             )
         obstacle = self._pool.take(nodes, HELD)
         if obstacle >= self.n_nodes:
@@ -62,7 +63,7 @@ class Decisions(EngineState):
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
         job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
-        if not self._begin_leg(job):  # a composed profile of no parts
+        if not self._begin_leg(job):  # a composed profile without parts
             self._push(self.now_us, self._on_leg_end, job)
 
     def _reject(self, decision: RejectJob) -> None:
@@ -72,23 +73,24 @@ class Decisions(EngineState):
 
     def _kill(self, decision: KillJobs) -> None:
         jobs = [self._job(job_id) for job_id in decision.job_ids]
-        told = {}
+        killed = {}
         for job in jobs:
-            if self._told_of_end(job):
+            if self._end_was_sent(job):
                 raise self._abort(AbortRule.KILLED_ENDED, job.id)
             if job.start_us < 0:
                 raise self._abort(AbortRule.KILLED_PENDING, job.id)
             if job.running:
-                told[job.id] = progress(job.profiles, job.profile, self.now_us - job.start_us)
+                killed[job.id] = progress(job.profiles, job.profile, self.now_us - job.start_us)
                 self._end(job, KILLED, -1)
-        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=decision.job_ids, progress=told))
+        ids = decision.job_ids
+        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=ids, progress=killed))
 
-    def _told_of_end(self, job: EngineJob) -> bool:
-        """Whether a job ended, not killed, and the scheduler has been told so."""
+    def _end_was_sent(self, job: EngineJob) -> bool:
+        """Return whether the completion of a job, not by a kill, was sent to the scheduler."""
         if job.end_us < 0 or job.state == KILLED:
             return False
-        untold = (event for event in self._outbox if isinstance(event, JobCompleted))
-        return all(event.job_id != job.id for event in untold)
+        unsent = (event for event in self._outbox if isinstance(event, JobCompleted))
+        return all(event.job_id != job.id for event in unsent)
 
     def _call_me_later(self, decision: CallMeLater) -> None:
         if decision.when_us <= self.now_us:
@@ -131,7 +133,7 @@ class Decisions(EngineState):
             raise self._abort(AbortRule.BAD_JOB, str(error)) from None
         job.submitted = True
         if self.options.acknowledge_dynamic_jobs:
-            self._tell_submission(job)
+            self._send_submission(job)
 
     def _finish_registration(self, _: FinishRegistration) -> None:
         self._registration_open = False

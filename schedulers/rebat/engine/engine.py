@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batsim 4.2.1's behaviour for delay workloads, on a platform without latency, in process.
 
-What was observed of the real one and is followed here:
+Observed behaviour of Batsim that the engine reproduces:
 
-- all that happens at one instant is told in one message, in the order in which the sources began to
-  wait for it: a completion by the date of its job's start, a submission by that of the submission
-  before, a machine event by that of the machine event before (and what began to wait at one instant
-  in the order in which it began);
-- what a reply causes at once (kills carried out, registrations acknowledged), and the notices that
-  nothing more will be submitted or occur, come in a further message of the same instant;
-- the simulation ends when all jobs have ended, no call is pending, every event of a file has
-  occurred and, with dynamic jobs, the registration was declared finished. Failures that are drawn
-  while the simulation goes do not prolong it.
+- All events of an instant are in one message, in the order in which their sources began to wait: a
+  completion by the start of its job, a submission by the previous submission, a machine event by
+  the previous machine event. Sources that began to wait at the same instant keep their order.
+- The immediate effects of a reply (kills, acknowledged registrations) are in a further message of
+  the same instant. So are the notices that no job will be submitted and no event will occur.
+- The simulation ends when all jobs have ended, no call is pending, every event of a file has
+  occurred and, with dynamic jobs, the registration is finished. Failures that are drawn during the
+  simulation do not prolong it.
 """
 
 from __future__ import annotations
@@ -48,27 +47,30 @@ OnProgress = Callable[[int, int, int], None]
 
 
 class External:
-    """A source of external events: what happens at each date; whether it comes to an end that the
-    simulation waits for, and whether something of it is yet to come."""
+    """A source of external events."""
 
     def __init__(self, events: Iterator[list[Any]], ends: bool) -> None:
+        """Take the events by time; ``ends``: the simulation waits for the last event.
+
+        ``left`` is whether events are left.
+        """
         self.events, self.ends, self.left = events, ends, False
 
 
 class Engine(Decisions):
-    """One simulation.
+    """A simulation.
 
     Parameters
     ----------
     workload : Workload
     n_nodes : int, optional
-        Nodes of the machine (default: the workload's).
+        Number of nodes of the machine (default: the workload's).
     events : iterable of ExternalEvent
-        Failures and rejuvenations, and generic events. A sequence (an event file) is told to its
-        end, as Batsim does; of any other iterable, which must be in order of date, only what
-        happens before the last job ends.
+        Failures and rejuvenations, and generic events. A sequence (an event file) occurs
+        completely, as in Batsim. Any other iterable must be in order of time, and ends with the
+        last job.
     operations : sequence of GenericEvent
-        A second file of events, in order of date: what an administrator asks for.
+        Operations of an administrator: a second file of events, in order of time.
     options : EngineOptions
 
     Attributes
@@ -95,15 +97,15 @@ class Engine(Decisions):
         self.profiles["w0"] = _used_profiles(workload)
         self._notices: list[type[Event]] = []
         self._add_static_jobs(workload)
-        self._statics = self._by_date(
+        self._statics = self._by_time(
             sorted(self._jobs.values(), key=static_job_order), "submit_us"
         )
         self._statics_left = bool(workload.jobs)
         self._await_submissions()
         ordered = in_order(events) if isinstance(events, Sequence) else events
         self._files = [
-            External(self._by_date(ordered, "at_us"), isinstance(events, Sequence)),
-            External(self._by_date(operations, "at_us"), True),
+            External(self._by_time(ordered, "at_us"), isinstance(events, Sequence)),
+            External(self._by_time(operations, "at_us"), True),
         ]
         for file in self._files:
             self._await_events(file)
@@ -127,9 +129,9 @@ class Engine(Decisions):
             )  # fmt: skip
 
     @staticmethod
-    def _by_date(items: Iterable[Any], date: str) -> Iterator[list[Any]]:
-        """What a source has to tell, each date's at once: it waits from one date to the next."""
-        return (list(same) for _, same in groupby(items, key=attrgetter(date)))
+    def _by_time(items: Iterable[Any], time: str) -> Iterator[list[Any]]:
+        """Return the items grouped by time; a source waits from one group to the next."""
+        return (list(same) for _, same in groupby(items, key=attrgetter(time)))
 
     def _await_submissions(self) -> bool:
         jobs = next(self._statics, None)
@@ -146,12 +148,12 @@ class Engine(Decisions):
     # ---- the loop
 
     def run(self, scheduler: Scheduler, on_progress: OnProgress | None = None) -> None:
-        """Simulate to the end; ``on_progress`` gets (date, jobs ended, jobs known) now and then.
+        """Simulate to the end; ``on_progress`` receives (time, jobs ended, jobs) regularly.
 
         Raises
         ------
         Abort
-            Where the real Batsim would have aborted, or have deadlocked.
+            If the real Batsim would have aborted, or have deadlocked.
         """
         self._exchange(scheduler, (self._began(),))
         rounds = 0
@@ -175,40 +177,40 @@ class Engine(Decisions):
     def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
         reply = scheduler(Message(self.now_us, events))
         if reply.now_us < self.now_us:
-            raise self._abort(AbortRule.DATE_ORDER, f"reply dated {to_s(reply.now_us)} s")
+            raise self._abort(AbortRule.DATE_ORDER, f"reply at {to_s(reply.now_us)} s")
         later_us = self.options.latency_us if reply.decisions else 0
         for decision in reply.decisions:
             if decision.at_us > reply.now_us:
-                raise self._abort(AbortRule.DATE_ORDER, f"decision dated {to_s(decision.at_us)} s")
+                raise self._abort(AbortRule.DATE_ORDER, f"decision at {to_s(decision.at_us)} s")
             if decision.at_us + later_us <= self.now_us:
                 self._decide[type(decision)](self, decision)
             else:
                 self._push(decision.at_us + later_us, self._on_decision, decision)
-        # A reply dated in the future: what happens until then is told afterwards.
+        # A reply in the future: events until then are sent afterwards.
         until_us = reply.now_us + later_us
         while until_us > self.now_us:
             self._advance(min(until_us, self._heap[0][0] if self._heap else until_us))
 
-    def _advance(self, until_us: int, one: bool = False) -> None:
-        """Move to a date and let all of that instant happen, or only what comes first of it.
+    def _advance(self, until_us: int, single: bool = False) -> None:
+        """Move to a time and process all its events, or only the first one (``single``).
 
         A notice that a source is exhausted waits for the next message, unless another source of
-        the same instant was heard after that one.
+        the same instant sends an event after it.
         """
         self.now_us, join = until_us, False
         while self._heap and self._heap[0][0] <= until_us:
-            _, _, happening, what = heapq.heappop(self._heap)
-            noticed, told = bool(self._notices), len(self._outbox)
-            happening(what)
-            join = noticed and len(self._outbox) > told
-            if one:
+            _, _, happening, argument = heapq.heappop(self._heap)
+            noticed, n_events = bool(self._notices), len(self._outbox)
+            happening(argument)
+            join = noticed and len(self._outbox) > n_events
+            if single:
                 return
         if join:
             self._outbox += self._take_notices()
 
     def _stuck(self) -> bool:
-        """Whether nothing will happen any more but failures, of which none is needed."""
-        if len(self._heap) > len(self._files):  # of which each lets one event wait at most
+        """Return whether nothing but failures can happen, and none of them is needed."""
+        if len(self._heap) > len(self._files):  # each file has at most one entry in the heap
             return False
         if not self._heap:
             return True
@@ -253,17 +255,17 @@ class Engine(Decisions):
             resources=_hosts(self.n_nodes) if options.list_resources else [],
         )
 
-    # ---- what happens by itself
+    # ---- events
 
     def _on_submissions(self, jobs: list[EngineJob]) -> None:
         for job in jobs:
-            self._tell_submission(job)
+            self._send_submission(job)
         self._statics_left = self._await_submissions()
         if not self._statics_left:
             self._notices.append(NoMoreStaticJobs)
 
-    def _on_events(self, told: tuple[External, list[ExternalEvent]]) -> None:
-        file, events = told
+    def _on_events(self, group: tuple[External, list[ExternalEvent]]) -> None:
+        file, events = group
         for event in events:
             if isinstance(event, MachineEvent):
                 self._on_machine_event(event)
@@ -271,14 +273,14 @@ class Engine(Decisions):
                 kind = str(event.data.get("type"))
                 self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
         self._await_events(file)
-        if not any(one.left for one in self._files):
+        if not any(source.left for source in self._files):
             self._notices.append(NoMoreExternalEvents)
 
     def _on_machine_event(self, event: MachineEvent) -> None:
         last = int(event.nodes.intervals[-1, 1]) if event.nodes.size else -1
         if last >= self.n_nodes:
             raise InputError(
-                f"machine event at {to_s(event.at_us)} s names node {last}",
+                f"machine event at {to_s(event.at_us)} s has node {last}",
                 expected=f"nodes 0 to {self.n_nodes - 1}",
             )
         for node in event.nodes:
@@ -293,7 +295,7 @@ class Engine(Decisions):
 
 
 def _hosts(n_nodes: int) -> list[dict[str, Any]]:
-    """Compute resources as Batsim lists them."""
+    """Return the compute resources as Batsim lists them."""
     return [
         {
             "id": node,
@@ -307,9 +309,9 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 
 
 def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
-    """The profiles that some static job uses; Batsim drops the others when it loads."""
-    kept: dict[str, dict[str, Any]] = {}
+    """Return the profiles of static jobs; Batsim drops the others when it loads a workload."""
+    used: dict[str, dict[str, Any]] = {}
     for job in workload.jobs:
-        if job.profile not in kept:
-            kept |= with_parts(workload.profiles, job.profile)
-    return kept
+        if job.profile not in used:
+            used |= with_parts(workload.profiles, job.profile)
+    return used

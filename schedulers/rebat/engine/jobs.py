@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's own record of a job: Batsim knows executions, not who resubmitted what."""
+"""Jobs of the engine; Batsim knows executions, but not which jobs they belong to."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ NO_LEGS: Iterator[int] = iter(())
 class EngineJob(msgspec.Struct, gc=False):
     """One Batsim job, static or registered; times in microseconds.
 
-    There may be millions, so that what is over is let go. ``asked`` is what its submission tells,
-    the JSON of a registered job; None: it was told. ``profiles`` are its own and those that it is
-    composed of, also when Batsim has forgotten them; jobs may share them. ``legs`` are the delays
-    that are still ahead of a running job, one after the other.
+    There may be millions of jobs, so data of ended jobs are released.
     """
 
     id: str
@@ -38,9 +35,11 @@ class EngineJob(msgspec.Struct, gc=False):
     walltime_us: int | None
     profile: str
     workload: str
-    asked: Job | dict[str, Any] | None
+    submission: Job | dict[str, Any] | None
+    """Content of the submission event (for a registered job, its JSON); None once it is sent."""
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
+    """The job's profile and its parts, even if Batsim has dropped them; jobs may share them."""
     submitted: bool = False
     start_us: int = -1
     end_us: int = -1
@@ -48,34 +47,35 @@ class EngineJob(msgspec.Struct, gc=False):
     nodes: NodeSet | None = None
     metadata: str = ""
     legs: Iterator[int] = NO_LEGS
+    """Remaining delays of a running job, in order."""
 
     @property
     def running(self) -> bool:
-        """Started and not ended."""
+        """Whether the job has started and not ended."""
         return self.start_us >= 0 and not self.state
 
 
 def static_job_order(job: EngineJob) -> tuple[int, str]:
-    """Batsim submits jobs by date, those of one date by id (as text)."""
+    """Return the sort key of Batsim's submissions: time, then id as text."""
     return job.submit_us, job.id
 
 
 def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
-    """A job from a REGISTER_JOB's JSON; raises InputError where Batsim would abort."""
+    """Return a job from a REGISTER_JOB's JSON; raise InputError if Batsim would abort."""
     if any(mark in job_id for mark in "(),|}"):
-        raise InputError("a job id must not hold any of ( ) , | }", f"job {job_id!r}")
+        raise InputError("a job id must not contain ( ) , | or }", f"job {job_id!r}")
     workload, _, name = job_id.partition("!")
     if not workload or not name:
-        raise InputError("a job id is 'workload!name'", f"job {job_id!r}")
+        raise InputError("a job id must be 'workload!name'", f"job {job_id!r}")
     values = {key: fields.get(key) for key in ("res", "subtime", "profile")}
     n_nodes, subtime, profile = values["res"], values["subtime"], values["profile"]
     walltime = fields.get("walltime", -1)
     if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
-        raise InputError(f"res is {n_nodes!r}", f"job {job_id}", "a whole number, 1 or more")
+        raise InputError(f"res is {n_nodes!r}", f"job {job_id}", "a whole number of at least 1")
     if not isinstance(subtime, int | float) or not 0 <= subtime <= MAX_SECONDS:
-        raise InputError(f"subtime is {subtime!r}", f"job {job_id}", "seconds, 0 or more")
+        raise InputError(f"subtime is {subtime!r}", f"job {job_id}", "seconds, at least 0")
     if not isinstance(profile, str):
-        raise InputError(f"profile is {profile!r}", f"job {job_id}", "a profile's name")
+        raise InputError(f"profile is {profile!r}", f"job {job_id}", "the name of a profile")
     if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
@@ -85,7 +85,7 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
 
 
 def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
-    """What JOB_KILLED says of a job's advance; sequences say which task was under way."""
+    """Return a job's progress as in JOB_KILLED; composed profiles include the current task."""
     profile = profiles[name]
     if profile["type"] != "composed":
         total = duration_us(profiles, name)

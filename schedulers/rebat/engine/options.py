@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the engine behaves: Batsim's command-line switches, and instruments of its own."""
+"""Options of the engine: Batsim's command-line switches, and extra options for tests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ import msgspec
 
 
 class EngineOptions(msgspec.Struct, frozen=True):
-    """Batsim's command-line switches of the same names, and the nodes' speed (flop/s).
-
-    ``list_resources``: name every host in the first message, as Batsim does (schedulers of other
-    people need it; for a large machine that message is long).
-    ``latency_us``: decisions take effect so much later, as on a platform with network latency.
-    ``split_instants``: tell each thing that happens at one instant in a message of its own, as
-    Batsim does where its own messages take a little time; a test of the scheduler.
-    """
+    """Options of the engine; most have the names of Batsim's command-line switches."""
 
     dynamic_jobs: bool = True
     acknowledge_dynamic_jobs: bool = False
@@ -24,6 +17,12 @@ class EngineOptions(msgspec.Struct, frozen=True):
     workload_path: str = ""
     forward_unknown_events: bool = False
     list_resources: bool = False
+    """List every host in the first message, as Batsim does. Other schedulers need the list; it is
+    long for a large machine."""
     latency_us: int = 0
+    """Delay of decisions, as on a platform with network latency."""
     split_instants: bool = False
+    """Send each event of an instant in a separate message, as Batsim does if its messages take
+    time; for tests of schedulers."""
     speed_flops: float = 1e9
+    """Speed of the nodes in flop/s."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is true in a simulation: the date, the nodes, the jobs, and what is to happen."""
+"""State of a simulation: time, nodes, jobs and pending events."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rebat.engine.options import EngineOptions
 from rebat.models.node_pool import NodePool
 
 HELD = 0
-"""Marks nodes that a job holds: whose they are is the scheduler's business."""
+"""Tag of nodes that a job holds; the engine does not record which job."""
 
 Happening = Callable[[Any], None]
-"""What happens at a date, to what it is given."""
+"""Handler of a pending event."""
 
 
 class EngineState:
-    """The state of a simulation, and the changes that come about by themselves."""
+    """State of a simulation, and the changes that need no decision."""
 
     def __init__(self, n_nodes: int, options: EngineOptions) -> None:
         self.options = options
@@ -43,9 +43,9 @@ class EngineState:
         self._registration_open = options.dynamic_jobs
         self._composed_late: set[tuple[str, str]] = set()
 
-    def _push(self, at_us: int, happening: Happening, what: Any) -> None:
+    def _push(self, at_us: int, happening: Happening, argument: Any) -> None:
         self._sequence += 1
-        heapq.heappush(self._heap, (at_us, self._sequence, happening, what))
+        heapq.heappush(self._heap, (at_us, self._sequence, happening, argument))
 
     def _abort(self, rule: AbortRule, detail: str) -> Abort:
         return Abort(rule, detail, to_s(self.now_us))
@@ -53,7 +53,7 @@ class EngineState:
     # ---- jobs
 
     def _runnable(self, workload: str, profile: str) -> dict[str, dict[str, Any]]:
-        """A profile and its parts; InputError for what needs a network."""
+        """Return a profile and its parts; raise InputError if it needs a network."""
         profiles = with_parts(self.profiles[workload], profile)
         duration_us(profiles, profile, self.options.speed_flops)
         return profiles
@@ -66,19 +66,19 @@ class EngineState:
         use = (job.workload, job.profile)
         self._uses[use] = self._uses.get(use, 0) + 1
 
-    def _tell_submission(self, job: EngineJob) -> None:
+    def _send_submission(self, job: EngineJob) -> None:
         job.submitted = True
         forward = self.options.forward_profiles
         profile = self.profiles[job.workload][job.profile] if forward else None
-        asked, job.asked = job.asked, None
-        assert asked is not None
-        fields = job_fields(asked, job.id) if isinstance(asked, Job) else asked
+        submission, job.submission = job.submission, None
+        assert submission is not None
+        fields = job_fields(submission, job.id) if isinstance(submission, Job) else submission
         self._outbox.append(
             JobSubmitted(at_us=self.now_us, job_id=job.id, job=fields, profile=profile)
         )
 
     def _begin_leg(self, job: EngineJob) -> bool:
-        """Let a job wait for the end of its next delay; whether it has one."""
+        """Start the next delay of a job; return whether there is one."""
         leg_us = next(job.legs, None)
         if leg_us is None:
             return False
@@ -118,7 +118,7 @@ class EngineState:
 
     def _finish(self, job: EngineJob) -> None:
         self.ended.append(job)
-        job.legs, job.asked = NO_LEGS, None
+        job.legs, job.submission = NO_LEGS, None
         self._unfinished -= 1
         use = (job.workload, job.profile)
         self._uses[use] -= 1

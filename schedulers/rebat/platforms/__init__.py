@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Platforms: named machines, and SimGrid's XML for them, written and read."""
+"""Platforms: named machines, and reading and writing of their SimGrid XML files."""

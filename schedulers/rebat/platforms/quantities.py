@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimGrid's numbers with units: speeds, bandwidths and latencies.
+"""Quantities with units in SimGrid: speeds, bandwidths and latencies.
 
 Source: the comment on DTD version 4 in SimGrid's ``simgrid.dtd``.
 """
@@ -29,13 +29,13 @@ UNITS: dict[str, tuple[dict[str, float], str]] = {
     "bandwidth": (_BANDWIDTH, "bytes or bits per second above 0, like 2GBps"),
     "latency": (_LATENCY, "a time, like 1us"),
 }
-"""Kind of quantity -> (factor by unit, what is expected); without a unit it is the base unit."""
+"""(Factor by unit, expected text) by kind; a number without a unit is in the base unit."""
 
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 
 
 def parse_quantity(kind: str, text: str, where: str | None = None) -> float:
-    """A quantity in flop/s, bytes/s or seconds.
+    """Return a quantity in flop/s, bytes/s or seconds.
 
     >>> parse_quantity("speed", "1Gf"), parse_quantity("latency", "2us")
     (1000000000.0, 2e-06)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a SimGrid platform file describes, as far as a batch scheduler cares.
+"""Facts of a SimGrid platform file that a batch scheduler needs.
 
-The XML is read by defusedxml: no entity is expanded and nothing is fetched, whatever the file says.
+The XML is read by defusedxml, which expands no entities and opens no other files.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from rebat.models.topology import Torus, parse_sizes
 from rebat.platforms.quantities import parse_quantity
 
 MASTER = "master_host"
-"""Batsim's default name of the host that it runs on itself."""
+"""Default name of the host on which Batsim itself runs."""
 
 _RADICAL = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?\Z")
 
 
 class PlatformFacts(msgspec.Struct, frozen=True):
-    """A platform in a few numbers.
+    """Facts of a platform.
 
     Attributes
     ----------
     n_hosts : int
-        Compute hosts, the master apart.
+        Number of compute hosts, without the master.
     torus : Torus or None
-        The shape, when the compute hosts are one TORUS cluster.
+        Shape, if the compute hosts form one TORUS cluster; else None.
     latency_s : float
-        The largest latency of a link; 0 where every message of Batsim takes no time.
+        Maximum latency of a link; 0 if Batsim's messages take no time.
     in_order : bool
-        Whether Batsim's numbering of the hosts (by name) follows their order in the file, hence a
-        torus's own numbering.
+        Whether Batsim's numbering of the hosts (by name) is their order in the file, which is the
+        numbering of a torus.
     """
 
     n_hosts: int
@@ -50,7 +50,7 @@ class PlatformFacts(msgspec.Struct, frozen=True):
 
 
 class _Group(msgspec.Struct):
-    """The hosts that one element stands for."""
+    """The hosts of one XML element."""
 
     element: Any
     names: list[str]
@@ -62,8 +62,8 @@ def read_platform(path: Path) -> PlatformFacts:
     Raises
     ------
     InputError
-        For XML that is broken or defines entities, for a file without compute hosts, and for a
-        torus whose dimensions do not give the number of its hosts.
+        For broken XML or XML with entities, for a file without compute hosts, and for a torus whose
+        dimensions do not match the number of its hosts.
     """
     root = _parse(Path(path))
     try:
@@ -78,8 +78,8 @@ def _parse(path: Path) -> Any:
     except ParseError as error:
         raise InputError(f"broken XML: {error}", str(path), "a SimGrid platform") from None
     except DefusedXmlException as error:
-        what = f"refused XML: {type(error).__name__}"
-        raise InputError(what, str(path), "a SimGrid platform without entities") from None
+        error_text = f"refused XML: {type(error).__name__}"
+        raise InputError(error_text, str(path), "a SimGrid platform without entities") from None
     if root.tag != "platform":
         raise InputError(f"root element <{root.tag}>", str(path), "<platform>")
     return root
@@ -123,7 +123,7 @@ def _is_master(group: _Group) -> bool:
 def _attribute(element: Any, name: str) -> str:
     value = element.get(name)
     if value is None:
-        raise InputError("missing", f"<{element.tag}> {name}", "an attribute of that name")
+        raise InputError("missing", f"<{element.tag}> {name}", "an attribute with this name")
     return str(value)
 
 
@@ -131,8 +131,8 @@ def _spans(element: Any) -> list[tuple[int, int]]:
     text = _attribute(element, "radical")
     matches = [_RADICAL.match(part) for part in text.split(",")]
     spans = [(int(m[1]), int(m[2] or m[1])) for m in matches if m]
-    wrong = len(spans) < len(matches) or any(last < first for first, last in spans)
-    if wrong or sum(last - first + 1 for first, last in spans) > MAX_NODES:
+    invalid = len(spans) < len(matches) or any(last < first for first, last in spans)
+    if invalid or sum(last - first + 1 for first, last in spans) > MAX_NODES:
         raise InputError(f"radical {text[:60]!r}", f"<{element.tag}>", "host numbers, like 0-127")
     return spans
 
@@ -144,8 +144,9 @@ def _torus(group: _Group) -> Torus | None:
     where = f"cluster {element.get('id')!r}"
     torus = parse_sizes(_attribute(element, "topo_parameters"), where)
     if torus.n_nodes != len(group.names):
-        what = f"a torus of {torus} has {torus.n_nodes} nodes, the radical names {len(group.names)}"
-        raise InputError(what, where, "as many hosts as the dimensions give")
+        n_hosts = len(group.names)
+        error = f"a torus of {torus} has {torus.n_nodes} nodes, but radical has {n_hosts} hosts"
+        raise InputError(error, where, "the number of hosts that the dimensions require")
     return torus
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimGrid platform files that Batsim 4 loads: a machine, and a host for Batsim itself.
+"""Writing of SimGrid platform files for Batsim 4: a machine, and a host for Batsim itself.
 
-Written here, read by `read_platform` (`rebat.platforms.simgrid_read`).
+`read_platform` (`rebat.platforms.simgrid_read`) reads them.
 
-A Full zone holds two clusters: the machine (a torus, or a plain cluster) and one host with the
-role of Batsim's master. A zoneRoute joins them. A torus has no router, so its gateway is a host.
+A Full zone has two clusters: the machine (a torus, or a plain cluster), and one host with the role
+of Batsim's master. A zoneRoute connects them. A torus has no router, so its gateway is a host.
 
 Batsim numbers hosts by the alphabetical order of their names (``n0 n1 n10 n100 ...``), not by
-their rank in the cluster. The names here all have the same length, so that both are the same:
-the host of node 42 of Mira is ``n100042``.
+their rank in the cluster. All names here have the same length, so that both orders are equal. For
+example, the host of node 42 of Mira is ``n100042``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """What nodes and links can do, in SimGrid's notation. Round numbers, not measured ones.
+    """Capacity of nodes and links in SimGrid's notation: round numbers, not measured ones.
 
-    ``speed`` turns flops of parallel profiles into time and is of no account for delays. Batsim's
-    own messages use the network, too: with a latency every decision costs simulated time.
+    ``speed`` converts flops of parallel profiles to time; it has no effect on delays. Batsim's own
+    messages use the network too: with a latency, every decision takes simulated time.
     """
 
     speed: str = "1Gf"
@@ -47,9 +47,9 @@ class Hardware(msgspec.Struct, frozen=True):
 ZERO_LATENCY = Hardware(bandwidth="1e30GBps", latency="0us")
 """For exact times: Batsim's messages take no time.
 
-The bandwidth is absurd on purpose. At 1e6 GBps a byte takes 1e-15 s, which moves Batsim's clock as
-long as that stands below some hundred seconds: one instant then comes in several messages, and a
-job may be started on a node that Batsim has marked unavailable already.
+The bandwidth is unrealistically high on purpose. At 1e6 GBps, a byte takes 1e-15 s, which changes
+Batsim's clock during the first several hundred seconds. An instant is then split into several
+messages, and a job may be started on a node that Batsim has already marked as unavailable.
 """
 
 _FILE = """<?xml version='1.0'?>
@@ -72,7 +72,7 @@ _COMMON = 'speed="{0}" bw="{1}" lat="{2}" loopback_bw="{1}" loopback_lat="0us"'
 
 
 def platform_xml(spec: PlatformSpec, hardware: Hardware | None = None) -> str:
-    """The text of the platform file."""
+    """Return the text of the platform file."""
     hardware = hardware or Hardware()
     first = first_radical(spec.n_nodes)
     topology = shape = ""
@@ -96,7 +96,7 @@ def platform_xml(spec: PlatformSpec, hardware: Hardware | None = None) -> str:
 
 
 def first_radical(n_nodes: int) -> int:
-    """The number of the first host: a power of ten, so that all have the same number of digits.
+    """Return the number of the first host: a power of ten, so that all have equal length.
 
     >>> first_radical(4), first_radical(49152)
     (10, 100000)
@@ -105,5 +105,5 @@ def first_radical(n_nodes: int) -> int:
 
 
 def write_platform(spec: PlatformSpec, path: Path, hardware: Hardware | None = None) -> None:
-    """Write the platform file, whole or not at all."""
+    """Write the platform file atomically."""
     write_text(Path(path), platform_xml(spec, hardware))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which machine: 'mira', 'intrepid', 'torus:8,8,8,8' or 'flat:128'."""
+"""Names of machines: 'mira', 'intrepid', 'torus:8,8,8,8' or 'flat:128'."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXPECTED = f"{', '.join(TORI)}, torus:SIZES like torus:8,8,8,8, or flat:NODES li
 
 
 class PlatformSpec(msgspec.Struct, frozen=True):
-    """A homogeneous machine; ``name`` also names its file, ``torus`` is None for a flat one."""
+    """A homogeneous machine; ``name`` is also its file name, ``torus`` is None if it is flat."""
 
     name: str
     n_nodes: int
@@ -21,7 +21,7 @@ class PlatformSpec(msgspec.Struct, frozen=True):
 
 
 def parse_spec(text: str) -> PlatformSpec:
-    """The machine that a text asks for.
+    """Return the machine of a specification.
 
     >>> parse_spec("torus:8,8,8,8").name, parse_spec("flat:128").n_nodes
     ('torus-8x8x8x8', 128)
@@ -29,7 +29,7 @@ def parse_spec(text: str) -> PlatformSpec:
     Raises
     ------
     InputError
-        For an unknown name, and sizes that make no machine.
+        For an unknown name or invalid sizes.
     """
     kind, _, sizes = text.strip().lower().partition(":")
     if kind in TORI and not sizes:
@@ -46,8 +46,9 @@ def parse_spec(text: str) -> PlatformSpec:
 def _torus(sizes: str, text: str) -> Torus:
     torus = parse_sizes(sizes, f"platform {text!r}")
     if min(torus.sizes) < 2:
-        # SimGrid would make two links of one name for two dimensions of size 1
-        raise InputError("a dimension of size 1", f"platform {text!r}", "at least 2: leave it out")
+        # SimGrid would create two links with the same name for two dimensions of size 1.
+        expected = "sizes of at least 2: omit dimensions of size 1"
+        raise InputError("a dimension of size 1", f"platform {text!r}", expected)
     return torus
 
 

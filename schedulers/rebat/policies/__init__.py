@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do: queue orders, planning, placement, recovery, and their named combinations.
+"""Scheduling policies: queue orders, plannings, placements, reactions, and their presets.
 
-Called, ``rebat.policies()``, the package lists the schedulers that have names.
+Call the package, ``rebat.policies()``, for a table of the presets.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def table() -> DataFrame:
-    """The schedulers by name: ``name``, ``also`` (its other name), ``what``, ``source``."""
+    """Return the presets: ``name``, ``also`` (an alias), ``what`` (a summary), ``source``."""
     import pandas as pd
 
     from rebat.policies.preset_table import ALIASES, PRESETS
 
     also = {name: alias for alias, name in ALIASES.items()}
-    rows = [(one.name, also.get(one.name, ""), one.summary, one.source) for one in PRESETS.values()]
+    rows = [(row.name, also.get(row.name, ""), row.summary, row.source) for row in PRESETS.values()]
     return pd.DataFrame(rows, columns=["name", "also", "what", "source"])
 
 
 class _Listing(ModuleType):
-    """A package that can be asked what is in it."""
+    """A package that returns the table of its presets when called."""
 
     def __call__(self) -> DataFrame:
         return table()

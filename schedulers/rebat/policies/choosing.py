@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another point of the product: from options by name, as texts and JSON have them."""
+"""Schedulers from options by name, as in text and JSON."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rebat.policies.point import PLACEMENTS, PLANNINGS, REACTIONS, CommonOptions
 from rebat.policies.variants import OptionField, Options, choice, fields, parts, several
 
 SYNONYMS = {"recovery": "react", "block": "unit"}
-"""Other words for an option."""
+"""Synonyms of options."""
 
 
 class Variants(Options, frozen=True):
-    """The parts of a scheduler; each has its own options."""
+    """Parts of a scheduler; each part has further options."""
 
-    planning: Annotated[str, choice(PLANNINGS, "How starts are decided.")] = "list"
+    planning: Annotated[str, choice(PLANNINGS, "How to decide on starts.")] = "list"
     placement: Annotated[
-        str, choice(PLACEMENTS, "Which nodes an attempt gets; or FILE.py:FUNCTION.", OwnChooser)
+        str, choice(PLACEMENTS, "Which nodes an attempt gets, or FILE.py:FUNCTION.", OwnChooser)
     ] = "any"
     react: Annotated[
         str,
-        several(("requeue", *REACTIONS), "What to do with what runs; several with + between them."),
+        several(("requeue", *REACTIONS), "How to react to running jobs; join several by +."),
     ] = "requeue"
 
 
@@ -47,19 +47,19 @@ OPTIONS: dict[str, OptionField] = {
 
 
 def point(**options: Any) -> Point:
-    """Return the point with these options, and the defaults of the others."""
+    """Return the scheduler with these options, and defaults for the others."""
     return changed(Point(), options)
 
 
 def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None) -> Point:
-    """Return a point with some options replaced, checked; texts may stand for numbers.
+    """Return a scheduler with some options replaced and checked; numbers may be text.
 
-    Files of the user are looked for from ``folder`` on, or from here.
+    Relative paths of user-defined rules start from ``folder``, or from the working directory.
 
     Raises
     ------
     InputError
-        For an option or a value that does not exist, or has no effect there.
+        For an unknown option or value, or an option without an effect.
     """
     changes = {SYNONYMS.get(name, name): value for name, value in changes.items()}
     for name in changes:
@@ -68,8 +68,8 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
     files = {name: placed(value, folder) for name, value in changes.items() if is_own(value)}
     if is_file(str(changes.get("foresight", ""))):
         files["foresight"] = str((folder or Path()) / changes["foresight"])
-    given = {**changes, **files}
-    values = {name: row.convert(given[name]) for name, row in OPTIONS.items() if name in given}
+    new_values = {**changes, **files}
+    values = {n: row.convert(new_values[n]) for n, row in OPTIONS.items() if n in new_values}
     new = _point(base.values | values)
     new.check()
     effective = new.effective
@@ -78,25 +78,26 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
         names = [name for name in ("planning", "react", "depth") if name in new.values]
         where = ", ".join(f"{name}={new.values[name]}" for name in names)
         raise InputError(
-            f"axis {', '.join(idle)} means nothing here ({where})",
+            f"axis {', '.join(idle)} has no effect here ({where})",
             expected=f"one of {', '.join(sorted(effective))}",
         )
     return new
 
 
 def _point(values: Mapping[str, Any]) -> Point:
-    """The point with these options; those of other variants are left out."""
+    """Return the scheduler with these options; ignore those of other variants."""
 
-    def made(kind: type[Options]) -> Any:
+    def create(kind: type[Options]) -> Any:
         return kind(**{name: values[name] for name in fields(kind) if name in values})
 
     planning, placement = PLANNINGS[values["planning"]], values["placement"]
     names = parts(values["react"])
     if names == ["stealing", "replacement"]:
-        expected = "replacement+stealing: what is not replaced may steal"
+        expected = "replacement+stealing: stealing helps only jobs without a replacement"
         raise InputError(f"react {values['react']!r}", expected=expected)
     chosen: PlacementOptions = AnyOptions()
     if planning.places:
-        chosen = CustomOptions(file=placement) if is_own(placement) else made(PLACEMENTS[placement])
-    reactions = tuple(made(REACTIONS[name]) for name in names if name != "requeue")
-    return Point(made(planning), chosen, reactions, made(CommonOptions))
+        custom = is_own(placement)
+        chosen = CustomOptions(file=placement) if custom else create(PLACEMENTS[placement])
+    reactions = tuple(create(REACTIONS[name]) for name in names if name != "requeue")
+    return Point(create(planning), chosen, reactions, create(CommonOptions))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduler is put together from: a planning, and reactions in their order."""
+"""A scheduler composed of a planning and a sequence of reactions."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from rebat.contract import Changes, News, Policy, Proposal, View
 
 
 class Planning(Protocol):
-    """Decides on what waits."""
+    """Decides on queued jobs."""
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]: ...
 
 
 class Reaction(Protocol):
-    """Decides on what runs; see what those before it have claimed."""
+    """Decides on running jobs, after the reactions before it have made their proposals."""
 
     def react(self, view: View, news: News) -> Iterable[Proposal]: ...
 
 
 class Duty(Reaction, Protocol):
-    """A reaction that mostly has nothing to do."""
+    """A reaction that seldom has work."""
 
     def has_work(self, news: News) -> bool: ...
 
 
 class Scheduler(Policy):
-    """A policy put together from a planning and reactions; duties come before those."""
+    """A policy composed of a planning and reactions; duties run before the reactions."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Scheduler(Policy):
         self._duties = tuple(duties)
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """What each reaction wants, one after the other."""
+        """Yield the proposals of each reaction in order."""
         due = [duty for duty in self._duties if duty.has_work(news)]
         reactions = (*due, *self._reactions) if due else self._reactions
         return self._chain(view, news, reactions) if reactions else ()
@@ -50,5 +50,5 @@ class Scheduler(Policy):
             yield from reaction.react(view, news)
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Which queued attempts to start, or to reject, now."""
+        """Return the queued attempts to start or to reject now."""
         return self._planning.plan(view, changes)

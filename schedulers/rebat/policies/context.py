@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of one scheduler share, and the options of plannings and reactions."""
+"""Shared inputs of the parts of a scheduler, and base classes of their options."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from rebat.policies.queue_order import QueueOrder
 from rebat.policies.variants import Options
 
 RIGID = as_asked(MANAGERS["fpsma"])
-"""How malleable jobs are treated by a planning that knows no others than rigid ones."""
+"""Treatment of malleable jobs by a planning for rigid jobs only."""
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What a planning and the reactions are made from, in addition to their own options.
+    """Inputs of a planning and of the reactions, in addition to their options.
 
     Attributes
     ----------
     order, seed
-        The queue order, and the seed of what is drawn.
+        Queue order, and seed of random choices.
     placement : Placement
     partitions : str
         See `partitions.read_partitions`.
     hazards : Hazards, optional
-        The law of the run, where there is one.
+        The failure law of the run, if there is one.
     dialect : Dialect
     flexible : bool
         Whether the planning changes the sizes of jobs.
     rule : SizeRule
-        How malleable jobs are treated.
+        When malleable jobs grow and shrink.
     members : Members
-        What is known of malleable jobs.
+        State of the malleable jobs.
     n_spares : int
-        Nodes that a reaction keeps for itself.
+        Number of nodes reserved by reactions.
     hit_first : bool
-        Whether idle nodes are for attempts that were hit and wait.
+        Whether idle nodes are reserved for queued attempts that were hit.
     """
 
     order: QueueOrder
@@ -60,18 +60,18 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class PlanningOptions(Options, frozen=True):
-    """How starts are decided."""
+    """Options of a planning, which decides on starts."""
 
     places: ClassVar[bool] = False
-    """Whether attempts get the nodes that a placement chooses."""
+    """Whether a placement chooses the nodes of attempts."""
 
     @property
     def malleability(self) -> SizeRule | None:
-        """How malleable jobs are treated; None: as rigid ones."""
+        """When malleable jobs grow and shrink; None: they are treated as rigid."""
         return None
 
     kind: ClassVar[Any]
-    """What it makes, from the options and a context."""
+    """Class of the planning, called with the options and a context."""
 
     def make(self, context: Context) -> Planning:
         """Return the planning."""
@@ -80,20 +80,20 @@ class PlanningOptions(Options, frozen=True):
 
 
 class ReactionOptions(Options, frozen=True):
-    """What to do with what runs."""
+    """Options of a reaction, which decides on running jobs."""
 
     @property
     def n_spares(self) -> int:
-        """Nodes that it keeps for itself."""
+        """Number of nodes that the reaction reserves."""
         return 0
 
     @property
     def hit_first(self) -> bool:
-        """Whether idle nodes are for attempts that were hit and wait."""
+        """Whether idle nodes are reserved for queued attempts that were hit."""
         return False
 
     kind: ClassVar[Any]
-    """What it makes, from the options and a context."""
+    """Class of the reaction, called with the options and a context."""
 
     def make(self, context: Context) -> Reaction:
         """Return the reaction."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that is not trusted: whatever goes wrong in it is one line that says where and when."""
+"""A wrapper for untrusted policies: every error becomes one line with its place and time."""
 
 from __future__ import annotations
 
@@ -32,42 +32,42 @@ PROPOSALS: tuple[type, ...] = (Start, Reject, Stop, Release, Wake, Drain, Undrai
 
 
 class Guarded(Policy):
-    """A policy whose every answer is checked.
+    """A policy that checks every answer of another policy.
 
     Parameters
     ----------
     policy : Policy
     name : str
-        What errors call it.
+        Name of the policy in errors.
     files : sequence of str
-        Its own files: an error is told with the last line of them that ran.
+        The policy's own files. An error names the last line of them that ran.
     """
 
     def __init__(self, policy: Policy, name: str, files: Sequence[str]) -> None:
         self._policy, self._name, self._files = policy, name, frozenset(files)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """What is to become of what runs."""
+        """Return checked proposals for running attempts."""
         return self._ask(view, self._policy.react, view, news)
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
-        """Which queued attempts to start, or to reject, now."""
+        """Return checked proposals for queued attempts."""
         return self._ask(view, self._policy.plan, view, changes)
 
     def _ask(self, view: View, method: Callable[..., Any], *arguments: Any) -> Iterator[Proposal]:
-        """The proposals of a method, each checked before it is handed on.
+        """Yield the proposals of a method, each checked first.
 
         Raises
         ------
         PolicyError
-            When it raises, answers something else than proposals, or wants to exit.
+            If the method raises, exits, or returns anything other than proposals.
         """
         where = f"{self._name}.{method.__name__} at {to_s(view.now_us):.12g} s"
         answers = self._answers(where, method, *arguments)
         for answer in answers:
-            wrong = _wrong(answer)
-            if wrong:
-                raise PolicyError(f"{place_of(method)}: {where}: {wrong}")
+            problem = _error_in(answer)
+            if problem:
+                raise PolicyError(f"{place_of(method)}: {where}: {problem}")
             yield answer
 
     def _answers(self, where: str, method: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
@@ -77,15 +77,15 @@ class Guarded(Policy):
                 yield from answer
                 return
         except (Exception, SystemExit) as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PolicyError(f"{self._line_of(error, method)}: {where}: {what}") from error
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            raise PolicyError(f"{self._line_of(error, method)}: {where}: {text}") from error
         raise PolicyError(
             f"{place_of(method)}: {where}: returned {_short(answer)} "
             "(expected a list of proposals, or to yield them)"
         )
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
-        """The last line of the policy's own files that ran; or where what fails is defined."""
+        """Return the last line of the policy's files that ran, or where the method is defined."""
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename in self._files]
         if own:
@@ -93,33 +93,33 @@ class Guarded(Policy):
         return str(getattr(error, "place", "")) or place_of(method)
 
 
-def _wrong(proposal: object) -> str | None:
-    """What is wrong with what should be a proposal."""
+def _error_in(proposal: object) -> str | None:
+    """Return the error in a proposal, or None."""
     if not isinstance(proposal, PROPOSALS) or not isinstance(proposal, msgspec.Struct):
         names = ", ".join(kind.__name__ for kind in PROPOSALS)
         return f"proposed {_short(proposal)} (expected {names})"
-    return _wrong_field(proposal)
+    return _field_error(proposal)
 
 
-def _wrong_field(proposal: msgspec.Struct) -> str | None:
-    """What is wrong with a field of a proposal, or of what it wants then."""
+def _field_error(proposal: msgspec.Struct) -> str | None:
+    """Return the error in a field of a proposal, or None."""
     for field in msgspec.structs.fields(proposal):
         value = getattr(proposal, field.name)
         if isinstance(value, msgspec.Struct) and isinstance(value, field.type):
-            if wrong := _wrong_field(value):
-                return wrong
+            if problem := _field_error(value):
+                return problem
         elif not isinstance(value, field.type):
             return f"proposed a {type(proposal).__name__} whose {field.name} is {_short(value)}"
     return None
 
 
 def place_of(function: Any) -> str:
-    """File and line of a function's definition."""
+    """Return file and line of a function's definition."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else str(function)
 
 
 def _short(value: object) -> str:
-    """A value that is not ours to print at length."""
+    """Return a value as text of at most 60 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy options as JSON: which scheduler, its own options, and how jobs checkpoint.
+"""Policy options as JSON: the scheduler, its options, and the checkpointing of jobs.
 
-They come from ``--options``, from Batsim's ``--sched-cfg`` (which wins) or from pybatsim's ``-o``.
+They come from ``--options``, from Batsim's ``--sched-cfg`` (which takes precedence) or from
+pybatsim's ``-o``.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 
 
 def parse_options(text: str, where: str) -> dict[str, Any]:
-    """A JSON object of options; an empty text has none.
+    """Return a JSON object of options; an empty text has none.
 
     Raises
     ------
     InputError
-        For what is no JSON object; ``where`` says which option it came from.
+        If the text is not a JSON object. ``where`` names the option that it came from.
     """
     if not text.strip():
         return {}
@@ -42,7 +43,7 @@ def parse_options(text: str, where: str) -> dict[str, Any]:
 
 
 class Configured(msgspec.Struct, frozen=True):
-    """A scheduler ready to be made, and its session's options."""
+    """A scheduler that can be created, and the options of its session."""
 
     name: str
     make: Callable[[], Policy]
@@ -50,28 +51,29 @@ class Configured(msgspec.Struct, frozen=True):
 
 
 def configure(policy: str, options: Mapping[str, Any]) -> Configured:
-    """The scheduler that a name and options ask for; the option ``policy`` wins over the name.
+    """Return the scheduler of a name and options; the option ``policy`` overrides the name.
 
     Raises
     ------
     InputError
         For an unknown scheduler, option or choice.
     """
-    rest = dict(options)
-    name = str(rest.pop("policy", policy))
-    cores = rest.pop("cores_per_node", 1)
+    remaining = dict(options)
+    name = str(remaining.pop("policy", policy))
+    cores = remaining.pop("cores_per_node", 1)
     if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
         raise InputError(
-            f"option cores_per_node is {cores!r}", expected="a whole number, 1 or more"
+            f"option cores_per_node is {cores!r}", expected="a whole number of at least 1"
         )
-    checkpoint = {key: rest.pop(key, default) for key, default in _CHECKPOINT.items()}
+    checkpoint = {key: remaining.pop(key, default) for key, default in _CHECKPOINT.items()}
     chosen = scheduler(name)
     make, session = chosen.make, chosen.session
     if isinstance(chosen, Preset):
-        point = changed(chosen.point, rest)
+        point = changed(chosen.point, remaining)
         make, session = point.policy, point.session
-    elif rest:
-        raise InputError(f"options {', '.join(rest)} mean nothing to a policy from a file")
+    elif remaining:
+        names = ", ".join(remaining)
+        raise InputError(f"options {names} have no effect on a policy from a file")
     if checkpoint["mtbf"] is not None:
         seconds = {key: _seconds(key, value) for key, value in checkpoint.items()}
         young_daly = YoungDaly(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code of one's own, from a Python file: a policy, ``FILE.py:CLASS``, or a rule of one axis.
+"""User-defined code from a Python file: a policy, ``FILE.py:CLASS``, or a rule of an axis.
 
-A file is read anew whenever it is asked for: what one run leaves in its module is not seen by the
-next, and its hash says what ran.
+The file is read again at every use. A run never sees the module state of an earlier run, and the
+hash belongs to the code that ran.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Rule = Callable[..., Any]
 """A function of the user's file."""
 
 MARK = ".py:"
-"""What tells such a specification from a name."""
+"""Marks a specification of user-defined code."""
 
 
 class OwnCode(msgspec.Struct, frozen=True):
-    """Where something of one's own comes from: ``file`` is the file's name without its folder."""
+    """Source of user-defined code; ``file`` is the file name without its folder."""
 
     file: str
     name: str
@@ -38,39 +38,39 @@ class OwnCode(msgspec.Struct, frozen=True):
 
 
 def is_own(text: object) -> bool:
-    """Whether a choice names something in a file."""
+    """Return whether a choice names code in a file."""
     return isinstance(text, str) and MARK in text
 
 
 def placed(spec: str, folder: Path | None = None) -> str:
-    """The same specification wherever it is read: with the file's whole path."""
+    """Return the specification with the absolute path of the file."""
     file, _, name = spec.strip().rpartition(":")
     return f"{(folder or Path()).absolute() / file}:{name}"
 
 
 def file_of(place: str) -> str:
-    """The file of a specification."""
+    """Return the file of a specification."""
     return place.rpartition(":")[0]
 
 
 def name_of(place: str) -> str:
-    """The class or function of a specification."""
+    """Return the class or function of a specification."""
     return place.rpartition(":")[2]
 
 
 def source_of(place: str) -> OwnCode:
-    """What the records say of a specification's file."""
+    """Return the record of the file of a specification."""
     path = Path(file_of(place))
     return OwnCode(path.name, name_of(place), hashlib.sha256(_bytes(path)).hexdigest())
 
 
 def load(place: str) -> Any:
-    """The class or function that a specification names, from a fresh module.
+    """Load the class or function of a specification from a fresh module.
 
     Raises
     ------
     InputError
-        When there is no such file or name, or the file cannot be imported.
+        If the file or the name does not exist, or the file cannot be imported.
     """
     file, name = file_of(place), name_of(place)
     _bytes(Path(file))
@@ -78,7 +78,7 @@ def load(place: str) -> Any:
     module_spec = spec_from_loader(loader.name, loader)
     assert module_spec is not None
     module = module_from_spec(module_spec)
-    sys.modules[loader.name] = module  # dataclasses look their module up
+    sys.modules[loader.name] = module  # dataclasses look up their module
     try:
         loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -89,7 +89,7 @@ def load(place: str) -> Any:
 
 
 class _Fresh(SourceFileLoader):
-    """Compiles the file as it is now, and leaves no cache beside it."""
+    """A loader that compiles the current file and writes no cache file."""
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
@@ -105,17 +105,17 @@ def _bytes(path: Path) -> bytes:
 
 
 def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
-    """Make a rule of the function that a file holds.
+    """Create a rule from the function in a file.
 
     Raises
     ------
     InputError
-        When it cannot be loaded, or is no rule.
+        If the function cannot be loaded or is not a rule.
     """
     function = load(place)
     where = f"{file_of(place)}: {name_of(place)}"
     if not callable(function):
-        raise InputError(f"is no {option} rule", where, "a function")
+        raise InputError(f"not a rule for {option}", where, "a function")
     try:
         return maker(function)
     except InputError as error:
@@ -123,7 +123,7 @@ def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
 
 
 class UnfitAnswer(TypeError):
-    """A rule answered what it may not; ``place`` is where it is defined."""
+    """A rule returned an invalid value; ``place`` is where the rule is defined."""
 
     def __init__(self, rule: Rule, answer: object, expected: str) -> None:
         super().__init__(f"the rule returned {answer!r:.60} (expected {expected})")
@@ -131,7 +131,7 @@ class UnfitAnswer(TypeError):
 
 
 def numbers(rule: Rule, answer: Any) -> tuple[float, ...]:
-    """Check and return the numbers that a rule answered."""
+    """Return the numbers that a rule returned, checked."""
     values = answer if isinstance(answer, tuple) else (answer,)
     try:
         unfit = not values or any(math.isnan(value) for value in values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy of the user's own: a class in a file, ``FILE.py:CLASS``, or one in a notebook."""
+"""A user-defined policy: a class in a file, ``FILE.py:CLASS``, or in a notebook."""
 
 from __future__ import annotations
 
@@ -18,76 +18,79 @@ from rebat.policies.reactions.operations import Operations
 
 
 class OwnPolicy(msgspec.Struct, frozen=True):
-    """A class with ``plan`` and ``react`` (derive from ``Policy`` for that).
-
-    ``name`` is what results call it, ``place`` the file with the class; ``orders``: whether
-    operations are carried out for it.
-    """
+    """A class with ``plan`` and ``react``, usually derived from ``Policy``."""
 
     name: str
+    """Name in results."""
     kind: Any
+    """The class."""
     place: str
+    """The file and class; empty for a class in a notebook."""
     session: SessionOptions = SessionOptions()
     orders: bool = False
+    """Whether operations are carried out for the policy."""
 
     @staticmethod
     def of_class(kind: Any, place: str = "") -> OwnPolicy:
-        """A policy of a class.
+        """Return the policy of a class.
 
         Raises
         ------
         InputError
-            When it is none, or lacks a method of a policy.
+            If it is not a class, or a method of a policy is missing.
         """
         name = getattr(kind, "__name__", str(kind))
-        lacking = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]
-        if not isinstance(kind, type) or lacking:
-            what = f"class {name} lacks {', '.join(lacking)}" if lacking else f"{name} is no class"
+        missing = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]
+        if not isinstance(kind, type) or missing:
+            error = f"{name} is not a class"
+            if missing:
+                error = f"class {name} has no method {', '.join(missing)}"
             expected = "a class with plan(view, changes) that derives from Policy"
-            raise InputError(what, file_of(place) or None, expected)
+            raise InputError(error, file_of(place) or None, expected)
         return OwnPolicy(name, kind, place)
 
     def carrying_out(self) -> OwnPolicy:
-        """The same, with operations carried out before it is asked to react."""
+        """Return the policy with operations carried out before its reactions."""
         return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:
-        """A fresh policy: the class called without arguments, every answer of it checked.
+        """Return a new policy: call the class without arguments, and check all its answers.
 
         Raises
         ------
         InputError
-            When that fails.
+            If the call fails.
         """
         try:
             policy = self.kind()
         except (Exception, SystemExit) as error:
-            what = f"class {self.kind.__name__} cannot be made: {type(error).__name__}: {error}"
+            name = self.kind.__name__
+            error_text = f"class {name} cannot be created: {type(error).__name__}: {error}"
             where = file_of(self.place) or None
-            raise InputError(what, where, "a class made without arguments") from error
+            raise InputError(error_text, where, "a class without required arguments") from error
         file = file_of(self.place) or _defined_in(self.kind)
         guarded = Guarded(policy, self.kind.__name__, [file])
         return Scheduler(guarded, [guarded], [Operations()]) if self.orders else guarded
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """The file, for the records; of a class in a notebook there is none."""
+        """The file, for the records; empty for a class in a notebook."""
         return (source_of(self.place),) if self.place else ()
 
 
 def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
-    """Load the class; a relative file is looked for from ``folder`` on, or from here.
+    """Load a policy class; a relative path starts from ``folder`` or the working directory.
 
     Raises
     ------
     InputError
-        When the file cannot be imported, or holds no such class with the methods of a policy.
+        If the file cannot be imported, or has no class with the methods of a policy.
     """
     place = placed(spec, folder)
     return msgspec.structs.replace(OwnPolicy.of_class(load(place), place), name=name_of(place))
 
 
 def _defined_in(kind: Any) -> str:
-    """Where a class's code is, as tracebacks call it: of a notebook, its cell."""
+    """Return the file or notebook cell of a class, as tracebacks name it."""
     code = getattr(kind.plan, "__code__", None)
     return str(code.co_filename) if code else ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A point in the product of schedulers: a planning, a placement, reactions, and common options.
+"""A scheduler as a combination of a planning, a placement, reactions, and common options.
 
-Adding a variant is a module with its options and a row in one of the tables below.
+To add a variant, write a module with its options and add a row to one of the tables below.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from rebat.policies.variants import (
 PLANNINGS: dict[str, type[PlanningOptions]] = table(
     ListOptions, FlexibleOptions, ShelfOptions, PlainShelfOptions, FifoOptions
 )
-"""How starts are decided, by name."""
+"""Plannings by name: how to decide on starts."""
 
 PLACEMENTS: dict[str, type[PlacementOptions]] = table(
     AnyOptions,
@@ -76,7 +76,7 @@ PLACEMENTS: dict[str, type[PlacementOptions]] = table(
     FapsOptions,
     ClusterOptions,
 )
-"""Which nodes an attempt gets, by name."""
+"""Placements by name: which nodes an attempt gets."""
 
 REACTIONS: dict[str, type[ReactionOptions]] = table(
     StealingOptions,
@@ -87,34 +87,34 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
     DefragmentationOptions,
     ForesightOptions,
 )
-"""What to do with what runs, by name. 'requeue', no reaction, leaves failures to the session."""
+"""Reactions to running jobs by name; 'requeue' is no reaction: the session handles failures."""
 
 
 def _check_power(watts: str) -> None:
-    """Check the option power, which may be empty; InputError for what cannot be read."""
+    """Check the option power, which may be empty; raise InputError if it is not valid."""
     if watts:
         read_power(watts)
 
 
 class CommonOptions(Options, frozen=True):
-    """Options that every scheduler has."""
+    """Options of every scheduler."""
 
-    order: Annotated[
-        str, choice(QUEUE_ORDERS, "Order of the queue; or FILE.py:FUNCTION.", OwnOrder)
-    ] = "fcfs"
+    order: Annotated[str, choice(QUEUE_ORDERS, "Queue order, or FILE.py:FUNCTION.", OwnOrder)] = (
+        "fcfs"
+    )
     semantics: Annotated[
         str,
         choice(
             DIALECTS,
-            "Where the node-stealing paper and its authors' program differ: what an interruption "
-            "leaves, and every option that is 'auto'.",
+            "Behaviour of the node-stealing paper or of its authors' program: sets the state "
+            "after an interruption, and every option that is 'auto'.",
         ),
     ] = "paper"
     passes: Difference = "auto"
     digits: Difference = "auto"
     silent_errors: Annotated[
         str,
-        choice(("accept", "retry"), "Whether a job that ends with an error failed, or runs again."),
+        choice(("accept", "retry"), "Whether a job that ends with an error fails or runs again."),
     ] = "accept"
     migration_cost: Annotated[
         str | float,
@@ -128,45 +128,45 @@ class CommonOptions(Options, frozen=True):
         float,
         number(
             0, 1e9, "seconds",
-            "Slurm's PURGE_JOB_INTERVAL; half of it is in every checkpoint and restart.",
+            "Slurm's PURGE_JOB_INTERVAL; a checkpoint and restart includes half of it.",
         ),
     ] = 60.0  # fmt: skip
     drain: Annotated[
         str,
         choice(
             ("auto", *DRAINS),
-            "How nodes become empty that an operation drains; auto: migrate in runs with "
-            "operations, ignore over the wire, where events may be meant for others.",
+            "How to empty nodes that an operation drains. auto: migrate in runs with "
+            "operations; ignore over the wire, where events may be for other programs.",
         ),
     ] = "auto"
     power: Annotated[
         str,
         text(
             _check_power,
-            "Watts of a node asleep/empty/full, like 10/100/300; empty: no energy is computed.",
+            "Power of a node asleep/empty/full in watts, like 10/100/300; empty: no energy.",
         ),
     ] = ""
     operators: Annotated[
-        str, text(str, "Users who may request operations, with + between them; or all.")
+        str, text(str, "Users who may request operations, joined by +; or all.")
     ] = "all"
     horizon: Annotated[
         float,
         number(
             0, 1e9, "seconds",
-            "Time at which jobs without an end are ended; 0: when nothing else is left.",
+            "Time at which to end jobs without an end; 0: when no other job is left.",
         ),
     ] = 0.0  # fmt: skip
     seed: Annotated[
         int,
         number(
             0, 2**63 - 1, "a whole number",
-            "Seed of the order random, and of the placement rps (plus that of the failures).",
+            "Seed of the order random and of the placement rps; rps adds the seed of the failures.",
         ),
     ] = 0  # fmt: skip
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A scheduler: its parts with their options."""
+    """A scheduler: its parts and their options."""
 
     planning: PlanningOptions = ListOptions()
     placement: PlacementOptions = AnyOptions()
@@ -175,13 +175,13 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[Options, ...]:
-        """The parts, the common options among them."""
+        """The parts, including the common options."""
         placement = (self.placement,) if self.planning.places else ()
         return (self.common, self.planning, *placement, *self.reactions)
 
     @property
     def values(self) -> dict[str, Any]:
-        """All options by name, also those without an effect."""
+        """All options by name, including those without an effect."""
         names: dict[str, Any] = {}
         for part in self.parts:
             names |= {name: getattr(part, name) for name in fields(type(part))}
@@ -206,7 +206,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def dialect(self) -> Dialect:
-        """Where the node-stealing paper and its program differ."""
+        """Differences between the node-stealing paper and its program."""
         dialect = DIALECTS[self.common.semantics]
         values = {name: value for name, value in self.values.items() if value != "auto"}
         values["hold_margin_s"] = float(values.get("hold_margin", dialect.hold_margin_s))
@@ -215,7 +215,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> SessionOptions:
-        """The options of the session that this scheduler runs in."""
+        """The options of the session of this scheduler."""
         common, values = self.common, self.values
         return SessionOptions(
             dialect=self.dialect,
@@ -227,16 +227,16 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def own_places(self) -> dict[str, str]:
-        """Option -> file and function, for the rules from files of the user."""
+        """File and function by option, for user-defined rules."""
         return {name: value for name, value in self.values.items() if is_own(value)}
 
     @property
     def own_sources(self) -> dict[str, OwnCode]:
-        """Option -> what the records say of the rules from files of the user."""
+        """Source records by option, for user-defined rules."""
         return {name: source_of(place) for name, place in self.own_places.items()}
 
     def check(self) -> None:
-        """Raise InputError for parts, or options of one, that do not fit together."""
+        """Raise InputError for parts, or options of a part, that cannot be combined."""
         for part in self.parts:
             part.check()
         boxes = isinstance(self.placement, LinearOptions)
@@ -253,9 +253,9 @@ class Point(msgspec.Struct, frozen=True):
             raise InputError("reversed partitions", "axis partitions", "placement=cluster")
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
-        """Return a new policy; one with rules from files is guarded.
+        """Return a new policy, guarded if it has user-defined rules.
 
-        ``hazards`` is the law of the run, where there is one.
+        ``hazards`` is the failure law of the run, if there is one.
         """
         context = self._context(hazards)
         reactions = [reaction.make(context) for reaction in self.reactions]

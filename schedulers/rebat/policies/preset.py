@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scheduler by name: a point in the product of plannings, placements and reactions."""
+"""A named scheduler: a combination of a planning, a placement and reactions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rebat.policies.point import Point
 
 
 class Preset(msgspec.Struct, frozen=True):
-    """A named scheduler: what it is, where it comes from, and its point in the product."""
+    """A named scheduler: its summary, its source and its parts."""
 
     name: str
     summary: str
@@ -35,74 +35,74 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def draws_places(self) -> bool:
-        """Whether its placement draws at random."""
+        """Whether its placement is random."""
         return self.point.placement.random
 
     @property
     def foresees(self) -> bool:
-        """Whether it goes by how nodes fail."""
+        """Whether it uses a prediction of failures."""
         return "foresight" in self.point.effective
 
     @property
     def foresight(self) -> str:
-        """What it goes by, without how it is misjudged: 'law', 'fit', or something else."""
+        """Source of the prediction, without its error: 'law', 'fit', or a file or rule."""
         return believed(self.point.values.get("foresight", "law"))[0]
 
     def reseeded(self, seed: int) -> Preset:
-        """Return the same with another seed, which depends on its own and on this one."""
+        """Return the preset with a seed computed from its own and this one."""
         return self._with(seed=(self.point.common.seed + seed) % 2**63)
 
     def knowing(self, hazards: Hazards | None) -> Preset:
-        """Return the same, which knows how nodes fail."""
+        """Return the preset with this failure law."""
         return msgspec.structs.replace(self, hazards=hazards)
 
     @property
     def on_torus(self) -> bool:
-        """Whether it allocates units of a torus."""
+        """Whether it allocates blocks of a torus."""
         return "torus" in self.point.values
 
     def units(self, n_nodes: int) -> Units | None:
-        """Return the units of a torus that it allocates as a whole; None: nodes are."""
+        """Return the blocks of a torus that it allocates; None if it allocates nodes."""
         return self.point.placement.units(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment | None:
-        """Return how many nodes an attempt takes that asks for a number; None: as many."""
+        """Return the number of allocated nodes by requested number; None if they are equal."""
         return self.point.placement.allotted(n_nodes)
 
     def carrying_out(self) -> Preset:
-        """Return the same, which carries operations out unless its options say otherwise."""
+        """Return the preset with operations carried out, unless its options disable them."""
         return self._with(drain="migrate") if self.point.common.drain == "auto" else self
 
     def _with(self, **common: Any) -> Preset:
-        """Return the same with other common options."""
+        """Return the preset with other common options."""
         changed = msgspec.structs.replace(self.point.common, **common)
         return msgspec.structs.replace(
             self, point=msgspec.structs.replace(self.point, common=changed)
         )
 
     def partitions(self, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
-        """Return the partitions of a machine, where it has some."""
+        """Return the partitions of a machine, if there are any."""
         return partitions_on(self.point.partitions, n_nodes, cores_per_node)
 
     @property
     def power(self) -> NodePower | None:
-        """What its nodes take, where that is given."""
+        """Power of its nodes; None if it is not set."""
         watts = self.point.common.power
         return read_power(watts) if watts else None
 
     @property
     def session(self) -> SessionOptions:
-        """The options of the session that it runs in."""
+        """The options of its session."""
         return self.point.session
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """The files with rules of the user, for the records."""
+        """The files with user-defined rules, for the records."""
         return tuple(self.point.own_sources.values())
 
 
 def identity(chosen: Preset | OwnPolicy) -> Any:
-    """Return what of a scheduler determines its results: options with an effect, file contents."""
+    """Return what determines a scheduler's results: effective options and file contents."""
     if isinstance(chosen, OwnPolicy):
         return _content(chosen.sources[0])
     options = chosen.point.effective
@@ -110,7 +110,7 @@ def identity(chosen: Preset | OwnPolicy) -> Any:
         options["foresight"] = {"sha256": file_hash(Path(options["foresight"]))}
     own = chosen.point.own_sources
     if options["planning"] == "list" and ("placement" in own or options["placement"] == "cluster"):
-        options["compression"] = "in place"  # earlier versions chose nodes again: other results
+        options["compression"] = "in place"  # earlier versions chose other nodes
     return options | {name: _content(source) for name, source in own.items()}
 
 

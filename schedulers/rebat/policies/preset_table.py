@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the schedulers that papers and programs have, by their names there."""
+"""Table of the presets: schedulers from papers and programs, with their names there."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ _CLUSTER = point(planning="fifo", placement="cluster", drain="migrate")
 _ROWS = [
     Preset(
         "baseline",
-        "conservative backfilling; a failed job goes first in the queue",
+        "conservative backfilling; failed jobs are requeued first",
         f"{_STEALING_PAPER}, section 4.1",
         point(),
     ),
     Preset(
         "sfsj",
-        "baseline, and steals a node from the smallest job when none is free (H111)",
+        "baseline; steals a node from the smallest job when no node is free (H111)",
         f"{_STEALING_PAPER}, section 4.2",
         point(react="stealing"),
     ),
     Preset(
         "easy",
-        "EASY backfilling; a failed job goes first in the queue",
+        "EASY backfilling; failed jobs are requeued first",
         "Mu'alem and Feitelson 2001",
         point(depth="easy"),
     ),
     Preset(
         "easy-sfsj",
-        "EASY backfilling with SFSJ's node stealing (no paper tried it)",
+        "EASY backfilling with the node stealing of SFSJ (not in any paper)",
         f"{_STEALING_PAPER}, section 9 (future work)",
         point(depth="easy", react="stealing"),
     ),
     Preset(
         "greedy",
-        "list scheduling without reservations: whatever fits starts",
+        "list scheduling without reservations: starts every job that fits",
         "Benoit et al. 2020, R-LIST-0",
         point(depth="greedy"),
     ),
     Preset(
         "greedy-sfsj",
-        "list scheduling without reservations, with SFSJ's node stealing",
+        "list scheduling without reservations, with the node stealing of SFSJ",
         f"{_STEALING_PAPER}, section 9 (future work)",
         point(depth="greedy", react="stealing"),
     ),
     Preset(
         "batsched-conservative",
-        "conservative backfilling on named machines, walltimes 5 s longer",
+        "conservative backfilling on named nodes, with walltimes extended by 5 s",
         f"{_BATSCHED}, conservative_bf",
         point(placement="named", margin=RJMS_DELAY_S, walltimes="required"),
     ),
     Preset(
         "batsched-easy",
-        "EASY backfilling on named machines, walltimes 5 s longer",
+        "EASY backfilling on named nodes, with walltimes extended by 5 s",
         f"{_BATSCHED}, easy_bf",
         point(depth="easy", placement="named", margin=RJMS_DELAY_S, walltimes="required"),
     ),
@@ -82,13 +82,13 @@ _ROWS = [
     ),
     Preset(
         "r-list-1",
-        "as r-list-0, with a reservation for the first job of the queue (any m: depth=m)",
+        "r-list-0 with a reservation for the first job of the queue (for the first m: depth=m)",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
         point(depth="easy", reserve="first", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-list-q",
-        "as r-list-0, with a reservation for every job, made anew at every end",
+        "r-list-0 with a reservation for every job, recomputed whenever a job ends",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
         point(depth="all", maintenance="rebuild", order="lpt", silent_errors="retry"),
     ),
@@ -100,85 +100,89 @@ _ROWS = [
     ),
     Preset(
         "r-shelf-nb",
-        "as r-shelf-b, but the first job that does not fit closes the shelf",
+        "r-shelf-b, but the first job that does not fit closes the shelf",
         f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
         point(planning="shelf-nb", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "slurm-linear",
-        "baseline on the first units that are free in a line, as Slurm's linear plugin",
+        "baseline on the first free blocks in a line, like Slurm's linear plugin",
         f"{_PARTITIONS}, section 2.2",
         point(placement="slurm-linear"),
     ),
     Preset(
         "torus-first",
-        "baseline on boxes of a torus, the one with the lowest corner",
+        "baseline on boxes of a torus; takes the box with the lowest corner",
         f"{_PARTITIONS}, section 2.2 (contiguous and rectangular partitions)",
         point(placement="torus-first"),
     ),
     Preset(
         "rps",
-        "baseline on boxes of a torus, each drawn at random",
+        "baseline on boxes of a torus; takes a random box",
         f"{_PARTITIONS}, section 2.2",
         point(placement="rps"),
     ),
     Preset(
         "faps",
-        "baseline on boxes of a torus, the one least likely to fail while the job runs",
+        "baseline on boxes of a torus; takes the box least likely to fail while the job runs",
         f"{_PARTITIONS}, section 2.2, equations 1 and 2",
         point(placement="faps"),
     ),
     Preset(
         "sa",
-        "baseline; a moldable job gets the size that ends first; malleable jobs as they asked",
+        "baseline; moldable jobs get the size that ends first, malleable jobs the requested size",
         f"{_REPLACEMENT}, section III (SA of Cirne and Berman 2002)",
         point(planning="flexible", malleable="asked"),
     ),
     Preset(
         "pra",
-        "as sa; malleable jobs start small, and grow before anything starts",
+        "sa; malleable jobs start small, and grow before any job starts",
         f"{_REPLACEMENT}, section V (PRA of Buisson et al. 2007)",
         point(planning="flexible", malleable="pra"),
     ),
     Preset(
         "pwa",
-        "as sa; malleable jobs start small, grow on what is left, and shrink for the queue's head",
+        "sa; malleable jobs start small, grow on idle nodes, and shrink for the queue's head",
         f"{_REPLACEMENT}, section V (PWA of Buisson et al. 2007)",
         point(planning="flexible", malleable="pwa"),
     ),
     Preset(
         "dbes",
-        "as pwa; those grow first that most reservations wait for, then all equally",
+        "pwa; jobs that most reservations depend on grow first, then all jobs equally",
         f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
         point(planning="flexible"),
     ),
     Preset(
         "cluster",
-        "first come, first served on cores of nodes, few nodes for each job; no backfilling",
+        "first come, first served on cores; uses few nodes per job; no backfilling",
         f"{_MIGRATION}, section 4",
         _CLUSTER,
     ),
     Preset(
         "compaction",
-        "cluster; while nothing waits, jobs are moved together until nodes are full or empty",
+        "cluster; while the queue is empty, moves jobs together until nodes are full or empty",
         f"{_MIGRATION}, section 3.3.4, algorithm 1",
         changed(_CLUSTER, {"react": "compaction"}),
     ),
     Preset(
         "priorities",
-        "cluster in two partitions; jobs are moved up into the better one, a quarter of the nodes",
+        "cluster in two partitions; moves jobs to the better one, a quarter of the nodes",
         f"{_MIGRATION}, section 3.3.4, algorithm 2",
         changed(_CLUSTER, {"partitions": "high:0%-25%+low:25%-100%", "react": "priorities"}),
     ),
     Preset(
         "tiers",
-        "cluster; normal jobs have eternal ones checkpointed, which fill what is left",
+        "cluster; eternal jobs fill idle cores, and are checkpointed when normal jobs need them",
         f"{_MIGRATION}, sections 3.3.2 and 4.3",
         changed(_CLUSTER, {"fit": "first", "partitions": "normal:all:2+eternal:all:1:reversed"}),
     ),
 ]
 
-_TIMINGS = {"now": "at once", "proactive": "after a checkpoint", "next": "at its next checkpoint"}
+_TIMINGS = {
+    "now": "immediately",
+    "proactive": "after a checkpoint",
+    "next": "at its next checkpoint",
+}
 _VICTIMS = {"fewest-nodes": "the smallest job", "latest-release": "the latest released job"}
 _CRITERIA = {
     "fewer-nodes": "if smaller than the failed one",
@@ -188,22 +192,22 @@ _CRITERIA = {
 
 
 def _variants() -> Iterator[Preset]:
-    """H_xyz of section 7.1 but H111: x timing, y victim, z criterion, each in the paper's order."""
+    """Yield H_xyz of section 7.1 except H111: x timing, y victim, z criterion, in its order."""
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
-        for y, (victim, whom) in enumerate(_VICTIMS.items(), 1):
+        for y, (victim, source) in enumerate(_VICTIMS.items(), 1):
             for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):
                 own = {"timing": timing, "victim": victim, "criterion": criterion}
                 if (x, y, z) != (1, 1, 1):
                     yield Preset(
                         f"h{x}{y}{z}",
-                        f"baseline, and steals from {whom} {when}, {worth}",
+                        f"baseline; steals from {source} {when}, {worth}",
                         f"{_STEALING_PAPER}, section 7.1",
                         point(react="stealing", **own),
                     )
 
 
 def _as_the_program(row: Preset) -> Preset:
-    """A node-stealing scheduler as the authors' Batsched variant runs it."""
+    """Return a node-stealing scheduler as the authors' Batsched variant runs it."""
     changes = {
         "semantics": "authors",
         "order": "fcfs-by-id",
@@ -212,7 +216,7 @@ def _as_the_program(row: Preset) -> Preset:
         "margin": RJMS_DELAY_S,
     }
     name = "h111" if row.name == "sfsj" else row.name
-    summary = f"{name} as the authors' program does it, on named machines"
+    summary = f"{name} as in the authors' program, on named nodes"
     return Preset(
         f"authors-{name}", summary, f"program of {_STEALING_PAPER}", changed(row.point, changes)
     )

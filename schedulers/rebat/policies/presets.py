@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedulers by name, or from a file."""
+"""Schedulers by name or from a file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """The scheduler of a name or alias, in any case, with changed options if it names some.
+    """Return the preset of a name or alias, with changed options if the text names some.
 
-    A choice without its axis is a queue order. Files with rules of one's own are looked for from
-    ``folder`` on, or from here.
+    Names are case-insensitive. A choice without its axis is a queue order. Relative paths of
+    user-defined rules start from ``folder``, or from the working directory.
 
     >>> preset("baseline:depth=easy,react=stealing").point == preset("easy-sfsj").point
     True
@@ -36,31 +36,32 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     Raises
     ------
     InputError
-        For an unknown name, axis or choice; the message lists what there is. For an axis with two
-        values.
+        For an unknown name, axis or choice (the message lists the valid ones), and for an axis
+        with two values.
     """
     name, _, texts = spec.strip().partition(":")
     name = ALIASES.get(name.lower(), name.lower())
     if name not in PRESETS:
         raise unknown_name("policy", name, [*PRESETS, *ALIASES])
-    found = PRESETS[name]
+    row = PRESETS[name]
     if not texts:
-        return found
+        return row
     pairs = [_change(text) for text in texts.split(",")]
     if not all(axis and value for axis, value in pairs):
         raise InputError(f"policy {spec!r}", expected="name:axis=choice,axis=choice")
-    twice = [axis for axis, times in Counter(axis for axis, _ in pairs).items() if times > 1]
-    if twice:
-        raise InputError(f"policy {spec!r} has two values for {twice[0]}", expected="one per axis")
-    point = changed(found.point, dict(pairs), folder)
+    repeated = [axis for axis, n in Counter(axis for axis, _ in pairs).items() if n > 1]
+    if repeated:
+        error = f"policy {spec!r} has two values for {repeated[0]}"
+        raise InputError(error, expected="one per axis")
+    point = changed(row.point, dict(pairs), folder)
     changes = ",".join(
         text if is_own(text) or is_file(text) else text.lower() for text in texts.split(",")
     )
-    return Preset(f"{name}:{changes}", f"{found.summary}; but {changes}", found.source, point)
+    return Preset(f"{name}:{changes}", f"{row.summary}; with {changes}", row.source, point)
 
 
 def _change(text: str) -> tuple[str, str]:
-    """An axis and its choice; names in any case, files as they are."""
+    """Return an axis and its choice in lower case; file names are unchanged."""
     axis, equals, value = text.partition("=")
     if not equals and (is_own(text) or text.lower() in QUEUE_ORDERS):
         axis, value = "order", text
@@ -68,25 +69,28 @@ def _change(text: str) -> tuple[str, str]:
 
 
 def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
-    """A preset by name, or a policy of one's own: ``FILE.py:CLASS``, from ``folder`` on."""
+    """Return a preset by name, or a custom policy ``FILE.py:CLASS`` from ``folder``."""
     if is_own(spec) and spec.strip().partition(":")[0].lower() not in {*PRESETS, *ALIASES}:
         return own_policy(spec, folder)
     return preset(spec, folder)
 
 
 def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
-    """Schedulers in order, each once; own policies whose name is taken go by file and class."""
-    found: dict[Any, Preset | OwnPolicy] = {}
+    """Return the schedulers in order, without duplicates.
+
+    Custom policies with the same class name are named by file and class.
+    """
+    rows: dict[Any, Preset | OwnPolicy] = {}
     typed: dict[Any, str] = {}
     for spec in specs:
-        one = scheduler(spec)
-        key = one.place if isinstance(one, OwnPolicy) else one.name
-        found.setdefault(key, one)
+        row = scheduler(spec)
+        key = row.place if isinstance(row, OwnPolicy) else row.name
+        rows.setdefault(key, row)
         typed.setdefault(key, spec.strip())
-    taken = Counter(one.name for one in found.values())
+    counts = Counter(row.name for row in rows.values())
     return [
-        msgspec.structs.replace(one, name=typed[key])
-        if isinstance(one, OwnPolicy) and taken[one.name] > 1
-        else one
-        for key, one in found.items()
+        msgspec.structs.replace(row, name=typed[key])
+        if isinstance(row, OwnPolicy) and counts[row.name] > 1
+        else row
+        for key, row in rows.items()
     ]

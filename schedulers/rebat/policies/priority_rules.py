@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priority rules of R-LIST and R-SHELF: one table of small key functions.
+"""Priority rules of R-LIST and R-SHELF: a table of key functions.
 
 Sections 4.2.1 (LJF) and 5.1 (the others) of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria
-RR-9296, 2020. The job with the smallest key goes first; ties go by job index. A key function takes
-scalars (a scheduler asks about one job) as well as arrays (a kernel needs all ranks).
+RR-9296, 2020. The job with the smallest key is first; ties are broken by job index. A key function
+takes scalars (a scheduler ranks a job) or arrays (a kernel ranks all jobs).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def smallest_area(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> An
 
 
 def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
-    """RANDOM: a number that depends on seed and job index only, so that a job keeps its place.
+    """RANDOM: a number that depends only on the seed and the job index, so a job keeps its place.
 
-    It is the job's output of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from a
-    named stream, shifted into the range of int64.
+    The number is the job's output of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from
+    a named stream and shifted into the range of int64.
     """
     first = stream(seed, "priority-rule", "RANDOM").integers(1 << 63, dtype=np.uint64)
-    with np.errstate(over="ignore"):  # arithmetic modulo 2**64 is meant
+    with np.errstate(over="ignore"):  # arithmetic is modulo 2**64
         z = (np.asarray(job, np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + first
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -68,7 +68,7 @@ def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any
 def large_first(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
     """LJF: jobs of at least (P + 1) / 2 processors first, by decreasing allocation.
 
-    Small jobs may come in any order; here by job index.
+    The order of small jobs is free; here it is the job index.
     """
     return -size * (2 * size >= n_procs + 1)
 
@@ -86,12 +86,12 @@ PRIORITY_RULES: dict[str, Rule] = {
 
 
 def priority_rule(name: str) -> Rule:
-    """The rule of that name, in capitals or not.
+    """Return the rule of a name, in upper or lower case.
 
     Raises
     ------
     InputError
-        For an unknown name; it lists the choices.
+        For an unknown name; the message lists the choices.
     """
     rule = PRIORITY_RULES.get(name.upper())
     if rule is None:
@@ -102,16 +102,16 @@ def priority_rule(name: str) -> Rule:
 def ranks(
     name: str, times: ArrayLike, sizes: ArrayLike, *, n_procs: int, seed: int = 0
 ) -> NDArray[np.int64]:
-    """Place of each job in the queue, 0 first: the `rank` that the kernels take.
+    """Return the place of each job in the queue, from 0: the `rank` argument of the kernels.
 
     Parameters
     ----------
     name : str
         A key of `PRIORITY_RULES`.
     times, sizes : int array, shape (n,)
-        In any unit; areas must fit into 64 bits.
+        In any unit; areas must fit in 64 bits.
     n_procs : int
-        Processors P (LJF needs it).
+        Number of processors P, for LJF.
     seed : int
         For RANDOM.
 
@@ -126,7 +126,7 @@ def ranks(
     """
     t, p = np.asarray(times, np.int64), np.asarray(sizes, np.int64)
     if float(np.max(t, initial=1)) * float(np.max(p, initial=1)) >= 2.0**62:
-        raise InputError("areas do not fit into 64 bits", expected="times in a coarser unit")
+        raise InputError("areas do not fit in 64 bits", expected="times in a coarser unit")
     keys = priority_rule(name)(t, p, np.arange(t.size), n_procs, seed)
     order = np.argsort(keys, kind="stable")
     rank = np.empty(t.size, np.int64)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue orders: one key function each; the smallest key is served first, the last key is unique.
+"""Queue orders: key functions; the attempt with the smallest key is first.
 
-Every order puts higher priorities first (failed, then victim, then regular), so that recovery
-rules combine with all of them.
+The last part of a key is unique. Every order puts higher priorities first (failed, then victim,
+then regular), so that each reaction works with each order.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ Key = tuple[Any, ...]
 QueueOrder = Callable[[Attempt], Key]
 
 LONGEST_US = 2**60
-"""Walltimes are cut here in plans, so that a date plus a walltime never overflows."""
+"""Maximum walltime in plans, so that a time plus a walltime never overflows."""
 
 
 def planned_us(attempt: Attempt, margin_us: int = 0) -> int:
-    """How long an attempt lasts as far as the scheduler knows, at least one tick."""
+    """Return the planned duration of an attempt, at least one microsecond."""
     return max(1, min(attempt.walltime_us + margin_us, LONGEST_US))
 
 
 def fcfs(attempt: Attempt) -> Key:
-    """First come, first served: by entry into the queue."""
+    """Order by entry into the queue: first come, first served."""
     return (-attempt.priority, attempt.queued_us, attempt.serial)
 
 
 def program_id(attempt: Attempt) -> str:
-    """What the node-stealing authors' program calls an attempt: any resubmission sorts before any
-    original job, and the tenth before the second.
+    """Return the id of an attempt in the node-stealing authors' program.
+
+    As text, any resubmission sorts before any original job, and the tenth before the second.
 
     >>> program_id(Attempt("w0!7#2", "w0!7", 9, 1, 2, 4, 100, 5, 70))
     'resubmit!7-2'
@@ -46,30 +47,30 @@ def program_id(attempt: Attempt) -> str:
 
 
 def fcfs_by_id(attempt: Attempt) -> Key:
-    """First come, first served; what came at one date by the program's ids, as texts."""
+    """Order by entry into the queue; equal times by the ids of the program, as text."""
     return (-attempt.priority, attempt.queued_us, program_id(attempt))
 
 
 def shortest_first(attempt: Attempt) -> Key:
-    """Shortest walltime first."""
+    """Order by walltime, shortest first."""
     return (-attempt.priority, attempt.walltime_us, attempt.serial)
 
 
 def largest_first(attempt: Attempt) -> Key:
-    """Most nodes first."""
+    """Order by number of nodes, largest first."""
     return (-attempt.priority, -attempt.n_nodes, attempt.serial)
 
 
 def smallest_first(attempt: Attempt) -> Key:
-    """Fewest nodes first."""
+    """Order by number of nodes, smallest first."""
     return (-attempt.priority, attempt.n_nodes, attempt.serial)
 
 
 class RuleOrder(msgspec.Struct, frozen=True):
     """A priority rule of Benoit et al. (RR-9296, sections 4.2.1 and 5.1) as a queue order.
 
-    The time of a job is the planned one, ties go by job index: a job that comes back after an
-    error takes the place that it had.
+    The time of a job is the planned one; ties are broken by job index. A job that returns after an
+    error has the same place as before.
 
     Attributes
     ----------
@@ -85,26 +86,26 @@ class RuleOrder(msgspec.Struct, frozen=True):
     seed: int = 0
 
     def __call__(self, attempt: Attempt) -> Key:
-        """Priority, the rule's key, job index."""
+        """Return priority, key of the rule, job index and serial."""
         time, index = planned_us(attempt, self.margin_us), attempt.job_serial - 1
         key = priority_rule(self.rule)(time, attempt.n_nodes, index, self.n_nodes, self.seed)
         return (-attempt.priority, int(key), index, attempt.serial)
 
 
 def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOrder:
-    """The order on this machine: the size for LJF, the plan's margin, the seed for RANDOM."""
+    """Return the order for a machine: its size for LJF, the margin, and the seed for RANDOM."""
     if isinstance(order, RuleOrder):
         return RuleOrder(order.rule, n_nodes, margin_us, seed)
     return order
 
 
 class OwnOrder(msgspec.Struct, frozen=True):
-    """A queue order from a function of an attempt: the smallest number first."""
+    """A queue order from a function of an attempt; the smallest number is first."""
 
     rule: Rule
 
     def __call__(self, attempt: Attempt) -> Key:
-        """The function's numbers, behind the priority."""
+        """Return the priority, then the numbers of the function."""
         return (-attempt.priority, *numbers(self.rule, self.rule(attempt)), attempt.serial)
 
 

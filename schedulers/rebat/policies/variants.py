@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of a variant: how plannings, placements and reactions declare and check them.
+"""Declaration and checks of the options of plannings, placements and reactions.
 
-A variant is a struct in its own module. Its tag is the variant's name, its docstring the help. Each
-field is an option, whose annotation holds the choices or the range, and the description.
+A variant is a struct in its own module. Its tag is the name of the variant, its docstring the help
+text. Each field is an option; its annotation holds the choices or the range, and the description.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def choice(
 ) -> Meta:
     """Describe an option that names a row of a table.
 
-    ``custom`` makes a rule from a function of the user's file; without it no file is accepted.
+    ``custom`` creates a rule from a function of the user's file; without it, files are rejected.
     """
     return Meta(description=description, extra={"choices": names, "custom": custom})
 
@@ -36,17 +36,17 @@ def number(least: float, most: float, unit: str, description: str) -> Meta:
 
 
 def text(check: Callable[[Any], Any], description: str) -> Meta:
-    """Describe an option in a notation of its own; ``check`` raises InputError."""
+    """Describe an option with its own notation; ``check`` raises InputError."""
     return Meta(description=description, extra={"check": check})
 
 
 def several(names: Iterable[str], description: str) -> Meta:
-    """Describe an option that names several rows of a table, with + between them."""
+    """Describe an option that names several rows of a table, joined by +."""
     return Meta(description=description, extra={"choices": names, "several": True})
 
 
 def price(option: str, cost: str | float) -> None:
-    """Check the cost of a resize or a migration; InputError for what is none."""
+    """Check the cost of a resize or a migration; raise InputError if it is not valid."""
     try:
         read_cost(str(cost))
     except InputError as error:
@@ -66,25 +66,25 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a variant."""
 
     boxless: ClassVar[str] = ""
-    """Why it does not go with boxes of a torus, where it does not."""
+    """Why the variant cannot be combined with boxes of a torus; empty if it can."""
 
     uncustom: ClassVar[bool] = False
-    """Whether it does not go with placements of the user's own either."""
+    """Whether the variant cannot be combined with user-defined placements either."""
 
     @property
     def name(self) -> str:
-        """The name of the variant in texts."""
+        """The name of the variant in text."""
         return str(type(self).__struct_config__.tag)
 
     def idle(self) -> frozenset[str]:
-        """Return the options that have no effect, given the others."""
+        """Return the options without an effect, depending on the other options."""
         return frozenset()
 
     def check(self) -> None:
         """Raise InputError for options that do not fit together."""
 
     def rule(self, name: str) -> Any:
-        """Return the row that an option names, or the rule made from the user's file."""
+        """Return the row that an option names, or the rule from the user's file."""
         value, extra = getattr(self, name), fields(type(self))[name].extra
         if is_own(value):
             return own_rule(name, value, extra["custom"])
@@ -92,7 +92,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Difference = Annotated[str, Meta(extra={"dialect": True})]
-"""An option of the dialect: 'auto', or a choice of the field of `Dialect` that has its name."""
+"""An option of the dialect: 'auto', or a choice of the field of `Dialect` with the same name."""
 
 
 def difference(name: str) -> Meta:
@@ -112,11 +112,11 @@ class OptionField(msgspec.Struct, frozen=True):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What `choice`, `number`, `text` and `several` put down."""
+        """Entries of `choice`, `number`, `text` or `several`."""
         return self.meta.extra or {}
 
     def convert(self, value: Any) -> Any:
-        """Convert and check a value, which may be a text.
+        """Convert and check a value, which may be text.
 
         Raises
         ------
@@ -146,14 +146,15 @@ class OptionField(msgspec.Struct, frozen=True):
 
 
 def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:
-    """Check that each part exists and is there once, and that 'requeue' stands alone."""
+    """Check that each part exists and occurs once; 'requeue' must be the only part."""
     names = parts(text)
     for name in names:
         if name not in choices:
             raise unknown_name(option, name, choices)
     alone = "requeue" in names and len(names) > 1
     if len(set(names)) < len(names) or alone or (option == "react" and not names):
-        raise InputError(f"{option} {text!r}", expected="some of them, each once, with + between")
+        expected = "choices joined by +, each at most once; requeue only alone"
+        raise InputError(f"{option} {text!r}", expected=expected)
 
 
 @lru_cache

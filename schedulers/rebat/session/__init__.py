@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler's state machine: bytes and sockets stay outside, policies plug in."""
+"""State machine of the scheduler, without sockets or files; policies plug in."""

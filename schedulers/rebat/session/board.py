@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rooms of a session share."""
+"""Shared state of the parts of a session."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from rebat.session.ledger import Ledger
 
 
 class Board(msgspec.Struct):
-    """The date, what is to be told to the policy and to Batsim, and the records.
-
-    ``kills`` are the attempts whose kill goes out with this reply; ``by_tag`` the ids of running
-    attempts by serial, ``by_hold`` those of nodes held for a job; ``planning`` while
-    the policy is asked to plan.
-    """
+    """The time, pending messages to the policy and to Batsim, and the records."""
 
     options: SessionOptions
     ledger: Ledger
@@ -29,35 +24,42 @@ class Board(msgspec.Struct):
     now_us: int = 0
     serial: int = 0
     statics_over: bool = False
+    """Whether every job of the workload has been submitted."""
     registering: bool = False
+    """Whether Batsim accepts new jobs."""
     changes: Changes = msgspec.field(default_factory=Changes)
     news: News = msgspec.field(default_factory=News)
     out: list[Decision] = []
+    """Decisions of the next reply."""
     kills: list[str] = []
+    """Attempts to kill with the next reply."""
     by_tag: dict[int, str] = {}
+    """Ids of running attempts by serial."""
     by_hold: dict[int, str] = {}
+    """Ids of holds by serial."""
     planning: bool = False
+    """Whether the policy is planning now."""
 
     def next_serial(self) -> int:
-        """The next number of an entry into the queue or a hold."""
+        """Return the next number for a queue entry or a hold."""
         self.serial += 1
         return self.serial
 
     def refuse(self, refusal: Refusal) -> None:
-        """A proposal is not carried out.
+        """Record that a proposal is refused.
 
         Raises
         ------
         PolicyError
-            When the session is strict.
+            If the session is strict.
         """
         if self.options.strict:
-            what = f"{refusal.subject} {refusal.reason}"
-            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {what}")
+            text = f"{refusal.subject} {refusal.reason}"
+            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {text}")
         self.note(refusal)
 
     def note(self, refusal: Refusal) -> None:
-        """Something that was asked for did not happen, through nobody's fault."""
+        """Record that an accepted proposal did not happen, without an error of the policy."""
         self.ledger.refusals.append((self.now_us, refusal.subject, refusal.reason))
         self.changes.refused.append(refusal)
         self.news.refused.append(refusal)

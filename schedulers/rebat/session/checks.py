@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a proposal cannot be carried out; None where it can.
+"""Checks of proposals: each returns a refusal, or None.
 
-Whatever a real Batsim would abort on is found here.
+They reject every proposal on which a real Batsim would abort.
 """
 
 from __future__ import annotations
@@ -15,87 +15,87 @@ from rebat.session.lifecycle import Lifecycle
 
 
 def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> Refusal | None:
-    """An attempt must be queued, its nodes usable and free."""
+    """Check that an attempt is queued, and that its nodes are usable and free."""
     reason = ""
     if attempt is None:
         return Refusal(start.attempt_id, "is not in the queue")
     size = start.size(attempt.n_nodes)
     if start.n_nodes not in (None, size):
-        reason = f"starts on {size} nodes, and on {start.n_nodes}"
+        reason = f"has {size} nodes, but n_nodes is {start.n_nodes}"
     elif size < 1:
-        reason = "cannot start on no node"
+        reason = "cannot start without nodes"
     elif start.nodes is not None:
         return not_free(start.attempt_id, start.nodes, claims)
     elif size > claims.n_free:
-        reason = f"needs {size} nodes, {claims.n_free} are free"
+        reason = f"needs {size} nodes, but {claims.n_free} are free"
     return Refusal(start.attempt_id, reason) if reason else None
 
 
 def not_free(attempt_id: str, nodes: NodeSet, claims: Claims) -> Refusal | None:
-    """Which node stands in the way of a start."""
+    """Check that the nodes of a start are usable and free."""
     obstacle = claims.obstacle(nodes)
     return Refusal(attempt_id, f"node {obstacle} is not up and free") if obstacle >= 0 else None
 
 
 def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
-    """An attempt must run, and not be stopped already."""
+    """Check that an attempt runs and is not already being stopped."""
     then, reason = stop.then, ""
     if stop.attempt_id not in jobs.running or stop.attempt_id in jobs.stopping:
         reason = "cannot be stopped: it is not running"
     elif stop.attempt_id in jobs.scheduled:
-        reason = "cannot be stopped: it will be already"
+        reason = "cannot be stopped: a stop is already scheduled"
     elif stop.when == When.RESIZE and not isinstance(then, Move):
-        reason = "cannot be resized: it is not to move"
+        reason = "cannot be resized: the stop has no move"
     elif isinstance(then, Wait) and then.on and then.on not in jobs.scheduled:
-        reason = f"cannot wait for {then.on}: no stop of that is to come"
+        reason = f"cannot wait for {then.on}: it has no scheduled stop"
     return Refusal(stop.attempt_id, reason) if reason else None
 
 
 def why_not_alive(running: Running, claims: Claims) -> Refusal | None:
-    """What runs on a dead node cannot be saved any more."""
+    """Check that no node of a running attempt is down; else it cannot be checkpointed."""
     if not running.nodes.of_each(claims.down).any():
         return None
-    return Refusal(running.attempt.id, "cannot be checkpointed: a node of its is down")
+    return Refusal(running.attempt.id, "cannot be checkpointed: one of its nodes is down")
 
 
 def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) -> Refusal | None:
-    """The target must be usable, and its own, free or being vacated."""
+    """Check that the target nodes are usable, and the attempt's own, free or being vacated."""
     nodes, attempt = move.nodes, running.attempt
     if not nodes.size:
-        return Refusal(attempt.id, "cannot move to no node")
+        return Refusal(attempt.id, "cannot move without nodes")
     last = int(nodes.intervals[-1, 1])
     if last >= claims.n_nodes:
         return Refusal(attempt.id, f"cannot move: node {last} is not on the machine")
     n_lost = nodes.size - claims.usable(nodes).size
     if n_lost:
-        return Refusal(attempt.id, f"cannot move: {n_lost} of its nodes are down or drained")
+        return Refusal(attempt.id, f"cannot move: {n_lost} target nodes are down or drained")
     leaving = {
         stopping.running.attempt.serial
         for stopping in jobs.stopping.values()
-        if not isinstance(stopping.stop.then, Wait)  # whose nodes stay held
+        if not isinstance(stopping.stop.then, Wait)  # its nodes stay held
     }
     tags = claims.tags(nodes).tolist()
     others = set(tags) - leaving - {FREE, attempt.serial}
     if others:
         held = next(node for node, tag in zip(nodes, tags, strict=True) if tag in others)
         return Refusal(attempt.id, f"cannot move: node {held} is held")
-    return _wanted_twice(attempt.id, nodes, jobs)
+    return _conflicting_move(attempt.id, nodes, jobs)
 
 
-def _wanted_twice(attempt_id: str, nodes: NodeSet, jobs: Lifecycle) -> Refusal | None:
+def _conflicting_move(attempt_id: str, nodes: NodeSet, jobs: Lifecycle) -> Refusal | None:
     stops = [scheduled.stop for scheduled in jobs.scheduled.values()]
     stops += [stopping.stop for stopping in (*jobs.stopping.values(), *jobs.moving.values())]
     for stop in stops:
         if isinstance(stop.then, Move) and nodes.meets(stop.then.nodes):
-            return Refusal(attempt_id, f"cannot move: {stop.attempt_id} moves there")
+            return Refusal(attempt_id, f"cannot move: {stop.attempt_id} already moves there")
     return None
 
 
 def why_not_drain(change: Drain | Undrain, claims: Claims) -> Refusal | None:
-    """Nodes must be on the machine, and in the other state, as far as this reason goes."""
+    """Check that nodes exist, and that their state for this reason changes."""
     nodes, drains, reason = change.nodes, isinstance(change, Drain), ""
     if nodes.size and int(nodes.intervals[-1, 1]) >= claims.n_nodes:
-        reason = f"is not on the machine of {claims.n_nodes} nodes"
+        reason = f"are not all on the machine, which has {claims.n_nodes} nodes"
     elif (nodes.of_each(claims.drained_for(change.why)) == drains).any():
-        reason = "is drained already" if drains else "is not drained"
+        reason = "are already drained" if drains else "are not drained"
     return Refusal(f"nodes {nodes}", reason) if reason else None

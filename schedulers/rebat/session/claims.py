@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds which node: the only writer of the node pool."""
+"""Holders of nodes: the only writer of the node pool."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rebat.models.node_pool import NodePool
 class Claims:
     """The nodes of a machine: up, down or drained; free, or held by a tag.
 
-    A tag is the serial of an attempt, running or with nodes held for it. A node that goes down, or
-    is drained, stays with its tag until that gives it back.
+    A tag is the serial of an attempt, or of a hold. A node that goes down or is drained keeps its
+    tag until the holder releases it.
 
     Attributes
     ----------
     down, drained : bool arrays, shape (n,)
     up_since_us : int64 array, shape (n,)
-        When each node came up last; 0 or less: before the simulation.
+        When each node last came up; 0 or less: before the simulation.
     failed_us : int64 array, shape (n,)
-        When each node failed last; when it came up, where it has not failed in the simulation.
+        When each node last failed; when it came up, if it has not failed in the simulation.
     """
 
     def __init__(self, n_nodes: int) -> None:
-        self._pool = NodePool(n_nodes)  # its own ``down`` are the nodes that cannot be used
+        self._pool = NodePool(n_nodes)  # its ``down`` are the unusable nodes
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self._drained_for: dict[str, npt.NDArray[np.bool_]] = {}
@@ -39,60 +39,60 @@ class Claims:
         self.n_nodes = n_nodes
         self.n_down = 0
         self._changed: dict[int, None] = {}
-        self._told_unusable: set[int] = set()
+        self._reported_unusable: set[int] = set()
 
     def begin(self, uptime_us: npt.NDArray[np.int64]) -> None:
-        """For how long each node has been up at date 0."""
+        """Set how long each node has been up at time 0."""
         if len(uptime_us) != self.n_nodes:
-            expected = f"{self.n_nodes}, one a node"
+            expected = f"{self.n_nodes}, one per node"
             raise InputError(f"{len(uptime_us)} uptimes", expected=expected)
         self.up_since_us, self.failed_us = -uptime_us, -uptime_us
 
     @property
     def n_free(self) -> int:
-        """Nodes that can be used and are not held."""
+        """Number of nodes that are usable and not held."""
         return self._pool.n_free
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
-        """Which nodes can be used and are not held; a new array."""
+        """Which nodes are usable and not held; a new array."""
         free: npt.NDArray[np.bool_] = (self._pool.owner == FREE) & ~self._pool.down
         return free
 
     def tag(self, node: int) -> int:
-        """Who holds a node; -1: nobody."""
+        """Return the holder of a node; -1 if there is none."""
         return int(self._pool.owner[node])
 
     @property
     def all_tags(self) -> npt.NDArray[np.int32]:
-        """Who holds each node; -1: nobody; a new array."""
+        """Holder of each node, -1 for none; a new array."""
         return self._pool.owner.copy()
 
     def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
-        """Who holds each of these nodes, ascending by node; -1: nobody."""
+        """Return the holder of each of these nodes, ascending by node; -1 for none."""
         return nodes.of_each(self._pool.owner)
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """The first of these nodes that is not usable and free; -1 if all are."""
+        """Return the first of these nodes that is not usable and free; -1 if there is none."""
         return self._pool.obstacle(nodes)
 
     def lowest(self, count: int) -> NodeSet:
-        """The lowest-numbered free nodes."""
+        """Return the lowest-numbered free nodes."""
         return self._pool.lowest(count)
 
     def up(self, nodes: NodeSet) -> NodeSet:
-        """Those of the nodes that are up, in service or not."""
+        """Return the nodes that are up, in service or not."""
         return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
 
     def usable(self, nodes: NodeSet) -> NodeSet:
-        """Those of the nodes that can be used."""
+        """Return the nodes that are usable."""
         return self._pool.usable(nodes)
 
     def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Those of the nodes that can be used and are not held."""
+        """Return the nodes that are usable and not held."""
         return self._pool.usable(nodes, unheld=True)
 
-    # ---- who holds them
+    # ---- holders
 
     def take(self, nodes: NodeSet, tag: int) -> None:
         """Give free nodes to a tag."""
@@ -100,13 +100,13 @@ class Claims:
         assert obstacle < 0, f"node {obstacle} is not up and free"
 
     def release(self, nodes: NodeSet) -> None:
-        """Take nodes back from their tag."""
+        """Take nodes from their tag."""
         self._pool.release(nodes)
 
-    # ---- which can be used
+    # ---- states
 
     def fail(self, nodes: NodeSet, now_us: int) -> list[int]:
-        """Nodes go down; gives the tags that hold some of them, ascending, each once."""
+        """Mark nodes as down; return the tags that hold some of them, ascending, each once."""
         tags = {self.tag(node) for node in nodes} - {FREE}
         for node in nodes:
             self.down[node] = True
@@ -117,7 +117,7 @@ class Claims:
         return sorted(tags)
 
     def repair(self, nodes: NodeSet, now_us: int) -> None:
-        """Nodes come up again."""
+        """Mark nodes as up."""
         for node in nodes:
             self.down[node] = False
             self.up_since_us[node] = now_us
@@ -125,28 +125,28 @@ class Claims:
         self._use(nodes)
 
     def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Which nodes are drained for something; the array itself."""
+        """Return which nodes are drained for a reason; the array itself."""
         if why not in self._drained_for:
             self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
         return self._drained_for[why]
 
     def drained_only_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Which nodes are drained for something and for nothing else; a new array."""
-        found = self.drained_for(why).copy()
+        """Return which nodes are drained for this reason and no other; a new array."""
+        only = self.drained_for(why).copy()
         for other, mask in self._drained_for.items():
             if other != why:
-                found &= ~mask
-        return found
+                only &= ~mask
+        return only
 
     def drain(self, nodes: NodeSet, why: str = "") -> None:
-        """Nothing more starts on these nodes."""
+        """Drain nodes: no attempt starts on them."""
         nodes.put(self.drained_for(why), True)
         nodes.put(self.drained, True)
         self._pool.fail(nodes)
         self._changed.update(dict.fromkeys(nodes))
 
     def undrain(self, nodes: NodeSet, why: str = "") -> None:
-        """Nodes are in service again, if they are up and drained for nothing else."""
+        """Remove a reason; nodes return to service if they are up and have no other reason."""
         nodes.put(self.drained_for(why), False)
         nodes.put(self.drained, False)
         for mask in self._drained_for.values():
@@ -160,12 +160,12 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def news(self) -> Iterator[tuple[int, bool, bool]]:
-        """Of each node that changed: whether it can be used, and whether that was told otherwise.
+        """Yield each changed node, whether it is usable, and whether that differs from the report.
 
-        A node may have been repaired and have failed again since, at one date even.
+        A node may have been repaired and have failed again since, even at the same time.
         """
         for node in self._changed:
-            unusable = bool(self._pool.down[node])
-            yield node, not unusable, unusable != (node in self._told_unusable)
-            (self._told_unusable.add if unusable else self._told_unusable.discard)(node)
+            unusable, reported = bool(self._pool.down[node]), self._reported_unusable
+            yield node, not unusable, unusable != (node in reported)
+            (reported.add if unusable else reported.discard)(node)
         self._changed.clear()

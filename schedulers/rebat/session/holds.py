@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes held for a job that waits or moves: plans hear of them as of something that runs.
+"""Nodes held for a job that waits or moves: plans see them as a running attempt.
 
-The node-stealing paper submits a fictitious job for that (section 7.2.1); Batsim hears of nothing.
+The node-stealing paper submits a fictitious job for this (section 7.2.1). Batsim is not informed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rebat.session.ledger import Hold
 
 
 class Holds:
-    """Takes free nodes for a job, and gives them back."""
+    """Takes free nodes for a job, and releases them."""
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
@@ -26,7 +26,7 @@ class Holds:
         self._records: dict[int, Hold] = {}
 
     def hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
-        """Keep free nodes for a job, for so long as far as plans can know."""
+        """Hold free nodes for a job, for an expected duration."""
         serial = self._board.next_serial()
         held = msgspec.structs.replace(
             attempt,
@@ -46,7 +46,7 @@ class Holds:
         return held
 
     def _begin(self, tag: int, held: Running, up: NodeSet) -> None:
-        """Record from now on which nodes are held."""
+        """Start a record of held nodes."""
         if up.size:
             self._records[tag] = Hold(held.attempt.job_id, up, self._board.now_us)
             self._board.ledger.holds.append(self._records[tag])
@@ -57,14 +57,14 @@ class Holds:
             record.until_us = self._board.now_us
 
     def note_nodes(self, tags: Iterable[int]) -> None:
-        """Nodes with these tags failed or came back: what is down is not held meanwhile."""
+        """Start new records of holds with these tags, without the nodes that are down."""
         for tag in sorted(self._held.keys() & tags):
             held = self._held[tag]
             self._end(tag)
             self._begin(tag, held, self._claims.up(held.nodes))
 
     def without_the_dead(self, held: Running) -> Running | None:
-        """Let go of held nodes that cannot be used any more; gives what is held instead."""
+        """Release the unusable nodes of a hold; return the new hold, or None if none is left."""
         self.let_go(held)
         alive = self._claims.usable(held.nodes)
         attempt = msgspec.structs.replace(
@@ -73,7 +73,7 @@ class Holds:
         return self._take(Running(attempt, held.start_us, alive)) if alive.size else None
 
     def let_go(self, *holds: Running | None) -> None:
-        """Give held nodes back; plans that were never told of them need not know."""
+        """Release holds; plans that have not seen a hold are not informed."""
         for held in filter(None, holds):
             self._claims.release(held.nodes)
             del self._board.by_hold[held.attempt.serial]

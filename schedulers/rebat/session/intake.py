@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events taken in: what they say becomes the truth before anything is decided."""
+"""Intake of events: they update the state before any decision."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CAUSES = {
 
 
 class Intake:
-    """Takes the events of one message in, in their order."""
+    """Takes in the events of a message, in order."""
 
     def __init__(
         self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry,
@@ -50,28 +50,28 @@ class Intake:
         self._hit: list[str] = []
 
     def take(self, events: Iterable[Event]) -> bool:
-        """Take a message's events in; whether there is something to decide on.
+        """Take in a message's events; return whether a decision is needed.
 
         Raises
         ------
         InputError
-            For what cannot be.
+            For an impossible event.
         """
-        heard = False
+        relevant = False
         for event in events:
             if not self._acknowledges(event):
                 self._take_in[type(event)](self, event)
-                heard = True
-        return heard
+                relevant = True
+        return relevant
 
     def _acknowledges(self, event: Event) -> bool:
-        """Whether an event says no more than that something asked for was done."""
+        """Return whether an event only acknowledges a decision."""
         if isinstance(event, JobSubmitted):
             return event.job_id in self._registry.registered
         return isinstance(event, CallRequested | NoMoreExternalEvents)
 
     def hit(self) -> list[Running]:
-        """What runs on nodes that failed since the last call and is not being stopped already."""
+        """Return the attempts on nodes that failed since the last call, if not being stopped."""
         if not self._hit:
             return []
         names, self._hit = dict.fromkeys(self._hit), []
@@ -85,7 +85,7 @@ class Intake:
 
     def _on_submit(self, event: JobSubmitted) -> None:
         if self._jobs.knows(event.job_id):
-            raise InputError("is submitted twice", f"job {event.job_id}")
+            raise InputError("was already submitted", f"job {event.job_id}")
         attempt = self._registry.original(event, self._claims.n_nodes)
         self._jobs.enqueue(attempt)
         self._board.changes.arrived.append(attempt)
@@ -94,7 +94,7 @@ class Intake:
     def _on_complete(self, event: JobCompleted) -> None:
         running = self._jobs.end(event.job_id)
         if running is None:
-            raise InputError("ends without having been started", f"job {event.job_id}")
+            raise InputError("completed, but was not started", f"job {event.job_id}")
         self._claims.release(running.nodes)
         self._transactions.vacated(event.job_id)
         del self._board.by_tag[running.attempt.serial]
@@ -133,10 +133,10 @@ class Intake:
         running.nodes.pack()
 
     def _retry(self, running: Running) -> None:
-        """Put a job back into the queue, whole, after an error was detected when it ended.
+        """Requeue an entire job after an error was detected at its end.
 
-        When the error struck is not known, so no checkpoint can be trusted either: what earlier
-        attempts had kept is lost.
+        The time of the error is unknown, so no checkpoint is valid, and the work of earlier
+        attempts is lost too.
         """
         attempt = self._registry.retry(running.attempt.id)
         self._board.ledger.lose(attempt.job_id, Cause.SILENT_ERROR)
@@ -145,20 +145,20 @@ class Intake:
 
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
-            # An attempt that ended by itself at the very instant of its kill is not resubmitted.
+            # An attempt that completed at the instant of its kill is not resubmitted.
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
         self._transactions.waits.second_pass()
 
     # ---- nodes
 
     def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
-        """Nodes that change must be in the machine, and in the other state before."""
+        """Check that nodes exist, and that their state changes."""
         n_nodes = self._claims.n_nodes
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
-            raise InputError(f"nodes {nodes} of a machine of {n_nodes} change their state")
+            raise InputError(f"event for nodes {nodes}, but the machine has {n_nodes} nodes")
         for node in nodes:
             if bool(self._claims.down[node]) == down:
-                raise InputError(f"node {node} is {'down' if down else 'up'} already")
+                raise InputError(f"node {node} is already {'down' if down else 'up'}")
 
     def _on_fail(self, event: NodesFailed) -> None:
         self._check_nodes(event.nodes, down=True)
@@ -183,7 +183,7 @@ class Intake:
     # ---- the simulation
 
     def _on_begin(self, _: SimulationBegan) -> None:
-        raise InputError("the simulation begins twice")
+        raise InputError("the simulation has already begun")
 
     def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
         self._board.statics_over = True

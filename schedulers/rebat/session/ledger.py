@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of every attempt: the only source of the metrics, embedded or over the wire."""
+"""Outcome of every attempt: the only source of the metrics, embedded or over the wire."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from rebat.models.remaining import Remaining
 
 
 class AttemptRecord(msgspec.Struct, gc=False):
-    """One execution, or one that never was (rejected, molded: ``start_us`` -1); in microseconds.
-
-    ``useful_us`` is the progress kept (regular checkpoints included, recovery apart);
-    ``lost_us`` of it, its end, was lost after all, ``lost_to`` what: a silent error in a later
-    attempt, a failure before the next checkpoint of a job that had been resized, or as the job
-    started over to be moved. ``why`` is the word of the policy that stopped it; ``imaged``: what it
-    had done by then is in an image.
-    """
+    """One execution, or an attempt that never ran (rejected, molded); in microseconds."""
 
     attempt: Attempt
     profile: str
     checkpointing: Checkpointing | None
     start_us: int
+    """Start; -1 if the attempt never ran."""
     end_us: int
     cause: Cause
     state: str
     useful_us: int
+    """Progress that was kept, including regular checkpoints but not the recovery."""
     nodes: NodeSet | None
     lost_us: int = 0
+    """Part of ``useful_us``, at its end, that was lost later."""
     lost_to: Cause | None = None
+    """Cause of that loss: a silent error in a later attempt, a failure before the next checkpoint
+    of a resized job, or a move for which the job started again."""
     why: str = ""
+    """Label of the stop, from the policy."""
     imaged: bool = False
+    """Whether an image holds the progress."""
 
 
 class Drained(msgspec.Struct, gc=False):
-    """Nodes that were out of service from a date on; ``until_us`` None: to the end."""
+    """Nodes that were out of service from a time on; ``until_us`` None: until the end."""
 
     nodes: NodeSet
     since_us: int
@@ -49,9 +49,9 @@ class Drained(msgspec.Struct, gc=False):
 
 
 class Hold(msgspec.Struct, gc=False):
-    """Nodes that were up and kept for a job which did not run on them; in microseconds.
+    """Nodes that were up and held for a job that did not run on them; in microseconds.
 
-    ``until_us`` None: to the end of the simulation.
+    ``until_us`` None: until the end of the simulation.
     """
 
     job_id: str
@@ -63,62 +63,58 @@ class Hold(msgspec.Struct, gc=False):
 Why = Literal["ended", "hit", "given up"]
 
 Part = tuple[AttemptRecord, int]
-"""Of an attempt's progress so much, in microseconds."""
+"""A record, and a part of its progress in microseconds."""
 
 
 class Ledger(msgspec.Struct):
-    """Attempts in the order of their ends, machine events, and what was counted on the way.
-
-    ``interrupted`` counts, by job, the attempts that failures interrupted.
-    ``given_up`` are the jobs that ended because these were too many.
-
-    ``kept`` is, by job, the progress that counts of those that were interrupted; ``at_risk`` what
-    of it is in no checkpoint, as it was taken along by resizes.
-
-    ``failures_that_hit`` are the dates of failures under running jobs, each with the number of
-    nodes free right then; ``steals`` the dates at which a steal was decided, ``steals_off`` when
-    and why one of them did not come (T2 and T3: the victim ended first or was hit, or too few of
-    the failed job's nodes were left); ``refusals`` the
-    proposals that the session did not carry out (date, attempt, reason); ``drain_events`` when a
-    policy took nodes out of service, or (True) back into it, and what for; ``not_done`` the dates
-    of operations that were not carried out. ``holds`` are the nodes held for jobs that wait or
-    move, in the order in which the holds began; a node that fails leaves its hold.
-    """
+    """Attempts in the order of their ends, machine events, and counters."""
 
     attempts: list[AttemptRecord] = []
     interrupted: dict[str, int] = {}
+    """Number of attempts that failures interrupted, by job."""
     given_up: list[str] = []
-    kept: dict[str, list[Part]] = {}
+    """Jobs that ended after too many interruptions."""
+    progress: dict[str, list[Part]] = {}
+    """Useful progress of interrupted attempts, by job."""
     at_risk: dict[str, list[Part]] = {}
+    """Part of the progress that resizes kept and that is in no checkpoint, by job."""
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
+    """Proposals that were not carried out: time, subject, reason."""
     failures_that_hit: list[tuple[int, int]] = []
+    """Failures under running jobs: time, number of nodes free at that time."""
     steals: list[int] = []
+    """Times at which a steal was decided."""
     steals_off: list[tuple[int, Why]] = []
+    """Cancelled steals of T2 and T3: time, and whether the victim ended or was hit, or the failed
+    job had too few nodes left."""
     drain_events: list[tuple[int, bool, NodeSet, str]] = []
+    """Drains by a policy, and returns to service (True): time, kind, nodes, reason."""
     not_done: list[int] = []
+    """Times of operations that were not carried out."""
     holds: list[Hold] = []
+    """Nodes held for jobs that wait or move, by start; a node that fails leaves its hold."""
 
     @property
     def drained(self) -> list[Drained]:
-        """The nodes that were out of service, those together that were for the same time."""
+        """The drained nodes, grouped by reason and interval."""
         since: dict[str, dict[int, int]] = {}
-        found: dict[tuple[int, str, int | None], list[int]] = {}
+        groups: dict[tuple[int, str, int | None], list[int]] = {}
         for at_us, back, nodes, why in self.drain_events:
-            known = since.setdefault(why, {})
+            starts = since.setdefault(why, {})
             for node in nodes:
                 if back:
-                    found.setdefault((known.pop(node), why, at_us), []).append(node)
+                    groups.setdefault((starts.pop(node), why, at_us), []).append(node)
                 else:
-                    known[node] = at_us
-        for why, known in since.items():
-            for node, at_us in known.items():
-                found.setdefault((at_us, why, None), []).append(node)
-        spans = [Drained(NodeSet.of(nodes), *span) for span, nodes in found.items()]
-        return sorted(spans, key=lambda one: (one.since_us, one.why, one.nodes.lowest))
+                    starts[node] = at_us
+        for why, starts in since.items():
+            for node, at_us in starts.items():
+                groups.setdefault((at_us, why, None), []).append(node)
+        spans = [Drained(NodeSet.of(nodes), *span) for span, nodes in groups.items()]
+        return sorted(spans, key=lambda span: (span.since_us, span.why, span.nodes.lowest))
 
     def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
-        """An attempt ended, or never ran; ``remaining`` is what an interruption left of it."""
+        """Add an attempt that ended or never ran; ``remaining`` is what an interruption left."""
         self.attempts.append(record)
         if remaining is None or record.cause not in INTERRUPTED:
             return
@@ -130,15 +126,15 @@ class Ledger(msgspec.Struct):
         elif remaining.imaged or at_risk_us < remaining.useful_us:
             self.at_risk.pop(job_id, None)  # a checkpoint of this attempt holds it
         if record.useful_us:
-            self.kept.setdefault(job_id, []).append((record, record.useful_us))
+            self.progress.setdefault(job_id, []).append((record, record.useful_us))
         if at_risk_us:
             own_us = min(at_risk_us, record.useful_us)
             self.at_risk.setdefault(job_id, []).append((record, own_us))
 
     def lose(self, job_id: str, to: Cause) -> None:
-        """A job starts over: what its attempts had kept so far is lost."""
+        """Mark the progress of a job that starts again as lost."""
         self.at_risk.pop(job_id, None)
-        self._lose(self.kept.pop(job_id, ()), to)
+        self._lose(self.progress.pop(job_id, ()), to)
 
     @staticmethod
     def _lose(parts: Iterable[Part], to: Cause) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every attempt really does, and what remains of it: the only place that works that out.
+"""Remaining work of attempts, and its registration as further attempts.
 
-Attempts after the first are registered here, from the last checkpoint on, scaled when the number of
-nodes changes.
+An attempt after the first starts from the last checkpoint, and is scaled if its number of nodes
+changes.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from rebat.models.silent_errors import retried_profile
 from rebat.models.six_digits import Written, in_seconds, resubmission
 from rebat.models.speedup import run_us
 from rebat.session.board import Board
-from rebat.session.known import KnownJobs, Work
+from rebat.session.job_table import JobTable, Work
 
 LEAST_DELAY_S = 1e-6
 """Batsim aborts on a profile whose delay is 0."""
 
 
-class Registry(KnownJobs):
-    """Works out what remains of attempts, and registers it."""
+class Registry(JobTable):
+    """Computes what remains of attempts, and registers it."""
 
     def __init__(self, board: Board) -> None:
         super().__init__(board)
         self.registered: set[str] = set()
 
-    # ---- what would remain
+    # ---- remaining work
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
-        """What an attempt keeps that is stopped after having run so long."""
+        """Return what remains of an attempt that is stopped after a run of ``ran_us``."""
         work, dialect = self.work[attempt_id], self._board.options.dialect
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
@@ -65,7 +65,7 @@ class Registry(KnownJobs):
         return remaining
 
     def _written(self, work: Work, ran_us: int, when: When) -> Written | None:
-        """The same as the authors' program writes it; None where that does not say it."""
+        """Return the resubmission in the numbers of the authors' program; None if undefined."""
         c, now_us = work.checkpointing, self._board.now_us
         if c is None or c.never or c.perfect or c.image_us or work.at_risk_us:
             return None
@@ -81,33 +81,35 @@ class Registry(KnownJobs):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """The walltime of what remains, on as many nodes or on so many."""
+        """Return the walltime of what remains, by default on the same number of nodes."""
         work = self.work[attempt_id]
         if n_nodes in (None, work.attempt.n_nodes):
             return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
         return self._in_size(work, self._with_cost(work, remaining), n_nodes)[1]
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
-        """The walltime of an attempt that starts, or starts over, on so many nodes."""
+        """Return the walltime of an attempt that starts (again) on ``n_nodes`` nodes."""
         work = self._origin(attempt_id, n_nodes)
         if n_nodes == work.attempt.n_nodes:
             return work.attempt.walltime_us
         return self._in_size(work, self._before_mold(work, attempt_id, n_nodes), n_nodes)[1]
 
     def _before_mold(self, old: Work, attempt_id: str, n_nodes: int) -> Remaining:
-        """What remains of a queued attempt that starts on so many nodes: all of it, and a price if
-        the job goes on that has begun already."""
+        """Return what remains of a queued attempt that starts on ``n_nodes`` nodes.
+
+        This is all of it, plus the cost of a resize if the job continues earlier work.
+        """
         remaining = untouched(old.checkpointing)
-        goes_on = self.work[attempt_id].attempt.number and not self.starts_over(attempt_id, n_nodes)
-        return self._with_cost(old, remaining) if goes_on else remaining
+        resumes = self.work[attempt_id].attempt.number and not self.starts_over(attempt_id, n_nodes)
+        return self._with_cost(old, remaining) if resumes else remaining
 
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
-        """What an attempt on so many nodes is a part of: the attempt before it, or the job."""
+        """Return the origin of an attempt on ``n_nodes`` nodes: the previous one, or the job."""
         work = self.work[attempt_id]
         return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
 
     def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
-        """What remains, with the price of a resize."""
+        """Return what remains, plus the cost of a resize."""
         paid_us = self.price_us(self._board.options.resize_cost, work.attempt)
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
@@ -115,7 +117,7 @@ class Registry(KnownJobs):
     # ---- as resubmitted
 
     def need_registration(self, attempt_id: str) -> None:
-        """A resubmission is coming; InputError when Batsim does not take it."""
+        """Check that Batsim accepts a resubmission; raise InputError if it does not."""
         refusal = self.why_not_again(attempt_id)
         if refusal:
             raise InputError(
@@ -127,9 +129,9 @@ class Registry(KnownJobs):
     def again(
         self, attempt_id: str, remaining: Remaining, priority: int, n_nodes: int | None = None
     ) -> Attempt:
-        """Register what remains of a stopped attempt, on demand on another number of nodes.
+        """Register what remains of a stopped attempt, optionally on another number of nodes.
 
-        A job that starts over has lost what its attempts had kept.
+        If the job starts again, the progress of its earlier attempts is lost.
         """
         last = self.work[attempt_id].attempt
         size = n_nodes or last.n_nodes
@@ -168,7 +170,7 @@ class Registry(KnownJobs):
         return new
 
     def retry(self, attempt_id: str) -> Attempt:
-        """Register a job anew, whole and in the size that it had, after an error at its end."""
+        """Register an entire job again in its last size, after an error at its end."""
         failed = self.work[attempt_id]
         self.need_registration(attempt_id)
         first = self.work[failed.attempt.job_id]
@@ -182,7 +184,7 @@ class Registry(KnownJobs):
         return attempt
 
     def _as_written(self, old: Work, it: Written) -> tuple[dict[str, Any], int]:
-        """Profile and walltime (microseconds) as the authors' program writes them."""
+        """Return profile and walltime in microseconds as the authors' program writes them."""
         profile = {
             **self._content(old),
             "delay": max(LEAST_DELAY_S, it.delay_s),
@@ -196,14 +198,14 @@ class Registry(KnownJobs):
         return profile, max(1, to_us(it.walltime_s)) if has_walltime else FOREVER_US
 
     def _in_size(self, old: Work, remaining: Remaining, size: int) -> tuple[dict[str, Any], int]:
-        """Profile and walltime (microseconds) of what remains of an attempt, on ``size`` nodes."""
+        """Return profile and walltime in microseconds of what remains, on ``size`` nodes."""
         profile = self._profile_after(old, remaining, size)
         return profile, self._walltime_us(old, remaining, size, profile)
 
     def _left_us(self, old: Work, length_us: int, remaining: Remaining, size: int) -> int:
-        """What remains of a length or walltime, with its recovery (eq. 4), on ``size`` nodes.
+        """Return what remains of a length or walltime, with its recovery (eq. 4).
 
-        Only the work is scaled: periods, checkpoints and the recovery last as long on any number.
+        Only the work is scaled to ``size`` nodes. Periods, checkpoints and the recovery are not.
         """
         left_us, before = resumed_length_us(length_us, old.checkpointing, remaining), old.attempt
         if size == before.n_nodes:
@@ -214,20 +216,21 @@ class Registry(KnownJobs):
         return recovery + with_checkpoints_us(checkpointing, scaled_us)
 
     def _left_s(self, old: Work, profile: dict[str, Any], remaining: Remaining, size: int) -> float:
-        """What remains of a delay, in seconds; something does of what was stopped as it ended."""
+        """Return what remains of a delay in seconds, at least the minimum delay."""
         left_us = self._left_us(old, to_us(profile["delay"]), remaining, size)
         return max(LEAST_DELAY_S, to_s(left_us))
 
     def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
-        """How long on ``size`` nodes what takes so long on those of an attempt."""
+        """Return the duration on ``size`` nodes of work that takes ``work_us`` on an attempt."""
         return run_us(self.submissions[before.job_id].speedup, work_us, before.n_nodes, size)
 
     def _walltime_us(
         self, old: Work, remaining: Remaining, size: int, profile: dict[str, Any]
     ) -> int:
-        """The walltime of what remains; one that was long enough for a resized job still is.
+        """Return the walltime of what remains.
 
-        Walltime and length may end within one checkpoint, and then hold the same work.
+        If the walltime was long enough before a resize, it is long enough after it.
+        Walltime and length may end in the same checkpoint, and then include the same work.
         """
         walltime_us = old.attempt.walltime_us
         if not old.attempt.has_walltime:
@@ -238,7 +241,7 @@ class Registry(KnownJobs):
         return left_us
 
     def _profile_after(self, old: Work, remaining: Remaining, size: int) -> dict[str, Any]:
-        """What remains to be run; only delays can be shortened, other profiles start over."""
+        """Return the profile of what remains; profiles other than delays start again."""
         profile = self._content(old)
         if profile.get("type") != "delay":
             return profile
@@ -294,20 +297,20 @@ class Registry(KnownJobs):
         self.work[attempt.id] = Work(attempt, old.workload, name, checkpointing)
 
     def _free_name(self, old: Work, attempt: Attempt) -> str:
-        """A name for the profile of a resubmission that no profile of the workload has."""
+        """Return a profile name for a resubmission that the workload does not have."""
         name = attempt_profile(job_name(attempt.id), old.profile)
         while name in self._profiles[old.workload]:
             name += "'"
         return name
 
     def _loaded(self, old: Work, profile: dict[str, Any]) -> str:
-        """The name under which Batsim has loaded a composed profile.
+        """Return the name of a composed profile that Batsim has loaded.
 
-        A composed profile that is registered kills Batsim when a job of it starts.
+        If a composed profile is registered, Batsim crashes when a job with it starts.
         """
         if profile != self._content(old):
             raise InputError(
-                "cannot run again in another form: Batsim takes no new composed profiles",
+                "cannot run again with another profile: Batsim accepts no new composed profiles",
                 f"job {old.attempt.id}", "a delay profile",
             )  # fmt: skip
         return old.profile

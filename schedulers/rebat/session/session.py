@@ -1,36 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session owns what is true, and lets a policy decide; no socket, file or clock in here.
+"""The session holds the state of the simulation and asks a policy for decisions.
+
+It uses no socket, file or clock.
 
 An instant
-    All messages with one simulated time. Batsim may report an instant in any number of messages:
-    a failure in one, the end of the failed job in the next, the acknowledgement of a kill in a
-    third. What is decided must not depend on how many there are. A message that only acknowledges
-    is therefore no reason to ask the policy anything.
+    All messages with the same simulated time. Batsim may split an instant into any number of
+    messages: a failure in one, the end of the failed job in the next, the acknowledgement of a kill
+    in a third. Decisions must not depend on this number. Therefore, a message that only
+    acknowledges does not cause a call of the policy.
 
 A stop
-    The only thing that happens to a running attempt against its will. It takes up to three
-    messages: the policy proposes it (and it may wait for a checkpoint), its kill is sent, its kill
-    is acknowledged. Then the rest of the job is queued, moved, held back, or dropped, within the
-    same instant: *stop, then requeue | move | wait | end* is one transaction.
+    The only way to interrupt a running attempt. It takes up to three messages: the policy proposes
+    it (and it may wait for a checkpoint), the kill is sent, the kill is acknowledged. Then the
+    remaining work is queued, moved, held back, or dropped, within the same instant: *stop, then
+    requeue | move | wait | end* is one transaction.
 
 Why a kill comes before a registration
-    Until the kill is acknowledged the attempt may complete. Only the acknowledgement says which it
-    was. A resubmission registered before that could run a job twice. Nodes also belong to the
-    attempt until then: Batsim aborts on an execution there.
+    Until the kill is acknowledged, the attempt may complete. A resubmission registered before that
+    could run a job twice. Until then, the nodes also belong to the attempt: Batsim aborts if
+    another job is executed there.
 
-What may not be planned meanwhile
-    While a kill is under way nothing is started. A failure often stops several attempts; planning
-    between two of the kills would give nodes away that the failure's own jobs should get first. So
-    a failure is decided on as a whole: reactions first, then one plan when all kills are
-    acknowledged. The program of the node-stealing authors plans twice instead (``Dialect.passes``).
-    Nodes held for a waiting job look like a running attempt to every plan.
+Planning during a kill
+    No attempt is started while a kill is not acknowledged. A failure often stops several attempts.
+    A plan between two of their kills would use nodes that the hit jobs should get first. Therefore,
+    reactions come first, and then one plan when all kills are acknowledged. The program of the
+    node-stealing authors plans twice instead (``Dialect.passes``). Plans see the nodes held for a
+    waiting job as a running attempt.
 
-Who decides
-    The policy only proposes. Each proposal is carried out or refused (`contract.Refusal`) before
-    the next one is asked for. Refused is whatever a real Batsim would abort on. Attempts on dead
-    nodes are stopped even if no policy says so.
+Decisions
+    The policy only makes proposals. Each one is carried out or refused (`contract.Refusal`) before
+    the next one is requested. The session refuses every proposal on which a real Batsim would
+    abort. It stops attempts on dead nodes even if no policy proposes that.
 
-``validate`` checks what holds after every message.
+``validate`` checks the invariants after every message.
 """
 
 from __future__ import annotations
@@ -59,11 +61,12 @@ from rebat.session.validate import check_jobs, check_nodes
 from rebat.session.view import SessionView
 
 MOST_ROUNDS = 3
-"""A policy plans again at once when its proposals were refused, or changed more than starts do."""
+"""Maximum number of plans in a row: a plan is repeated if proposals other than starts changed the
+state, or if proposals were refused."""
 
 
 class Session:
-    """One simulation seen from the scheduler's side: ``handle`` is the only way in.
+    """One simulation from the scheduler's side; ``handle`` processes each message.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ class Session:
     Raises
     ------
     InputError
-        When the simulation begins on another number of nodes than there are uptimes.
+        If the number of uptimes differs from the number of nodes.
     """
 
     def __init__(
@@ -88,10 +91,10 @@ class Session:
         self._policy = policy
         self._board = Board(options or SessionOptions(), Ledger())
         self._may_plan_while_killing = self._board.options.dialect.two_passes
-        self._furnish(0)
+        self._set_up(0)
 
-    def _furnish(self, n_nodes: int) -> None:
-        """Make the rooms, for a machine of so many nodes."""
+    def _set_up(self, n_nodes: int) -> None:
+        """Create the parts of the session for a machine of ``n_nodes`` nodes."""
         board = self._board
         self._jobs, self._claims = Lifecycle(), Claims(n_nodes)
         self._registry = Registry(board)
@@ -99,21 +102,21 @@ class Session:
         self._intake = Intake(board, self._jobs, self._claims, self._registry, self._transactions)
         self.view = SessionView(board, self._jobs, self._claims, self._registry)
 
-    # ---- what others may know
+    # ---- state
 
     @property
     def ledger(self) -> Ledger:
-        """What happened so far."""
+        """Records of the simulation."""
         return self._board.ledger
 
     @property
     def now_us(self) -> int:
-        """The date of the last message."""
+        """Time of the last message."""
         return self._board.now_us
 
     @property
     def began(self) -> SimulationBegan | None:
-        """How the simulation began; None if it has not."""
+        """The first event of the simulation; None before it."""
         return self._board.began
 
     @property
@@ -123,7 +126,7 @@ class Session:
 
     @property
     def max_attempts(self) -> int:
-        """Attempts of one job that failures may interrupt."""
+        """Maximum number of attempts of a job that failures may interrupt."""
         return self._board.options.max_attempts
 
     @property
@@ -133,7 +136,7 @@ class Session:
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
-        """Waiting attempts by id, in order of entry."""
+        """Queued attempts by id, in order of entry."""
         return self.view.queue
 
     @property
@@ -144,48 +147,49 @@ class Session:
     # ---- messages
 
     def handle(self, message: Message) -> Reply:
-        """Take in a whole message, decide, and answer.
+        """Take in a message, decide, and return the reply.
 
         Raises
         ------
         InputError
-            When the peer says what cannot be (an unknown job ends, a date goes back ...).
+            For an impossible message (an unknown job ends, the time decreases, ...).
         PolicyError
-            When a proposal is refused and the session is strict.
+            If a proposal is refused and the session is strict.
         """
         board = self._board
         if message.now_us < board.now_us:
             raise InputError(
-                f"message dated {to_s(message.now_us)} s after one of {to_s(board.now_us)} s"
+                f"message at {to_s(message.now_us)} s follows one at {to_s(board.now_us)} s",
+                expected="times in ascending order",
             )
         board.now_us = message.now_us
         events, begins = message.events, False
         if board.began is None and events and isinstance(events[0], SimulationBegan):
             self._begin(events[0])
             events, begins = events[1:], True
-        heard = self._intake.take(events)
-        if heard or begins or self._transactions.due():
+        relevant = self._intake.take(events)
+        if relevant or begins or self._transactions.due():
             self._decide()
         self._finish()
         decisions, board.out = tuple(board.out), []
         return Reply(board.now_us, decisions)
 
     def validate(self) -> None:
-        """Check what must hold after every message, whatever the policy proposes.
+        """Check the invariants that hold after every message.
 
         Raises
         ------
         BrokenInvariant
-            For an attempt in two places, a node that two hold, or an attempt left on a dead node.
+            For an attempt in two places, a node with two holders, or an attempt on a dead node.
         """
         check_jobs(self._jobs)
         check_nodes(self._jobs, self._claims)
 
     def _decide(self) -> None:
-        """Decide on what runs and what waits.
+        """Decide on running and queued attempts.
 
-        Not asked for by a message that only acknowledges: how many of those make up an instant
-        must not matter.
+        A message that only acknowledges does not lead here, because decisions must not depend on
+        the number of messages in an instant.
         """
         self._transactions.complete_moves()
         if not self._jobs.stopping:
@@ -200,13 +204,13 @@ class Session:
         board.began = event
         board.registering = bool(event.config.get("dynamic-jobs-enabled"))
         groups_of(event.n_nodes, board.options.cores_per_node)
-        self._furnish(event.n_nodes)
+        self._set_up(event.n_nodes)
         if self._uptime_us is not None:
             self._claims.begin(self._uptime_us)
         self._registry.begin(event)
 
     def _react(self) -> None:
-        """Decide on what runs: failures first, then stops and waits that have come due."""
+        """Decide on running attempts: failures first, then stops and waits that are due."""
         board, transactions = self._board, self._transactions
         news, board.news = board.news, News()
         news.hit = self._intake.hit()
@@ -227,36 +231,37 @@ class Session:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()
         if transactions.carry_out_due():
-            # Nothing is planned until those are gone: others would take the nodes they leave.
+            # No plan until the victims are gone: other jobs would take their nodes.
             self._may_plan_while_killing = False
 
     def _plan(self) -> None:
-        """Decide on what waits."""
+        """Decide on queued attempts."""
         if not self._board.changes or (self._jobs.stopping and not self._may_plan_while_killing):
             return
         for _ in range(MOST_ROUNDS):
-            self._ask_for_a_plan()
+            self._request_plan()
             if not self._board.changes or self._jobs.stopping:
                 return
 
-    def _ask_for_a_plan(self) -> None:
+    def _request_plan(self) -> None:
         board = self._board
         changes, board.changes = board.changes, Changes()
         if changes.failures or changes.repairs:
-            self._tell_nodes(changes)
+            self._report_nodes(changes)
         board.planning = True
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
         board.planning = False
         self._transactions.send_kills()
 
-    def _tell_nodes(self, changes: Changes) -> None:
-        """Say which nodes are in another state than the policy was told last.
+    def _report_nodes(self, changes: Changes) -> None:
+        """Report the nodes whose state differs from the last report to the policy.
 
-        What plans hear of only now took its nodes when they could be used; so those of them that
-        plans believe dead are not told again, and those that came back are not under it.
+        Attempts and holds that are new to the plan took their nodes when these were usable. Their
+        nodes that the plan already regards as dead are not reported again, and their repaired nodes
+        are not reported as held.
         """
-        unheard = {running.attempt.id for running in (*changes.moved, *changes.held)}
+        unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
         for node, usable, news in self._claims.news():
             if news:
                 (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
@@ -264,15 +269,15 @@ class Session:
             holder = self._board.by_tag.get(tag) or self._board.by_hold.get(tag)
             if not holder:
                 continue
-            if usable and news and holder not in unheard:
+            if usable and news and holder not in unplanned:
                 changes.rejuvenated_under.append(holder)
-            elif not usable and (news or holder in unheard):
+            elif not usable and (news or holder in unplanned):
                 changes.failed_under.append(holder)
 
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
         self._transactions.ask_to_be_called()
-        if not jobs.stopping:  # the kill of what has ended may be under way
+        if not jobs.stopping:  # an attempt that ended may still have a kill under way
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)
         if board.registering and board.statics_over and jobs.idle:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queued attempts: started as they are or in another size, or rejected."""
+"""Starts of queued attempts, in their size or another one, and rejections."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rebat.session.resubmission import Registry
 
 
 class Starts:
-    """What takes attempts out of the queue."""
+    """Removes attempts from the queue: starts and rejections."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
 
     def start(self, start: Start) -> Refusal | None:
-        """Start a queued attempt, as it is or in another size."""
+        """Start a queued attempt, in its size or another one."""
         attempt = self._jobs.queue.get(start.attempt_id)
         refusal = checks.why_not_start(attempt, start, self._claims)
         if attempt and not refusal:
@@ -31,8 +31,8 @@ class Starts:
             return refusal
         size, changes = start.size(attempt.n_nodes), self._board.changes
         nodes = start.nodes or self._claims.lowest(size)
-        one = attempt if size == attempt.n_nodes else self._mold(attempt, size)
-        running = self.execute(one, nodes)
+        started = attempt if size == attempt.n_nodes else self._mold(attempt, size)
+        running = self.execute(started, nodes)
         if self._board.planning:
             changes.started.append(running)
         else:
@@ -50,7 +50,7 @@ class Starts:
         return refusal
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
-        """Reject a queued attempt and register it in another size: no rejection of the job."""
+        """Reject a queued attempt and register it in another size; the job is not rejected."""
         board = self._board
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)
@@ -59,7 +59,7 @@ class Starts:
         return molded
 
     def execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
-        """An attempt runs on these free nodes from now on."""
+        """Execute an attempt on these free nodes."""
         board, running = self._board, Running(attempt, self._board.now_us, nodes)
         self._claims.take(nodes, attempt.serial)
         board.by_tag[attempt.serial] = attempt.id
@@ -68,7 +68,7 @@ class Starts:
         return running
 
     def reject(self, proposal: Reject) -> Refusal | None:
-        """Refuse a queued job for good."""
+        """Reject a queued job permanently."""
         board = self._board
         if proposal.attempt_id not in self._jobs.queue:
             return Refusal(proposal.attempt_id, "cannot be rejected: it is not in the queue")

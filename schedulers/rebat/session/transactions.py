@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposals carried out: starts, and the one transaction *stop, then queue | move | wait |
-end*.
+"""Execution of proposals: starts, and the transaction *stop, then queue | move | wait | end*.
 
-A stop goes through three messages at most: it is asked for (and may wait for a checkpoint), its
-kill is sent, its kill is acknowledged. What comes then happens within that last instant.
+A stop takes up to three messages: it is proposed (and may wait for a checkpoint), its kill is sent,
+its kill is acknowledged. The rest follows within that last instant.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from rebat.session.waits import Waits
 
 
 class Transactions:
-    """What carries proposals out, or refuses them."""
+    """Carries out proposals, or refuses them."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
@@ -67,13 +66,13 @@ class Transactions:
         }
 
     def propose(self, proposal: Proposal) -> Refusal | None:
-        """Carry a proposal out, or refuse it; why."""
+        """Carry out a proposal; return the refusal if it is refused."""
         refusal = self._carry_out[type(proposal)](proposal)
         if refusal:
             self._board.refuse(refusal)
         return refusal
 
-    # ---- a stop is asked for
+    # ---- proposed stops
 
     def _stop(self, stop: Stop, forced: bool = False) -> Refusal | None:
         board, jobs = self._board, self._jobs
@@ -91,7 +90,7 @@ class Transactions:
         claims = self._claim(stop)
         if remaining.wait_us > 0:
             due_us = board.now_us + remaining.wait_us
-            at_us = board.now_us + self.waits.told_us(remaining.wait_us)
+            at_us = board.now_us + self.waits.written_us(remaining.wait_us)
             if_hit = self._registry.after_stop(stop.attempt_id, ran_us, When.NOW)
             jobs.schedule(Scheduled(stop, remaining, due_us, at_us, if_hit, claims))
         else:
@@ -99,12 +98,12 @@ class Transactions:
         return None
 
     def _why_not_then(self, stop: Stop, forced: bool) -> Refusal | None:
-        """Why what is to follow a stop cannot; ``forced``: it stops whatever follows."""
+        """Return why the step after a stop is impossible; ``forced``: stop in any case."""
         registry, attempt_id = self._registry, stop.attempt_id
         if not (forced or isinstance(stop.then, End)) and (
             never := registry.why_not_again(attempt_id)
         ):
-            reason = f"cannot be stopped: {never.reason}, so it could not go on"
+            reason = f"cannot be stopped: {never.reason}, so it could not continue"
             return Refusal(attempt_id, reason)
         refusal, running = None, self._jobs.running[attempt_id]
         if isinstance(stop.then, Move):
@@ -125,7 +124,7 @@ class Transactions:
         self._board.kills.append(stop.attempt_id)
 
     def _claim(self, stop: Stop) -> list[Running]:
-        """Hold those nodes of a move's target that are free, so that nothing is planned there."""
+        """Hold the free nodes of a move's target, so that no plan uses them."""
         if not isinstance(stop.then, Move):
             return []
         free = self._claims.usable_and_free(stop.then.nodes)
@@ -133,9 +132,9 @@ class Transactions:
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
     def vacated(self, attempt_id: str) -> None:
-        """An attempt gave its nodes back: those that a move waits for are held for it from now on.
+        """Hold nodes that an attempt released for the moves that need them.
 
-        A move of its own that was to come does not.
+        If the attempt itself was scheduled to move, cancel that move.
         """
         jobs = self._jobs
         if not (jobs.scheduled or jobs.stopping or jobs.moving):
@@ -145,13 +144,13 @@ class Transactions:
             self.call_off(attempt_id, "ended")
         stops: list[Scheduled | Stopping] = [*jobs.scheduled.values()]
         stops += [*jobs.stopping.values(), *jobs.moving.values()]
-        for one in stops:
-            one.claims.extend(self._claim(one.stop))
+        for stop in stops:
+            stop.claims.extend(self._claim(stop.stop))
 
     def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
-        """Stop what runs on a failed node, unless somebody has already, and queue it first.
+        """Stop an attempt on a failed node, unless it is being stopped, and requeue it first.
 
-        ``victim``: as it was the victim of a steal to come.
+        ``victim`` is the cancelled stop of the attempt as the victim of a steal.
         """
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
@@ -164,7 +163,7 @@ class Transactions:
                 self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
     def spoil(self, stopping: Stopping) -> None:
-        """What is being resized is hit: it goes on from its last checkpoint, first in the queue."""
+        """Turn a resize that a failure hit into a requeue from the last checkpoint."""
         stop = stopping.stop
         if stop.when == When.RESIZE:
             ran_us = stopping.sent_us - stopping.running.start_us
@@ -174,7 +173,7 @@ class Transactions:
             stopping.claims = []
 
     def send_kills(self) -> None:
-        """One message for all that is to be killed now."""
+        """Send one message with all pending kills."""
         board = self._board
         if not board.kills:
             return
@@ -184,12 +183,12 @@ class Transactions:
         board.out.append(KillJobs(at_us=board.now_us, job_ids=tuple(board.kills)))
         board.kills.clear()
 
-    # ---- a stop that waits for a checkpoint
+    # ---- scheduled stops
 
     def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
-        """The stop of an attempt does not come; who waited for it goes into the queue.
+        """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for it.
 
-        With ``later`` only in the second pass.
+        With ``later``, requeue them in the second pass.
         """
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
         if scheduled is not None:
@@ -200,7 +199,7 @@ class Transactions:
         return scheduled
 
     def carry_out_due(self) -> bool:
-        """Stop what is due, end waits that are over; whether something is being killed for that."""
+        """Carry out due stops and end due waits; return whether any attempt is killed."""
         board, jobs = self._board, self._jobs
         if not (jobs.scheduled or jobs.waiting):
             return False
@@ -226,10 +225,10 @@ class Transactions:
             self.waits.end(proposal.job_id, later)
         return None
 
-    # ---- a kill is acknowledged
+    # ---- acknowledged kills
 
     def acknowledge(self, attempt_id: str, killed: bool) -> None:
-        """A kill was carried out, or came too late: the attempt had ended by itself."""
+        """Complete a stop after its kill is acknowledged; not ``killed``: the attempt completed."""
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:
             return
@@ -258,7 +257,7 @@ class Transactions:
         self._board.changes.resubmitted.append(attempt)
 
     def complete_moves(self) -> None:
-        """Let stopped jobs go on where they are to go, once all that leaves has left."""
+        """Execute moves when all attempts on their targets have gone."""
         if self._jobs.stopping or not self._jobs.moving:
             return
         for stopping in list(self._jobs.moving.values()):
@@ -280,11 +279,11 @@ class Transactions:
     # ---- nodes
 
     def note_nodes(self, tags: list[int]) -> None:
-        """Nodes that may be held by these tags failed or came back."""
+        """Update the records of holds with these tags after failures or repairs."""
         self._holds.note_nodes(tags)
 
     def lose_claims(self, tags: list[int]) -> None:
-        """Let go of held nodes that failed; a move to them that has not begun is called off."""
+        """Release held nodes that failed, and cancel scheduled moves to them."""
         self.note_nodes(tags)
         self.waits.lose(tags)
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
@@ -310,7 +309,7 @@ class Transactions:
         return None
 
     def _call_off_moves_to(self, nodes: NodeSet) -> None:
-        """A move that has not begun does not go where nothing may start any more."""
+        """Cancel scheduled moves to drained nodes."""
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
             then = scheduled.stop.then
             if isinstance(then, Move) and then.nodes.meets(nodes):
@@ -323,10 +322,10 @@ class Transactions:
         ledger.refusals.append((now_us, note.what, note.reason))
         ledger.not_done.append(now_us)
 
-    # ---- dates
+    # ---- times
 
     def due(self) -> bool:
-        """Whether the time of a wake, of a stop or of the end of a wait has come."""
+        """Return whether a wake, a stop or the end of a wait is due."""
         jobs, now_us = self._jobs, self._board.now_us
         return (
             bool(self.agenda.due())
@@ -335,6 +334,6 @@ class Transactions:
         )
 
     def ask_to_be_called(self) -> None:
-        """Ask Batsim for the times of stops and wakes, when all is settled."""
+        """Request calls for scheduled stops and wakes, unless kills are under way."""
         if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
             self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())

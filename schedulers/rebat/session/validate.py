@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invariants of a session, which hold after every message; see ``Session.validate``."""
+"""Invariants of a session; see ``Session.validate``."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rebat.session.lifecycle import Lifecycle, State
 
 
 class BrokenInvariant(RebatError):
-    """A session is in a state that cannot be: an error of rebat, not of its user."""
+    """A session is in an impossible state; this is an error of rebat."""
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in one place, and every job in the state of that place.
+    """Check that every attempt is in one place, and every job in the matching state.
 
     Raises
     ------
     BrokenInvariant
-        For the first that is not.
+        For the first violation.
     """
     for name in jobs.queue.keys() & jobs.running.keys():
-        raise BrokenInvariant(f"attempt {name} waits and runs")
+        raise BrokenInvariant(f"attempt {name} is queued and running")
     for name in (jobs.stopping.keys() | jobs.scheduled.keys()) - jobs.running.keys():
-        raise BrokenInvariant(f"attempt {name} is being stopped, and does not run")
+        raise BrokenInvariant(f"attempt {name} is being stopped, but does not run")
     for name in jobs.stopping.keys() & jobs.scheduled.keys():
         raise BrokenInvariant(f"attempt {name} is being stopped twice")
     stopping = {jobs.running[name].attempt.job_id for name in jobs.stopping}
@@ -47,36 +47,37 @@ def check_jobs(jobs: Lifecycle) -> None:
 
 
 def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
-    """Check that every node is held by one attempt at most, and by what says so.
+    """Check that every node has at most one holder, which matches its tag.
 
     Raises
     ------
     BrokenInvariant
-        For a node that two hold, or that nobody knows of; for an attempt on another number of nodes
-        than it has, or left on a dead one.
+        For a node with two holders or an unknown one, and for an attempt on a wrong number of nodes
+        or on a dead node.
     """
     tags = np.full(claims.n_nodes, FREE, dtype=np.int32)
     for holder in holders(jobs):
         attempt, nodes = holder.attempt, holder.nodes
         if nodes.size != attempt.n_nodes:
-            raise BrokenInvariant(f"{attempt.id} is on {nodes.size} of {attempt.n_nodes} nodes")
+            text = f"{attempt.id} is on {nodes.size} nodes, expected {attempt.n_nodes}"
+            raise BrokenInvariant(text)
         taken = nodes.ids[tags[nodes.ids] != FREE]
         if len(taken):
             raise BrokenInvariant(f"node {taken[0]} is held by {attempt.id} and by another")
         tags[nodes.ids] = attempt.serial
     wrong = np.flatnonzero(tags != claims.all_tags)
     if len(wrong):
-        raise BrokenInvariant(f"node {wrong[0]} has the tag {claims.tag(int(wrong[0]))}")
+        raise BrokenInvariant(f"node {wrong[0]} has the wrong tag {claims.tag(int(wrong[0]))}")
     n_free = int(np.count_nonzero((tags == FREE) & ~(claims.down | claims.drained)))
     if n_free != claims.n_free or claims.n_down != np.count_nonzero(claims.down):
         raise BrokenInvariant(f"{n_free} nodes are free, not {claims.n_free}")
     for name, running in jobs.running.items():
         if name not in jobs.stopping and running.nodes.of_each(claims.down).any():
-            raise BrokenInvariant(f"attempt {name} is left on a dead node")
+            raise BrokenInvariant(f"attempt {name} runs on a dead node")
 
 
 def holders(jobs: Lifecycle) -> Iterator[Running]:
-    """Everything that holds nodes: what runs, what is held for waits, and for moves."""
+    """Yield every holder of nodes: running attempts, and holds for waits and moves."""
     yield from jobs.running.values()
     yield from (waiting.held for waiting in jobs.waiting.values() if waiting.held)
     for stops in (jobs.scheduled, jobs.stopping, jobs.moving):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What policies see of a session: everything that is true, and nothing that they could change."""
+"""Read-only view of a session for policies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rebat.session.resubmission import Registry
 
 
 class MachineView:
-    """The nodes one by one: `contract.Machine`, which says what each of these is."""
+    """Nodes of the machine; see `contract.Machine` for the attributes."""
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
@@ -65,7 +65,7 @@ class MachineView:
 
 
 class SessionView:
-    """A `contract.View`, which says what each of these is; one object for the whole session."""
+    """View of the session; see `contract.View` for the attributes."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stopped jobs that wait, with nodes held for them: the steals of timings T2 and T3.
+"""Stopped jobs that wait with held nodes: steals with timings T2 and T3.
 
-The node-stealing paper decides within one instant. The authors' program has two passes: what it
-gives up in the first one it frees in the second, when its kills are acknowledged (``passes=two``).
+The node-stealing paper decides within one instant. The authors' program has two passes: waits that
+end in the first pass free their nodes in the second one, when its kills are acknowledged
+(``passes=two``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
 
 
 class Waits:
-    """Begins and ends waits; ``requeue`` puts what remains of a stopped job into the queue."""
+    """Begins and ends waits; ``requeue`` requeues the remaining work of a stopped job."""
 
     def __init__(
         self, board: Board, jobs: Lifecycle, claims: Claims, holds: Holds, agenda: Agenda,
@@ -29,14 +30,14 @@ class Waits:
         self._board, self._jobs, self._claims = board, jobs, claims
         self._holds, self._agenda, self._requeue = holds, agenda, requeue
 
-    def told_us(self, span_us: int) -> int:
-        """A span as it is told to Batsim."""
+    def written_us(self, span_us: int) -> int:
+        """Return a duration rounded to the digits of the dialect."""
         return written_us(span_us) if self._board.options.dialect.digits == "six" else span_us
 
-    # ---- begins
+    # ---- begin
 
     def begin(self, stopping: Stopping, wait: Wait) -> None:
-        """Hold what survives of a stopped job's nodes, unless its wait is over already."""
+        """Hold the usable nodes of a stopped job, unless its wait is already over."""
         until_us = due_us = wait.until_us
         if wait.on:
             scheduled = self._jobs.scheduled.get(wait.on)
@@ -55,16 +56,16 @@ class Waits:
             self._agenda.call_at(until_us)
 
     def _held_for_us(self, due_us: int) -> int:
-        """How long plans take nodes to be held that are held until then."""
+        """Return the duration of a hold in plans."""
         if due_us >= FOREVER_US:
             return FOREVER_US
         margin_us = round(self._board.options.dialect.hold_margin_s * 1e6)
-        return self.told_us(due_us - self._board.now_us + margin_us)
+        return self.written_us(due_us - self._board.now_us + margin_us)
 
-    # ---- held nodes fail
+    # ---- failures of held nodes
 
     def lose(self, tags: list[int]) -> None:
-        """Nodes failed that are held by some of these tags."""
+        """Update the waits that lost nodes with these tags."""
         for job_id, waiting in self._jobs.waiting.items():
             held = waiting.held
             if held is None or held.attempt.serial not in tags:
@@ -77,28 +78,28 @@ class Waits:
             self._board.news.held_hit.append(job_id)
 
     def _shrink(self, waiting: Waiting) -> None:
-        """Hold as many nodes as are left: the lowest, wherever they are; the wait goes on."""
+        """Hold the same number of the lowest free nodes; the wait continues."""
         held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
         waiting.shrinks = False
         if held is None or scheduled is None:
             return
         self._holds.let_go(held)
         now_us = self._board.now_us
-        span_us = self.told_us(held.planned_end_us - now_us)
+        span_us = self.written_us(held.planned_end_us - now_us)
         lowest = self._claims.lowest(waiting.n_held)
         waiting.held = self._holds.hold(waiting.stopping.running.attempt, lowest, span_us)
-        scheduled.at_us = waiting.until_us = now_us + self.told_us(scheduled.due_us - now_us)
+        scheduled.at_us = waiting.until_us = now_us + self.written_us(scheduled.due_us - now_us)
 
-    # ---- ends
+    # ---- end
 
     def end_all(self, scheduled: Scheduled, later: bool = False) -> None:
-        """The stop of an attempt is carried out, or does not come: nobody waits for it any more."""
+        """End all waits for a stop that is carried out or cancelled."""
         for job_id, waiting in list(self._jobs.waiting.items()):
             if waiting.on == scheduled.stop.attempt_id:
                 self.end(job_id, later)
 
     def end(self, job_id: str, later: bool = False) -> None:
-        """A job goes into the queue, and its nodes are given back: now, or in the second pass."""
+        """Requeue a job and release its nodes, now or in the second pass."""
         if later:
             self._jobs.waiting[job_id].over = True
             return
@@ -107,19 +108,19 @@ class Waits:
         self._requeue(waiting.stopping)
 
     def end_due(self) -> None:
-        """End the waits whose date has come."""
+        """End the waits that are due."""
         for job_id, waiting in list(self._jobs.waiting.items()):
             if waiting.due(self._board.now_us):
                 self.end(job_id)
 
     def second_pass(self) -> bool:
-        """Do what was put off, unless kills are still to be acknowledged; whether there was any."""
+        """Do postponed steps, unless kills are under way; return whether there were any."""
         if self._jobs.stopping or not self._jobs.waiting:
             return False
-        found = [(job, one) for job, one in self._jobs.waiting.items() if one.over or one.shrinks]
-        for job_id, waiting in found:
+        postponed = [(name, w) for name, w in self._jobs.waiting.items() if w.over or w.shrinks]
+        for job_id, waiting in postponed:
             if waiting.over:
                 self.end(job_id)
             else:
                 self._shrink(waiting)
-        return bool(found)
+        return bool(postponed)

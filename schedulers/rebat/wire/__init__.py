@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything between bytes and a session: the codec, the links, recordings, the conversation."""
+"""Connection of a session to Batsim: codec, links, recordings and conversation."""

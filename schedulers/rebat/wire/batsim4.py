@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim 4's JSON messages (as observed with 4.2.1), both sides of the wire.
+"""Batsim 4's JSON messages (as observed with 4.2.1), in both directions.
 
-Unknown event types and fields never fail a decoding: they are kept as ``Notified``. What cannot be
-understood at all is an InputError that says which event and which field.
+Unknown event types and fields are no error: they become ``Notified``. A message that cannot be
+decoded is an InputError that names the event and the field.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _profiles(data: Data, key: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 class _OtherNotice(WireRow[e.Notified]):
-    """Any other notification, kept whole: its data say its type again."""
+    """Any other notification, with all its data, which include its type."""
 
     def decode(self, at_us: int, data: Data) -> e.Notified:
         return e.Notified(at_us=at_us, kind=text(data, "type"), data=data)
@@ -118,11 +118,11 @@ EVENTS: WireTable[e.Event] = WireTable(
     WireRow("REQUESTED_CALL", e.CallRequested),
     WireRow("SIMULATION_ENDS", e.SimulationEnded),
 )
-"""What the simulator says; types that are not here are kept as `Notified`."""
+"""Events of the simulator; other types become `Notified`."""
 
 
 def decode_message(data: bytes) -> e.Message:
-    """Bytes of the simulator to a message; InputError for what is none."""
+    """Decode a message of the simulator; raise InputError for other bytes."""
     now, raw = _opened(data)
     events = []
     for position, event in enumerate(raw):
@@ -136,13 +136,13 @@ def decode_message(data: bytes) -> e.Message:
 
 def _event(at: int, raw: _Raw) -> e.Event:
     if raw.type not in EVENTS.types:
-        kept = raw.data if isinstance(raw.data, dict) else {"data": raw.data}
-        return e.Notified(at_us=at, kind=raw.type, data=kept)
+        data = raw.data if isinstance(raw.data, dict) else {"data": raw.data}
+        return e.Notified(at_us=at, kind=raw.type, data=data)
     return EVENTS.decode(raw.type, at, raw.data)
 
 
 def encode_message(message: e.Message) -> bytes:
-    """A message as Batsim would send it."""
+    """Encode a message as Batsim would send it."""
     return _enclosed(message.now_us, message.events, EVENTS)
 
 
@@ -150,7 +150,7 @@ def encode_message(message: e.Message) -> bytes:
 
 
 def _plain(metadata: str) -> str:
-    """Batsim takes no double quotes there."""
+    """Replace double quotes, which Batsim does not accept in metadata."""
     return metadata.replace('"', "'")
 
 
@@ -173,11 +173,11 @@ DECISIONS: WireTable[d.Decision] = WireTable(
         "SET_JOB_METADATA", d.SetMetadata, _JOB_ID, Field("metadata", "metadata", text, _plain)
     ),
 )
-"""What a scheduler says; Batsim dies of anything else."""
+"""Decisions of a scheduler; Batsim aborts on other types."""
 
 
 def decode_reply(data: bytes) -> d.Reply:
-    """Bytes of a scheduler to a reply; InputError for what Batsim would abort on."""
+    """Decode a reply of a scheduler; raise InputError if Batsim would abort on it."""
     now, raw = _opened(data)
     decisions = []
     for position, event in enumerate(raw):
@@ -193,16 +193,15 @@ def _decision(now: int, raw: _Raw) -> d.Decision:
         raise InputError("unknown type", expected=", ".join(DECISIONS.types))
     at = date_us(raw.timestamp, "timestamp")
     if at > now:
-        raise InputError(f"timestamp {raw.timestamp} is later than now {to_s(now)}")
+        raise InputError(f"timestamp {raw.timestamp} is later than now ({to_s(now)})")
     return DECISIONS.decode(raw.type, at, raw.data)
 
 
 def encode_reply(reply: d.Reply) -> bytes:
-    """A reply as Batsim expects it; decisions are in ascending order of date already."""
+    """Encode a reply for Batsim; the decisions must be in ascending order of time."""
     return _enclosed(reply.now_us, reply.decisions, DECISIONS)
 
-
-# ---- the envelope, the same both ways
+    # ---- the envelope of messages and replies
 
 
 class _Raw(msgspec.Struct):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session as bytes in, bytes out."""
+"""A session with messages and replies as bytes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rebat.wire.workload_ids import check_workloads
 class Conversation:
     """The scheduler's side of a Batsim 4 conversation.
 
-    The session is made when the simulation begins, since Batsim's ``--sched-cfg`` may say how.
-    Every failure of the peer is an InputError that says which message it was.
+    The session is created when the simulation begins, because Batsim's ``--sched-cfg`` may
+    configure it. Every failure of the peer is an InputError with the number of the message.
 
     Parameters
     ----------
     configure : callable
-        Makes the session from Batsim's scheduler configuration (a text, mostly empty).
+        Creates the session from Batsim's scheduler configuration (text, usually empty).
     whole_instants : bool
-        Let the session decide on repairs when all of their instant is known (see
-        `wire.instants`): what a real Batsim needs.
+        Delay decisions on repairs until their entire instant is known (see `wire.instants`). A
+        real Batsim requires this.
     """
 
     def __init__(self, configure: Callable[[str], Session], whole_instants: bool = False) -> None:
@@ -41,7 +41,7 @@ class Conversation:
         self.messages = 0
 
     def answer(self, data: bytes) -> bytes:
-        """One message's bytes to the reply's."""
+        """Return the reply to a message, both as bytes."""
         self.messages += 1
         try:
             message = batsim4.decode_message(data)
@@ -62,18 +62,18 @@ class Conversation:
         return self._configure(config if isinstance(config, str) else "")
 
     def finished(self) -> bool:
-        """Whether SIMULATION_ENDS was answered."""
+        """Return whether SIMULATION_ENDS was answered."""
         return self.session is not None and self.session.ended
 
     def standing(self) -> str:
-        """Where the simulation stands, for whoever must be told that the peer is gone."""
+        """Return the state of the simulation, for the report that the peer has gone."""
         session = self.session
         if session is None:
             return "the simulation had not begun"
         waiting, running = len(session.queue), len(session.running)
         text = (
-            f"the simulation had not ended: at {to_s(session.now_us):.6f} s {running} jobs run and "
-            f"{waiting} wait"
+            f"the simulation had not ended: at {to_s(session.now_us):.6f} s, {running} jobs run "
+            f"and {waiting} wait"
         )
         if session.ledger.refusals:
             text += f", {len(session.ledger.refusals)} proposals were refused"
@@ -82,7 +82,7 @@ class Conversation:
 
 
 def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -> Session:
-    """A session for a scheduler by name with JSON options."""
+    """Return a session for a named scheduler with JSON options."""
     configured = configure(policy, options)
     settings = msgspec.structs.replace(configured.session, strict=strict)
     return Session(configured.make(), settings)

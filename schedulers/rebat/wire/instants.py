@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole instants for a session, where Batsim reports an instant in several messages.
+"""Complete instants for a session, although Batsim may report an instant in several messages.
 
-Batsim 4.2.1 can report a node's repair and its next failure at the same time in two messages: its
-clock is off by the last binary digit when it sends the first one. It aborts if a job starts on the
-node in between. So a message with repairs waits here until Batsim has said all there is to say at
-that time. Batsim has no call back at the same time (its shortest wait is 10 microseconds), but it
-acknowledges the registration of a job at once: a job is registered for that alone, and rejected.
+Batsim 4.2.1 can report a node's repair and its next failure at the same time in two messages,
+because its clock is wrong by the last binary digit when it sends the first one. It aborts if a job
+starts on the node in between. Therefore, a message with repairs is held here until Batsim has sent
+all messages of that time. Batsim has no call back at the same time (the shortest wait is 10
+microseconds), but it acknowledges the registration of a job immediately. So a job is registered
+only for its acknowledgement, and then rejected.
 """
 
 from __future__ import annotations
@@ -28,39 +29,39 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import ASKING, batsim_number
+from rebat.core.jobs import PROBES, batsim_number
 
 
 class WholeInstants:
-    """Hands a message with repairs to ``handle`` when all of its instant is known.
+    """Forwards a message with repairs to ``handle`` when its entire instant is known.
 
-    It needs Batsim's ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``. Without them,
-    and when the scheduler registers no more jobs, messages pass unchanged.
+    This needs Batsim's ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``. Without them,
+    and after the end of registration, messages are forwarded unchanged.
 
     Parameters
     ----------
     handle : callable
-        Answers a message: a session's ``handle``.
+        Returns the reply to a message: a session's ``handle``.
     """
 
     def __init__(self, handle: Callable[[Message], Reply]) -> None:
         self._handle = handle
         self._acknowledged = False
         self._held: list[Event] = []
-        self._asked = ""
-        self.asked = 0
+        self._probe = ""
+        self.n_probes = 0
 
     def __call__(self, message: Message) -> Reply:
-        """Answer a message, or ask for an acknowledgement first."""
+        """Reply to a message, or request an acknowledgement first."""
         self._note_flags(message)
         events = [event for event in message.events if not self._is_answer(event)]
         answered = len(events) < len(message.events)
-        if self._asked and not answered and not _ends(events):
+        if self._probe and not answered and not _ends(events):
             self._held += events
             return Reply(message.now_us)
-        if not self._asked and self._acknowledged and _repairs(events):
+        if not self._probe and self._acknowledged and _repairs(events):
             self._held = events
-            return Reply(message.now_us, self._ask(message.now_us))
+            return Reply(message.now_us, self._register_probe(message.now_us))
         return self._answer(Message(message.now_us, (*self._held, *events)))
 
     def _note_flags(self, message: Message) -> None:
@@ -70,24 +71,24 @@ class WholeInstants:
                 self._acknowledged = all(map(event.config.get, flags))
 
     def _is_answer(self, event: Event) -> bool:
-        return isinstance(event, JobSubmitted) and event.job_id == self._asked
+        return isinstance(event, JobSubmitted) and event.job_id == self._probe
 
-    def _ask(self, now_us: int) -> tuple[Decision, ...]:
-        """Register a job, for its acknowledgement."""
-        self.asked += 1
-        name = f"instant-{self.asked}"
-        self._asked = job_id = f"{ASKING}!{name}"
+    def _register_probe(self, now_us: int) -> tuple[Decision, ...]:
+        """Register a job only for its acknowledgement."""
+        self.n_probes += 1
+        name = f"instant-{self.n_probes}"
+        self._probe = job_id = f"{PROBES}!{name}"
         profile = {"type": "delay", "delay": 1}
         fields = {"id": job_id, "subtime": batsim_number(now_us), "res": 1, "profile": name}
         return (
-            RegisterProfile(at_us=now_us, workload=ASKING, name=name, profile=profile),
+            RegisterProfile(at_us=now_us, workload=PROBES, name=name, profile=profile),
             RegisterJob(at_us=now_us, job_id=job_id, job=fields),
         )
 
     def _answer(self, message: Message) -> Reply:
-        """The session's answer to a whole instant; what was registered for it is rejected."""
-        rejected = (RejectJob(at_us=message.now_us, job_id=self._asked),) if self._asked else ()
-        self._held, self._asked = [], ""
+        """Return the session's reply to a complete instant, with the probe rejected."""
+        rejected = (RejectJob(at_us=message.now_us, job_id=self._probe),) if self._probe else ()
+        self._held, self._probe = [], ""
         reply = self._handle(message)
         if any(isinstance(decision, FinishRegistration) for decision in reply.decisions):
             self._acknowledged = False

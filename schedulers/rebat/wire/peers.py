@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which user of this machine is at the other end of a connection over the loopback interface.
+"""User at the other end of a connection over the loopback interface.
 
-Batsim's protocol has no authentication. The kernel knows who opened a local connection: on Linux,
-``/proc/net/tcp`` lists the user of every socket.
+Batsim's protocol has no authentication. On Linux, the kernel lists the user of every local socket
+in ``/proc/net/tcp``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from pathlib import Path
 
 SOCKETS = Path("/proc/net/tcp")
 _ESTABLISHED = "01"
-"""The state of a connection whose other end is open; the kernel lists closed ones as root's."""
+"""State of a connection whose other end is open; the kernel lists closed ones as root's."""
 _ROOT = 0
 
 
 def refused(fd: int) -> str | None:
-    """Why the peer of a loopback connection is refused; None for this user, root, or no table.
+    """Return why the peer of a loopback connection is refused.
+
+    None for this user, for root, and if the table cannot be read.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ def refused(fd: int) -> str | None:
 
 
 def _hex(address: tuple[str, int]) -> str:
-    """An address as the table writes it."""
+    """Return an address in the format of the table."""
     host, port = address
     (number,) = struct.unpack("=I", socket.inet_aton(host))
     return f"{number:08X}:{port:04X}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations as JSON lines: one message a line, whole on the disk before the next is sent."""
+"""Conversations as JSON lines: one message per line, written before the next is sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TO_SCHEDULER, TO_SIMULATOR = "batsim->sched", "sched->batsim"
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One message: its number, its direction and its bytes as text."""
+    """One message: number, direction, and bytes as text."""
 
     seq: int
     dir: str
@@ -25,12 +25,12 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """Appends messages to a file; what was said before a crash is there whole.
+    """Appends messages to a file; messages before a crash are complete.
 
     Raises
     ------
     InputError
-        When the file cannot be written.
+        If the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class Recorder:
             raise InputError(f"cannot write: {error.strerror}", str(path)) from None
 
     def __call__(self, direction: str, data: bytes) -> None:
-        """Write one message down."""
+        """Write one message."""
         line = Line(self._seq, direction, data.decode(errors="replace"))
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
@@ -60,7 +60,7 @@ class Recorder:
 
 
 def read_recording(path: Path) -> Iterator[Line]:
-    """The messages of a recording in order; raises InputError with file and line."""
+    """Yield the messages of a recording in order; raise InputError with file and line."""
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Line)
     with open_text(path) as lines:
         for number, text in enumerate(lines, start=1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine as Batsim's side of the wire: any Batsim 4 scheduler runs against it."""
+"""The engine as Batsim's side of the connection; any Batsim 4 scheduler can run against it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def run_remote(
     Raises
     ------
     InputError
-        When the scheduler answers what Batsim cannot read.
+        If Batsim could not read the scheduler's reply.
     Abort
-        When it decides what Batsim aborts on.
+        If Batsim would abort on a decision.
     """
 
     def scheduler(message: Message) -> Reply:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ids of jobs that are still to come: Batsim tells an id when the job is submitted, too late."""
+"""Early check of job ids, because Batsim reports an id only when the job is submitted."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from rebat.core.events import SimulationBegan
 
 
 class _Job(msgspec.Struct, gc=False):
-    """A job of a workload file, its id alone."""
+    """The id of a job in a workload file."""
 
     id: int | str
 
 
 class _File(msgspec.Struct, gc=False):
-    """A workload file, its jobs alone."""
+    """The jobs of a workload file."""
 
     jobs: list[_Job]
 
 
 def check_workloads(event: SimulationBegan) -> None:
-    """Refuse a workload of which a job has the id of another one's resubmission.
+    """Check that no job of a workload has the id of a resubmission of another job.
 
-    The files are those that Batsim names. One that cannot be read here (Batsim may run in a
-    container) is not checked, and nothing is where nothing can be resubmitted.
+    The files are those that Batsim names. Files that cannot be read here (Batsim may run in a
+    container) are not checked. Without dynamic jobs nothing is checked.
 
     Raises
     ------
     InputError
-        With the file and the job.
+        For the first such job; the error has the file and the job.
     """
     if not event.config.get("dynamic-jobs-enabled"):
         return
@@ -45,7 +45,7 @@ def check_workloads(event: SimulationBegan) -> None:
 
 
 def _ids(file: str) -> list[str]:
-    """The ids of a workload's jobs; none where the file is not at hand."""
+    """Return the ids of a workload's jobs; empty if the file cannot be read."""
     try:
         path = Path(file)
         if not path.is_file():

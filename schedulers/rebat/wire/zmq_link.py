@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both ends of Batsim's ZeroMQ link: the scheduler binds and replies, the simulator connects.
 
-Batsim's end is a REQ socket. The scheduler's is a ROUTER, which can do what a REP cannot: tell its
-simulator from any other peer that finds the port, and see that this one's connection is closed.
+Batsim's end is a REQ socket. The scheduler's end is a ROUTER socket. Unlike a REP socket, it can
+distinguish its simulator from other peers, and detect that the simulator's connection is closed.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rebat.wire.peers import refused
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
 FLUSH_MS = 2_000
-"""How long closing waits for the last message to leave."""
+"""Maximum time in milliseconds to send the last message when the socket is closed."""
 
 Answer = Callable[[bytes], bytes]
 Record = Callable[[str, bytes], None]
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class PeerGone(InputError):
-    """The other end closed the connection, or stays silent for too long."""
+    """The peer closed the connection, or did not answer in time."""
 
 
 @contextmanager
 def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
-    """A socket whose context is terminated with it: Batsim hangs on one left open."""
+    """Yield a socket; its context is terminated at the end, because Batsim hangs on an open one."""
     context: Any = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, FLUSH_MS)
@@ -47,7 +47,7 @@ def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
 
 
 class _Line:
-    """What a socket's monitor tells: which connections were closed, by their file descriptors."""
+    """Monitor of a socket: which connections were closed, by file descriptor."""
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
@@ -57,21 +57,21 @@ class _Line:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def wait(self, until: float | None, who: str, fd: int | None = None) -> None:
-        """Come back when there is a message; `PeerGone` when there will be none.
+        """Wait for a message; raise `PeerGone` if none will come.
 
-        ``until`` is a date of the monotonic clock (None: for ever); ``fd`` the connection that
-        counts (None: any).
+        ``until`` is a time of the monotonic clock (None: for ever). ``fd`` is the connection of
+        the peer (None: any).
         """
         while not self._socket.poll(0):
-            rest_ms = None if until is None else max(0, round((until - time.monotonic()) * 1000))
-            if not self._poller.poll(rest_ms):
-                raise PeerGone(f"no message from {who} in time: it vanished, or is stuck")
+            left_ms = None if until is None else max(0, round((until - time.monotonic()) * 1000))
+            if not self._poller.poll(left_ms):
+                raise PeerGone(f"no message from {who} in time: it is gone, or it hangs")
             closed = self._closed()
             if closed and (fd is None or fd in closed) and not self._socket.poll(0):
                 raise PeerGone(f"{who} closed the connection")
 
     def close(self) -> None:
-        """Stop watching; a context does not end before its monitors."""
+        """Stop monitoring; a context does not terminate before its monitors."""
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
 
@@ -93,31 +93,32 @@ def serve(
     *,
     timeout_s: float = 0.0,
     record: Record | None = None,
-    on_bound: Tell | None = None,
-    on_stray: Tell | None = None,
+    on_bound: Report | None = None,
+    on_stray: Report | None = None,
 ) -> None:
-    """Answer a simulator's messages until ``finished`` says that the last one was answered.
+    """Answer a simulator's messages until ``finished`` returns true.
 
-    The peer whose first message is answered is the simulator; what others send is passed over. At
-    a loopback address, so is what other users of this machine send (`rebat.wire.peers`).
+    The peer of the first answered message is the simulator. Messages of other peers are ignored.
+    At a loopback address, messages of other users of this machine are ignored too
+    (`rebat.wire.peers`).
 
     Parameters
     ----------
     endpoint : str
-        Where to bind, as ``tcp://127.0.0.1:28000``; port ``*`` takes a free one.
+        Address to bind, like ``tcp://127.0.0.1:28000``; port ``*`` takes a free one.
     answer : callable
-        A message's bytes to the reply's.
+        Returns the reply to a message, both as bytes.
     timeout_s : float
-        Give up when the peer is silent for so long; 0: never.
+        Maximum silence of the peer in seconds; 0: no limit.
     record : callable, optional
-        Gets (direction, bytes) of every message, before it is answered or sent.
+        Receives (direction, bytes) of every message, before it is answered or sent.
     on_bound, on_stray : callable, optional
-        Get the endpoint really bound; a line for each message that is passed over.
+        Receive the bound endpoint, and a line for each ignored message.
 
     Raises
     ------
     InputError
-        For a port in use, and whatever ``answer`` refuses.
+        For a port in use, and for errors of ``answer``.
     PeerGone
         For a simulator that closed its connection or is silent.
     """
@@ -136,7 +137,7 @@ def serve(
                 other = None if sender == peer else _other(sender_fd, bool(peer), local)
                 if data is not None and not other:
                     break
-                stray(f"a message of {other or 'no simulator'} was passed over")
+                stray(f"a message of {other or 'no simulator'} was ignored")
             note(TO_SCHEDULER, data)
             reply = answer(data)
             peer, fd = sender, sender_fd
@@ -145,7 +146,7 @@ def serve(
 
 
 def _other(fd: int, has_peer: bool, local: bool) -> str | None:
-    """Whose a message is that the simulator did not send; None: it is the simulator's first."""
+    """Return the sender of a message to ignore; None for the first one of the simulator."""
     if has_peer:
         return "another peer than the simulator"
     return refused(fd) if local else None
@@ -153,29 +154,29 @@ def _other(fd: int, has_peer: bool, local: bool) -> str | None:
 
 _LOOPBACK = "tcp://127."
 _NO_PEER = -1
-"""No connection has this descriptor: until the simulator speaks, anybody may come and go."""
+"""Descriptor of no connection: before the first message, peers may connect and disconnect."""
 
 
-def _attach(how: Callable[[str], None], verb: str, endpoint: str, expected: str) -> None:
-    """Bind or connect; a port that is too large would be taken modulo 65536."""
+def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: str) -> None:
+    """Bind or connect; reject a port that ZeroMQ would take modulo 65536."""
     port = endpoint.rpartition(":")[2]
     try:
         if port.isdecimal() and int(port) > 65535:
             raise InputError(f"port {port}", endpoint, "a port up to 65535")
-        how(endpoint)
+        attach(endpoint)
     except zmq.ZMQError as error:
         raise InputError(f"cannot {verb}: {error.strerror}", endpoint, expected) from None
 
 
 def _receive(socket: Any) -> tuple[bytes, bytes | None, int]:
-    """Who sent the next message, what (None: not as a REQ socket sends), and its connection."""
+    """Return sender, data and connection of the next message; data None if not from a REQ."""
     frames = socket.recv_multipart(copy=False)
-    whole = len(frames) == 3 and not frames[1].bytes
+    complete = len(frames) == 3 and not frames[1].bytes
     try:
         fd = frames[-1].get(zmq.SRCFD)
-    except zmq.ZMQError:  # what is no ZeroMQ at all may still look like an old version of it
+    except zmq.ZMQError:  # bytes of another protocol can look like an old ZeroMQ version
         fd = _NO_PEER
-    return frames[0].bytes, frames[2].bytes if whole else None, fd
+    return frames[0].bytes, frames[2].bytes if complete else None, fd
 
 
 def _forget(direction: str, data: bytes) -> None:
@@ -183,22 +184,22 @@ def _forget(direction: str, data: bytes) -> None:
 
 
 def _ignore(text: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 @contextmanager
 def connect(endpoint: str, *, timeout_s: float = 0.0) -> Iterator[Answer]:
-    """The simulator's end: a callable that sends a message and gives the scheduler's reply.
+    """Yield a function that sends a message to the scheduler and returns its reply.
 
     Raises
     ------
     InputError
         For a malformed endpoint.
     PeerGone
-        For a scheduler that ends before it answers, or does not answer in time.
+        For a scheduler that ends before its reply, or does not reply in time.
     """
     with _socket(zmq.REQ) as (socket, line):
-        socket.setsockopt(zmq.LINGER, 0)  # a message that nobody took is not worth waiting for
+        socket.setsockopt(zmq.LINGER, 0)  # do not wait for unsent messages
         _attach(socket.connect, "connect", endpoint, "tcp://ADDRESS:PORT")
 
         def ask(data: bytes) -> bytes:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Malleable jobs: who grows, who shrinks, and when."""
+"""Malleable jobs: which ones grow and shrink, and when."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The malleable jobs of a moment, with room to give and to take."""
+"""The malleable jobs at a moment, with the sizes that they can take."""
 
 from __future__ import annotations
 
@@ -16,40 +16,39 @@ from rebat.core.shapes import Malleable
 
 
 class Member(msgspec.Struct):
-    """A malleable job that runs, or is about to start (``running`` is None).
-
-    ``size`` is what it is to have, from ``low`` to ``high``; ``since_us`` when its first attempt
-    started; ``even`` how many of its nodes beyond ``low`` it got in an even share (the second stage
-    of DBES), the others being there for a reason.
-    """
+    """A malleable job that runs or is about to start."""
 
     attempt: Attempt
     running: Running | None
+    """None for a job that is about to start."""
     size: int
+    """Planned number of nodes, from ``low`` to ``high``."""
     low: int
     high: int
     since_us: int
+    """Start of the job's first attempt."""
     even: int = 0
+    """Nodes beyond ``low`` from equal shares (the second stage of DBES)."""
 
     @property
     def room(self) -> int:
-        """How many nodes it can take."""
+        """Number of nodes that it can take."""
         return self.high - self.size
 
     @property
     def extra(self) -> int:
-        """How many nodes it can give."""
+        """Number of nodes that it can give."""
         return self.size - self.low
 
     def give(self, n: int) -> int:
-        """Take up to ``n`` nodes from it, those of the even share first; how many it gave."""
+        """Take up to ``n`` nodes from it, equal shares first; return the number."""
         n = min(n, self.extra)
         self.size -= n
         self.even = max(0, self.even - n)
         return n
 
     def take(self, n: int, even: bool = False) -> int:
-        """Give it up to ``n`` nodes; how many it took."""
+        """Give it up to ``n`` nodes; return the number."""
         n = min(n, self.room)
         self.size += n
         self.even += n if even else 0
@@ -57,20 +56,20 @@ class Member(msgspec.Struct):
 
 
 class Members:
-    """Knows since when malleable jobs run, and what they got from the even share."""
+    """Record of when malleable jobs started, and of their equal shares."""
 
     def __init__(self) -> None:
         self._since_us: dict[str, int] = {}
         self._even: dict[str, int] = {}
 
     def running(self, view: View) -> list[Member]:
-        """Those that can be resized now, the oldest first: none of their nodes is drained.
+        """Return the members that can be resized now, oldest first; none of their nodes is drained.
 
-        What runs on dead nodes is stopped anyway, in the message that tells of them.
+        Attempts on dead nodes are stopped in the message that reports the failure.
         """
         drained = view.machine.drained
         limited = bool(drained.any())
-        found = []
+        members = []
         for running in view.running.values():
             attempt = running.attempt
             shape = view.job(attempt.job_id).shape
@@ -79,11 +78,11 @@ class Members:
             since_us = self._since_us.setdefault(attempt.job_id, running.start_us)
             busy = attempt.id in view.stopping or attempt.id in view.scheduled
             if not busy and not (limited and running.nodes.of_each(drained).any()):
-                found.append(self._member(view, attempt, running, since_us, shape))
-        return sorted(found, key=lambda member: (member.since_us, member.attempt.job_serial))
+                members.append(self._member(view, attempt, running, since_us, shape))
+        return sorted(members, key=lambda member: (member.since_us, member.attempt.job_serial))
 
     def starting(self, view: View, attempt: Attempt) -> Member | None:
-        """A malleable job that starts now on as many nodes as ``attempt`` has; None: another."""
+        """Return the member of a malleable job that starts now; None for other jobs."""
         shape = view.job(attempt.job_id).shape
         if not isinstance(shape, Malleable):
             return None
@@ -92,7 +91,7 @@ class Members:
         return self._member(view, attempt, None, since_us, shape)
 
     def remember(self, member: Member) -> None:
-        """What it got from the even share."""
+        """Record the equal share of a member."""
         self._even[member.attempt.job_id] = member.even
 
     def _member(
@@ -112,14 +111,14 @@ Mask = npt.NDArray[np.bool_]
 
 
 def take_lowest(free: Mask, n: int) -> npt.NDArray[np.int64]:
-    """The ``n`` lowest free nodes, which are free no longer."""
+    """Take and return the ``n`` lowest free nodes."""
     nodes = np.flatnonzero(free)[:n]
     free[nodes] = False
     return nodes
 
 
 def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
-    """The lowest of its nodes, or all of them and the lowest that are free, which are taken."""
+    """Return the job's lowest nodes, or all of them and the lowest free ones, which are taken."""
     own = running.nodes
     if size <= own.size:
         return own.first(size)
@@ -128,4 +127,4 @@ def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
 
 
 Dependents = Mapping[str, int]
-"""How many reservations wait for a job, by its id."""
+"""Number of reservations that depend on a job, by job id."""

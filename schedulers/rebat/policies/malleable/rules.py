@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When malleable jobs grow and shrink: PRA, PWA and DBES; and the size of a moldable job.
+"""Rules for malleable jobs (PRA, PWA and DBES) and for the size of moldable jobs.
 
 Sections III and V of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
-Replacement", 2018. A rule says whether running jobs come before waiting ones, hands idle nodes out,
-and takes nodes back, for the head of the queue or in place of dead ones.
+Replacement", 2018. A rule sets whether running jobs have precedence over waiting ones, distributes
+idle nodes, and takes nodes back for the head of the queue or as replacements.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from rebat.policies.malleable.managers import Manager, grow_evenly, shrink_evenl
 from rebat.policies.malleable.members import Dependents, Member
 
 Outlook = Callable[[], Dependents]
-"""How many reservations wait for each job, worked out when asked for."""
+"""Function that computes the number of dependent reservations by job."""
 
 
 class SizeRule(msgspec.Struct, frozen=True):
-    """A way to treat malleable jobs.
+    """A rule for malleable jobs.
 
     Attributes
     ----------
     grow : callable
-        Of members (the oldest first), idle nodes and the outlook: changes sizes.
+        Changes sizes, from members (oldest first), the number of idle nodes and the outlook.
     shrink : callable
-        Of members and how many nodes are wanted: changes sizes, gives what is still wanted.
+        Changes sizes, from members and the number of nodes wanted; returns the number still
+        wanted.
     before_starts : bool
-        Running jobs grow before anything starts.
+        Running jobs grow before any job starts.
     for_the_head : bool
-        Jobs shrink so that the head of the queue can start, where that suffices.
+        Jobs shrink if that makes room for the head of the queue.
     resizes : bool
-        Jobs start on their minimum, and change their size at all.
+        Jobs start on their minimum and change their size.
     """
 
     grow: Callable[[Sequence[Member], int, Outlook], None]
@@ -45,33 +46,32 @@ class SizeRule(msgspec.Struct, frozen=True):
     resizes: bool = True
 
     def least(self, shape: Shape, n_nodes: int) -> int:
-        """On how many nodes an attempt that has or asks for so many can start and go on."""
+        """Return the minimum number of nodes of an attempt that has or requests ``n_nodes``."""
         return shape.min if self.resizes and isinstance(shape, Malleable) else n_nodes
 
 
 def as_asked(manager: Manager) -> SizeRule:
-    """A malleable job is treated as a rigid one."""
+    """Treat a malleable job as a rigid one."""
     return SizeRule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
 
 
 def pra(manager: Manager) -> SizeRule:
-    """Precedence to running applications: idle nodes go to them, before starts and backfilling."""
+    """PRA: running applications take precedence; they get idle nodes before starts."""
     return SizeRule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
 
 
 def pwa(manager: Manager) -> SizeRule:
-    """Precedence to waiting applications: starts first, for which others shrink; then growth."""
+    """PWA: waiting applications take precedence; running ones shrink for starts, then grow."""
     return SizeRule(_managed(manager), manager.shrink)
 
 
 def dbes(manager: Manager) -> SizeRule:
-    """Dependency-based expansion scheduling: first what others wait for, then equally.
+    """DBES: expand the jobs that others depend on first, then all equally.
 
-    How many wait is worked out once, not again after each growth.
-
-    Its internals are not in the paper; this form is ours. Whom the most reservations wait for,
-    directly or not, grows first and as far as it can; among equals, who ends first. What is left
-    is shared equally, and is taken back first.
+    The paper does not define the details; these are a choice of rebat. The job with the most
+    dependent reservations, direct or indirect, grows first and to its maximum. Ties go to the job
+    that ends first. The number of dependents is computed once, not after each growth. The other
+    idle nodes are shared equally, and are taken back first.
     """
     return SizeRule(_by_dependents, _even_share_first)
 
@@ -89,13 +89,13 @@ def _by_dependents(members: Sequence[Member], idle: int, outlook: Outlook) -> No
         return
     waiting = outlook()
     awaited = [member for member in able if waiting.get(member.attempt.job_id)]
-    for member in sorted(awaited, key=lambda one: _rank(one, waiting)):
+    for member in sorted(awaited, key=lambda member: _rank(member, waiting)):
         idle -= member.take(idle)
     grow_evenly(members, idle, even=True)
 
 
 def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
-    """Most dependents first, then who ends first; one that starts has its whole walltime ahead."""
+    """Return the sort key of a member: most dependents first, then the earliest end."""
     attempt = member.attempt
     running = member.running
     end_us = running.planned_end_us if running else member.since_us + attempt.walltime_us
@@ -103,7 +103,7 @@ def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
 
 
 def _even_share_first(members: Sequence[Member], wanted: int) -> int:
-    """What was shared equally goes back equally; then what was given for a reason."""
+    """Take back equal shares first, in equal parts, then other nodes."""
     left = shrink_evenly(members, wanted, lambda member: member.even)
     return shrink_youngest(members, left)
 
@@ -114,31 +114,32 @@ MALLEABILITY: dict[str, Callable[[Manager], SizeRule]] = {
     "pwa": pwa,
     "dbes": dbes,
 }
-"""How malleable jobs are treated."""
+"""Rules for malleable jobs by name."""
 
 MANAGED = frozenset({"pra", "pwa"})
-"""Those that leave it to a manager who grows and who shrinks."""
+"""Rules that use a manager."""
 
 
 EndOf = Callable[[Attempt], int]
-"""When an attempt of some size would end, by its walltime, on the plan as it stands."""
+"""Function that returns the planned end of an attempt, by its walltime."""
 
 Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
-"""Of the size that the user asked for and the attempts in each size, ascending: one of them."""
+"""Function that chooses a size, from the requested size, the attempts by ascending size, and an
+`EndOf`."""
 
 
-def least_turnaround(asked: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """SA: the one that ends first; among equals the smallest.
+def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
+    """SA: return the attempt that ends first; ties to the smallest.
 
     The submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran et al.
     """
     return min(entries, key=end_of)
 
 
-def asked_size(asked: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """The size that the user asked for, or the largest that the machine has room for."""
-    return max((one for one in entries if one.n_nodes <= asked), key=lambda one: one.n_nodes)
+def asked_size(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
+    """Return the attempt in the requested size, or in the largest that fits on the machine."""
+    return max((entry for entry in entries if entry.n_nodes <= request), key=lambda e: e.n_nodes)
 
 
 MOLDINGS: dict[str, Molding] = {"sa": least_turnaround, "asked": asked_size}
-"""How a moldable job gets its size."""
+"""Rules for the size of moldable jobs by name."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which nodes an attempt runs: choosers, and the plans that reserve what they choose."""
+"""Placements: choosers of nodes, and the plans that reserve them."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements on a torus: boxes of allocation units, or units in a line.
+"""Placements on a torus: boxes of allocation blocks, or blocks in a line.
 
 Source: Vardas et al. 2022, section 2.2: Slurm-linear, the random partition selector (RPS) and
-failure-aware partition selection (FAPS). There jobs run one at a time; here a plan reserves boxes
-for many. Where an attempt starts now, FAPS takes the box that is least likely to fail while it
-runs; a reservation for later only holds a box, the one that keeps the others together best.
+failure-aware partition selection (FAPS). In the paper, jobs run one at a time; here, a plan
+reserves boxes for many jobs. An attempt that starts now gets from FAPS the box that is least likely
+to fail while the attempt runs. A later reservation takes the box that fragments the torus least.
 """
 
 from __future__ import annotations
@@ -32,38 +32,40 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 KNOWN = {torus.n_nodes: torus for torus in (MIRA, INTREPID, Torus((8, 8, 8, 8)))}
-"""The tori that a machine's size stands for."""
+"""Tori of known machines by number of nodes."""
 
 
 class Site(msgspec.Struct, frozen=True):
-    """How a torus is divided: its extents or name (auto: by the number of nodes), the allocation
-    unit (auto: midplanes where the machine has them, else nodes), the list of boxes."""
+    """Division of a torus into blocks."""
 
     torus: str = "auto"
+    """Extents or name; auto: by the number of nodes."""
     unit: str = "auto"
+    """Extents of the allocation block; auto: midplanes if the machine has them, else nodes."""
     boxes: str = "all"
+    """List of boxes."""
 
     def check(self) -> None:
-        """InputError for extents that cannot be read, or do not fit together."""
+        """Raise InputError for invalid or inconsistent extents."""
         if self.torus != "auto":
             self.units(parse_torus(self.torus).n_nodes)
         elif self.unit != "auto":
             parse_extents(self.unit)
 
     def units(self, n_nodes: int) -> Units:
-        """The units of a machine.
+        """Return the blocks of a machine.
 
         Raises
         ------
         InputError
-            For a torus of another number of nodes, or units that do not divide it.
+            For a torus with another number of nodes, or blocks that do not divide it.
         """
         if self.torus == "auto":
             if n_nodes not in KNOWN:
-                known = ", ".join(f"{torus} ({n})" for n, torus in KNOWN.items())
+                names = ", ".join(f"{torus} ({n})" for n, torus in KNOWN.items())
                 raise InputError(
                     f"no torus is known for {n_nodes} nodes", "axis torus",
-                    f"its extents, like torus=4x4x2, or one of {known}",
+                    f"its extents, like torus=4x4x2, or one of {names}",
                 )  # fmt: skip
             torus = KNOWN[n_nodes]
         else:
@@ -77,32 +79,32 @@ class Site(msgspec.Struct, frozen=True):
 
 
 class Division:
-    """A machine's units, and the boxes of every size as they are asked for."""
+    """The blocks of a machine, and its boxes by size, computed when needed."""
 
     def __init__(self, site: Site, n_nodes: int) -> None:
         self.units, self._which = site.units(n_nodes), site.boxes
         self._boxes: dict[int, Boxes] = {}
 
     def boxes(self, volume: int) -> Boxes:
-        """The boxes of so many units."""
+        """Return the boxes of ``volume`` blocks."""
         if volume not in self._boxes:
             self._boxes[volume] = Boxes(self.units.torus, volume, self._which)
         return self._boxes[volume]
 
     @cached_property
     def neighbours(self) -> Ints:
-        """The units next to each unit, of which all have as many: shape (units, neighbours)."""
+        """Neighbours of each block, shape (units, neighbours); all have the same number."""
         torus = self.units.torus
         near = [torus.neighbours(unit) for unit in range(torus.n_nodes)]
         return np.array(near, dtype=np.int64).reshape(torus.n_nodes, -1)
 
     def contacts(self, free: Mask) -> Floats:
-        """For every unit how many of its neighbours are not free: shape (units,)."""
+        """Return the number of busy neighbours of each block, shape (units,)."""
         busy: Floats = np.count_nonzero(~free[self.neighbours], axis=1).astype(np.float64)
         return busy
 
     def nodes(self, taken: Mask) -> NodeSet:
-        """The nodes of some units."""
+        """Return the nodes of some blocks."""
         members = self.units.members[taken].ravel()
         if self.units.size > 1:
             members = np.sort(members)
@@ -110,19 +112,19 @@ class Division:
 
 
 Picker = Callable[[Division, Boxes, Mask, Request, Machine], int]
-"""Which box (its index) an attempt gets that starts now; -1: none of them is free."""
+"""Function that returns the index of the box for an attempt that starts now; -1: none is free."""
 
 
 def lowest_box(
     division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
 ) -> int:
-    """The one with the lowest corner."""
+    """Return the free box with the lowest corner."""
     sums = boxes.raw_sums((~free).astype(np.int32))
     return int(first_box(sums, boxes.chosen))
 
 
 class RandomBox(msgspec.Struct, frozen=True):
-    """Any, each as likely as the others; the same attempt draws the same numbers again."""
+    """Chooses any free box, all equally likely; an attempt always draws the same numbers."""
 
     seed: int = 0
 
@@ -136,16 +138,16 @@ class RandomBox(msgspec.Struct, frozen=True):
 def most_contact(
     division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
 ) -> int:
-    """The one with the most neighbours that are busy: what stays free stays together."""
+    """Return the free box with the most busy neighbours, which fragments the rest least."""
     return _best(boxes, np.where(free, -division.contacts(free), math.inf), None)
 
 
 class LeastHazard(msgspec.Struct, frozen=True):
-    """The one least likely to fail over the attempt's walltime (equation 2, with the sign of
-    equation 1 put right); among equals the lowest corner, or with ``by_contact`` the most contact.
+    """Chooses the box least likely to fail over the attempt's walltime.
 
-    Hazards go by uptimes since the repair, or ``from_failure``: laws that a run draws from count
-    from failure to failure.
+    This is equation 2 of the paper, with the sign of equation 1 corrected. Ties go to the lowest
+    corner, or with ``by_contact`` to the most contact. Hazards depend on the time since the repair,
+    or with ``from_failure`` since the last failure, as the laws from which a run draws.
     """
 
     hazards: Hazards
@@ -155,7 +157,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
     def __call__(
         self, division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
     ) -> int:
-        nodes = division.units.members[free]  # no other can be in a free box: few, under load
+        nodes = division.units.members[free]  # busy blocks cannot be in a free box
         uptime_us = machine.age_us if self.from_failure else machine.uptime_us
         uptime_s = uptime_us[nodes.ravel()] / 1e6
         hazard = self.hazards.of(nodes.ravel()).hazard(uptime_s, request.length_us / 1e6)
@@ -164,14 +166,14 @@ class LeastHazard(msgspec.Struct, frozen=True):
         return _best(boxes, cost, -division.contacts(free) if self.by_contact else None)
 
     def check(self, n_nodes: int) -> None:
-        """InputError for hazards of another machine."""
+        """Raise InputError for hazards of another machine."""
         if isinstance(self.hazards, Sized) and len(self.hazards) != n_nodes:
-            known = f"laws of {len(self.hazards)} nodes"
-            raise InputError(known, "axis foresight", f"of the machine's {n_nodes}")
+            error = f"has laws for {len(self.hazards)} nodes"
+            raise InputError(error, "axis foresight", f"laws for the machine's {n_nodes}")
 
 
 def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
-    """The first box of the least cost; among equals the first of the least second cost."""
+    """Return the first box of the least cost; ties go to the least second cost."""
     if second is None:
         return boxes.least(cost)
     sums = boxes.sums(cost)
@@ -181,17 +183,17 @@ def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
 
 
 class BoxChooser:
-    """A chooser of boxes, or of units in a line; see ``choosers``.
+    """A chooser of boxes, or of blocks in a line; see ``choosers``.
 
     Parameters
     ----------
     site : Site
     rule : int
-        What reservations for later take: a rule of `kernels.box_free`.
+        Rule of `kernels.box_free` for later reservations.
     pick : Picker, optional
-        Which box an attempt takes that starts now (default: as for later).
+        Rule for an attempt that starts now (default: the same rule).
     seed : int
-        For the rule RANDOM.
+        Seed of the rule RANDOM.
     """
 
     def __init__(
@@ -202,7 +204,7 @@ class BoxChooser:
         self._later: Picker = lowest_box if rule == LOWEST else RandomBox(seed)
 
     def division(self, n_nodes: int) -> Division:
-        """How this machine is divided."""
+        """Return the division of this machine."""
         if self._division is None or self._division.units.of_nodes.n_nodes != n_nodes:
             self._division = Division(self.site, n_nodes)
             if isinstance(self.pick, LeastHazard):
@@ -210,15 +212,15 @@ class BoxChooser:
         return self._division
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-        """The nodes of a whole box, or of whole units; None: none is free."""
+        """Return the nodes of an entire box or of entire blocks; None if none is free."""
         division = self.division(machine.n_nodes)
         units = division.units
         free_units = units.whole(free)
         if self.rule == LINEAR:
             taken = np.zeros(len(free_units), dtype=np.uint8)
             count = units.in_line_for(request.n_nodes)
-            found = bool(line((~free_units).view(np.uint8), count, taken))
-            return division.nodes(taken.view(np.bool_)) if found else None
+            fits = bool(line((~free_units).view(np.uint8), count, taken))
+            return division.nodes(taken.view(np.bool_)) if fits else None
         boxes = division.boxes(units.count_for(request.n_nodes))
         pick = self.pick if self.pick and request.wait_us == 0 else self._later
         index = pick(division, boxes, free_units, request, machine)

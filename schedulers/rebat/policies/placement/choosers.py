@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements: which of the free nodes an attempt gets.
+"""Placements: which free nodes an attempt gets.
 
-A chooser is a function of the nodes that are free as long as they are needed (a mask), the request
-and the machine; it gives the nodes, or None when what is free will not do. More nodes than were
-asked for are a partition of which some stay empty. `chosen.ChosenPlan` plans with any chooser.
+A chooser is a function of a mask of nodes (those free for the required time), a request and the
+machine. It returns nodes, or None if the attempt does not fit. It may return more nodes than
+requested; the others stay empty. `chosen.ChosenPlan` plans with any chooser.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ from rebat.kernels.pool import lowest_of
 from rebat.policies.own import Rule, UnfitAnswer
 
 Mask = npt.NDArray[np.bool_]
-"""One entry a node, shape (n,)."""
+"""One entry per node, shape (n,)."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What nodes are wanted for: how many, from ``wait_us`` from now on (0: it starts now), for
-    ``length_us``. ``serial`` tells the attempts apart."""
+    """A request for nodes."""
 
     n_nodes: int
     length_us: int
+    """Duration of the use."""
     wait_us: int = 0
+    """Delay of the start; 0: it starts now."""
     serial: int = 0
+    """Serial of the attempt."""
 
     @classmethod
     def now(cls, attempt: Attempt) -> Request:
-        """For an attempt that is to start on the nodes at once."""
+        """Return the request of an attempt that starts immediately."""
         return cls(attempt.n_nodes, attempt.walltime_us, 0, attempt.serial)
 
     @classmethod
     def later(cls, attempt: Attempt) -> Request:
-        """For a question whether an attempt would fit."""
+        """Return the request of an attempt that starts later, to check whether it fits."""
         return cls(attempt.n_nodes, attempt.walltime_us, 1, attempt.serial)
 
 
@@ -48,7 +50,7 @@ Chooser = Callable[[Mask, Request, Machine], NodeSet | None]
 
 
 def lowest(free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-    """The lowest-numbered ones."""
+    """Return the lowest-numbered free nodes; None if there are too few."""
     if np.count_nonzero(free) < request.n_nodes:
         return None
     out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)
@@ -62,12 +64,12 @@ class OwnChooser(msgspec.Struct, frozen=True):
     rule: Rule
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-        """The function's nodes."""
+        """Return the nodes of the function, checked."""
         nodes = self.rule(free.copy(), request, machine)
         if nodes is None:
             return None
         if not isinstance(nodes, NodeSet) or nodes.size < request.n_nodes:
             raise UnfitAnswer(self.rule, nodes, f"a NodeSet of {request.n_nodes} nodes, or None")
         if not all(node < len(free) and free[node] for node in nodes):
-            raise UnfitAnswer(self.rule, nodes, "nodes that are free")
+            raise UnfitAnswer(self.rule, nodes, "free nodes")
         return nodes

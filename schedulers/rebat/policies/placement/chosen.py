@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of any chooser: slow, and open to every idea of where an attempt should run.
+"""A plan for any chooser: slow, but general.
 
-Each reservation holds the nodes that the chooser picked from those free over its whole length. The
+Each reservation holds the nodes that the chooser picked from those free over its entire length. The
 fused plans (`planning.counted`, `planning.named`) do the same for their choosers, much faster.
 """
 
@@ -21,7 +21,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class Use(msgspec.Struct):
-    """Nodes in use or reserved over [start, end), of which the first ``n_nodes`` are needed."""
+    """Nodes in use or reserved over [start, end); the first ``n_nodes`` of them are needed."""
 
     start_us: int
     end_us: int
@@ -30,9 +30,9 @@ class Use(msgspec.Struct):
 
 
 class ChosenPlan:
-    """The plan of a list scheduler whose nodes a chooser picks; see ``CountedPlan`` for the facts.
+    """The plan of a list scheduler with a chooser; see ``CountedPlan`` for the methods.
 
-    All nodes of the machine are up and free at first.
+    Initially all nodes of the machine are up and free.
     """
 
     def __init__(self, machine: Machine, choose: Chooser) -> None:
@@ -41,52 +41,52 @@ class ChosenPlan:
         self._usable: Mask = np.ones(machine.n_nodes, dtype=np.bool_)
         self._holds: dict[str, Use] = {}
         self._places: list[Use | None] = []
-        self._given: dict[NodeSet, NodeSet] = {}
+        self._all_nodes: dict[NodeSet, NodeSet] = {}
 
-    # ---- facts
+    # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a date; what was due at the last one has been started."""
+        """Move to a time; attempts that were due at the previous time have been started."""
         self._places = [p for p in self._places if p is None or p.start_us > self._now_us]
-        self._given.clear()
+        self._all_nodes.clear()
         self._now_us = now_us
 
     def clear(self) -> None:
-        """Nothing is reserved any more; a rebuild is due."""
+        """Delete all reservations; a rebuild must follow."""
         self._places = []
 
     def started(self, running: Running, end_us: int) -> None:
-        """An attempt runs where it was reserved, until ``end_us`` at the latest."""
-        nodes = self._given.get(running.nodes, running.nodes)
+        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
+        nodes = self._all_nodes.get(running.nodes, running.nodes)
         self._holds[running.attempt.id] = Use(0, end_us, nodes)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
+        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
         self.clear()
         self.started(running, end_us)
 
     def ended(self, running: Running) -> None:
-        """An attempt freed its nodes."""
+        """Record that an attempt freed its nodes."""
         del self._holds[running.attempt.id]
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes cannot be used until their repair, and nothing stays reserved."""
+        """Record that nodes are unusable, and delete all reservations."""
         self._usable[nodes] = False
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes can be used again; those that an attempt still holds are free when it ends."""
+        """Record that nodes are usable again; those of an attempt are free when it ends."""
         self._usable[nodes] = True
 
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give the positions up to ``last`` that have no place their first fit."""
+        """Give positions up to ``last`` without a reservation their first fit."""
         self._settle()
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """No reservation stands whose date has passed, or has come and is still taken."""
+        """Delete all reservations if a start has passed, or has come and its nodes are taken."""
         overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
         late_us = self._now_us + (1 if overdue else 0)
         if any(place and place.start_us < late_us for place in self._places):
@@ -95,17 +95,17 @@ class ChosenPlan:
     def _fill(self, queue: SortedQueue, last: int) -> None:
         for position in range(len(self._places), last):
             self._places.append(self._first_fit(queue, position))
-        self._tell(queue)
+        self._copy_starts(queue)
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Clear all reservations and place the whole queue anew, in order."""
+        """Delete all reservations and place the entire queue again, in order."""
         self.clear()
         self.append(queue, 0, len(queue))
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Each of the first ``last`` attempts in turn to an earlier time, the others standing.
+        """Move each of the first ``last`` attempts to an earlier time; the others keep theirs.
 
-        A place that begins now is chosen again as well.
+        A place that begins now is also chosen again.
         """
         self._settle()
         for position in range(len(self._places)):
@@ -115,13 +115,14 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        """Whether a place for later stays, as there is none earlier."""
+        """Return whether a later place stays, because there is no earlier one."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the first ``depth`` of the queue take them, also those that can start now.
+        ``first``: the reservations go to the first ``depth`` attempts, including those that can
+        start now.
         """
         self.clear()
         reserved = 0
@@ -131,27 +132,27 @@ class ChosenPlan:
             if place and place.start_us > self._now_us:
                 reserved += 1
             self._places.append(place)
-        self._tell(queue)
+        self._copy_starts(queue)
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """The nodes on which the attempt at a queue position runs: the first of those reserved."""
+        """Return the first of the nodes reserved for a queue position, as many as it needs."""
         place = self._places[position]
         if place is None:
             return None
         nodes = place.nodes.first(place.n_nodes)
-        self._given[nodes] = place.nodes
+        self._all_nodes[nodes] = place.nodes
         return nodes
 
-    def _tell(self, queue: SortedQueue) -> None:
+    def _copy_starts(self, queue: SortedQueue) -> None:
         for position, place in enumerate(self._places):
             queue.start[position] = place.start_us if place else FOREVER_US
 
     # ---- first fit
 
     def _first_fit(self, queue: SortedQueue, position: int, may_wait: bool = True) -> Use | None:
-        """The earliest date at which the chooser finds nodes that stay free long enough."""
+        """Return the earliest place with nodes that stay free long enough; None if none."""
         size, length_us = int(queue.size[position]), int(queue.duration[position])
-        for start_us in self._dates() if may_wait else (self._now_us,):
+        for start_us in self._times() if may_wait else (self._now_us,):
             end_us = min(start_us + length_us, FOREVER_US)
             free = self._free_over(start_us, end_us)
             if np.count_nonzero(free) >= size:
@@ -163,14 +164,14 @@ class ChosenPlan:
         return None
 
     def _uses(self) -> Iterator[Use]:
-        """What is in use, what outlives its planned end a tick more; and what is reserved."""
+        """Yield uses and reservations; a use that outlives its planned end lasts 1 us more."""
         late_us = self._now_us + 1
         for hold in self._holds.values():
             yield hold if hold.end_us > self._now_us else Use(0, late_us, hold.nodes)
         yield from (place for place in self._places if place)
 
-    def _dates(self) -> list[int]:
-        """Now, and whenever something ends: more is free then."""
+    def _times(self) -> list[int]:
+        """Return now and all ends of uses: nodes become free only then."""
         ends = {use.end_us for use in self._uses() if use.end_us < FOREVER_US}
         return sorted({self._now_us, *ends})
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement ``cluster``: cores of nodes, few nodes for each attempt.
+"""Placement ``cluster``: cores on few nodes for each attempt.
 
 Section 4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019, has nodes of 16 cores under Slurm and does not say how it fills them;
-this gives the shares of mixed nodes that it prints.
+checkpoint/restart", 2019, uses nodes of 16 cores under Slurm, and does not define how they are
+filled. This placement reproduces the printed shares of mixed nodes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rebat.policies.placement.plans import Placement, PlacementOptions
 from rebat.policies.variants import choice
 
 FITS = {"best": True, "first": False}
-"""Which node an attempt goes to that fits into one: the fullest with room, or the first with room.
-Wider ones take the emptiest nodes first, or the first ones, and all of their cores."""
+"""Node for an attempt that fits in one: the fullest with room (True), or the first with room.
+Larger attempts take all cores of the emptiest nodes first, or of the first nodes."""
 
 
 class CoresOfNodes(msgspec.Struct, frozen=True):
-    """A chooser; ties, and with 'first' all, by the order of nodes, or ``backwards``."""
+    """A chooser of cores; ties, and all nodes with 'first', are in order, or ``backwards``."""
 
     best: bool = True
     backwards: bool = False
@@ -43,13 +43,13 @@ Fit = Annotated[
     str,
     choice(
         FITS,
-        "Node for an attempt that fits into one: the fullest with room, or the first with room.",
+        "Node for an attempt that fits in one: the fullest with room, or the first with room.",
     ),
 ]
 
 
 class ClusterOptions(PlacementOptions, frozen=True, tag="cluster"):
-    """Cores of as few nodes as possible."""
+    """Choose cores of as few nodes as possible."""
 
     backwards: ClassVar[bool] = True
 

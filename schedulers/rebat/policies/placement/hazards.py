@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy believes of how nodes fail: the option ``foresight``."""
+"""Assumptions of a policy about failures of nodes: the option ``foresight``."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Ints = npt.NDArray[np.int64]
 
 
 class Hazards(Protocol):
-    """What is known of how nodes fail."""
+    """Failure laws of nodes."""
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """For every node the cumulative hazard while it runs on for so long, shape (n,)."""
+        """Return the cumulative hazard of each node over a duration, shape (n,)."""
 
     def of(self, nodes: Ints) -> Hazards:
-        """What is known of these nodes alone, in their order."""
+        """Return the hazards of these nodes, in their order."""
 
 
 class Ageing(msgspec.Struct, frozen=True):
-    """Nothing is known but uptimes: nodes get worse with them (``sign`` 1), or better (-1)."""
+    """Hazards by uptime only: nodes get worse with uptime (``sign`` 1) or better (-1)."""
 
     sign: int
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """Not a hazard, but in its order."""
+        """Return values in the order of the hazards."""
         return self.sign * uptime_s
 
     def of(self, nodes: Ints) -> Ageing:
-        """The same for all nodes."""
+        """Return itself: all nodes are equal."""
         return self
 
 
@@ -46,27 +46,27 @@ NOTHING_FAILS = Ageing(0)
 
 
 class Stretched(msgspec.Struct, frozen=True):
-    """A belief that is wrong: all times to failure are taken for ``factor`` times as long."""
+    """A wrong assumption: times to failure are multiplied by ``factor``."""
 
     hazards: Hazards
     factor: float
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """That of times that all pass more slowly."""
+        """Return the hazard on the scaled time axis."""
         return self.hazards.hazard(uptime_s / self.factor, duration_s / self.factor)
 
     def of(self, nodes: Ints) -> Stretched:
-        """The same belief of these nodes alone."""
+        """Return the same assumption for these nodes."""
         return Stretched(self.hazards.of(nodes), self.factor)
 
 
 def is_file(foresight: str) -> bool:
-    """Whether a foresight is a file of nodes (see `models.failures.node_table`)."""
+    """Return whether a foresight is a file of nodes (see `models.failures.node_table`)."""
     return foresight.endswith(".csv")
 
 
-def assumed(foresight: str, told: Hazards | None) -> Hazards:
-    """Return what a foresight believes of how nodes fail; ``told`` is the law of the run."""
+def assumed(foresight: str, law: Hazards | None) -> Hazards:
+    """Return the hazards of a foresight; ``law`` is the failure law of the run."""
     if foresight in FORESIGHTS:
         return FORESIGHTS[foresight]
     if is_file(foresight):
@@ -75,16 +75,16 @@ def assumed(foresight: str, told: Hazards | None) -> Hazards:
         laws: Hazards = read_nodes(Path(foresight)).laws
         return laws
     name, factor = believed(foresight)
-    if told is None:
+    if law is None:
         raise InputError(
-            f"is {name!r}, but {TOLD[name]} is not known here", "axis foresight",
+            f"is {name!r}, but {LAWS[name]} is not known here", "axis foresight",
             f"a file of nodes (rebat failures fit), {', '.join(FORESIGHTS)}; or a run with a law",
         )  # fmt: skip
-    return told if factor == 1 else Stretched(told, factor)
+    return law if factor == 1 else Stretched(law, factor)
 
 
 def believed(foresight: str) -> tuple[str, float]:
-    """What a foresight goes by, and the factor that times to failure are misjudged by.
+    """Return the source of a foresight, and the factor of its times to failure.
 
     >>> believed("law*0.5"), believed("youngest")
     (('law', 0.5), ('youngest', 1.0))
@@ -92,14 +92,14 @@ def believed(foresight: str) -> tuple[str, float]:
     Raises
     ------
     InputError
-        For something that is not known, or no factor.
+        For an unknown source, or an invalid factor.
     """
     if foresight in FORESIGHTS or is_file(foresight):
         return foresight, 1.0
     name, times, text = foresight.partition("*")
-    if name not in TOLD:
-        known = (*TOLD, *(f"{told}*FACTOR" for told in TOLD), *FORESIGHTS, "FILE.csv")
-        raise unknown_name("foresight", foresight, known)
+    if name not in LAWS:
+        choices = (*LAWS, *(f"{law}*FACTOR" for law in LAWS), *FORESIGHTS, "FILE.csv")
+        raise unknown_name("foresight", foresight, choices)
     try:
         factor = float(text) if times else 1.0
     except ValueError:
@@ -110,21 +110,20 @@ def believed(foresight: str) -> tuple[str, float]:
     return name, factor
 
 
-TOLD = {"law": "the law that nodes fail by", "fit": "what failed before (--begin)"}
-"""What FAPS can be told: the law of the run, or one fitted to its history."""
+LAWS = {"law": "the failure law of the run", "fit": "the failure history (--begin)"}
+"""Foresights with a law: the law of the run, or one fitted to its history."""
 
 LEAST_FACTOR = 1e-3
 
 FORESIGHTS: dict[str, Hazards] = {"youngest": Ageing(1), "oldest": Ageing(-1)}
-"""What FAPS can go by without a law: nodes up for the shortest time are the safest, or the longest.
-"""
+"""Foresights without a law: the safest nodes are those with the shortest uptime, or the longest."""
 
 ForesightOption = Annotated[
     str,
     text(
         believed,
-        "Assumed failures: 'law', that of the run; 'fit', a law fitted to failures before the "
-        "run; either times a factor, like law*2, by which times to failure are misjudged; "
-        "youngest or oldest; or a file of nodes, FILE.csv.",
+        "Assumed failure law: 'law' (that of the run) or 'fit' (fitted to failures before the "
+        "run), optionally with an error factor of the times to failure, like law*2; or "
+        "youngest or oldest (by uptime); or a file of nodes, FILE.csv.",
     ),
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placement is a chooser, and the plan that reserves what it chooses."""
+"""Placements: a chooser of nodes, and the plan that reserves the nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from rebat.policies.variants import Options
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """A chooser; ``fused`` makes a plan on a machine that does the same, faster; ``backwards``
-    is the same chooser from the last node on; ``counted``: the session may choose as well."""
+    """A chooser, and the plan for it."""
 
     choose: Chooser
     fused: Callable[[Machine], AvailabilityPlan] | None = None
+    """Function that creates a faster plan with the same results."""
     backwards: Chooser | None = None
+    """The chooser in opposite order of nodes."""
     counted: bool = False
+    """Whether the session may choose the nodes instead."""
 
     def plan_on(self, machine: Machine) -> AvailabilityPlan:
         """Return an empty plan."""
@@ -35,36 +37,36 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class PlacementOptions(Options, frozen=True):
-    """Which nodes an attempt gets."""
+    """Options of a placement, which chooses the nodes of attempts."""
 
     random: ClassVar[bool] = False
-    """Whether it draws nodes at random."""
+    """Whether the choice is random."""
 
     backwards: ClassVar[bool] = False
-    """Whether it can choose from the last node on, for reversed partitions."""
+    """Whether it can choose from the last node, for reversed partitions."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement; ``hazards`` is the law of the run, where there is one."""
+        """Return the placement; ``hazards`` is the failure law of the run, if there is one."""
         raise NotImplementedError
 
     def units(self, n_nodes: int) -> Units | None:
-        """Return the units of a torus that are allocated as a whole; None: nodes are."""
+        """Return the blocks of a torus that it allocates; None if it allocates nodes."""
         return None
 
     def allotted(self, n_nodes: int) -> Allotment | None:
-        """Return how many nodes an attempt takes that asks for a number; None: as many."""
+        """Return the number of allocated nodes by requested number; None if they are equal."""
         return None
 
 
 class AnyOptions(PlacementOptions, frozen=True, tag="any"):
-    """Numbers of nodes are planned; what starts gets the lowest free ones."""
+    """Plan only the number of nodes; attempts get the lowest free nodes when they start."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True)
 
 
 class NamedOptions(PlacementOptions, frozen=True, tag="named"):
-    """Nodes are planned by name: the lowest that stay free long enough."""
+    """Plan particular nodes: the lowest that stay free long enough."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements on a torus and their options: units in a line, and boxes.
+"""Placements on a torus and their options: blocks in a line, and boxes.
 
 Source: Vardas et al. 2022, section 2.2.
 """
@@ -18,55 +18,55 @@ from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.variants import choice, text
 
 PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
-"""Which of the boxes an attempt takes that starts now, and FAPS among equals."""
+"""Box for an attempt that starts now, and for ties of FAPS."""
 
 Extents = Annotated[
     str,
     text(
-        str, "Extents of the torus, like 8x12x16x16x2; auto: by the number of nodes, for Mira, "
-        "Intrepid and 8x8x8x8."
+        str, "Extents of the torus, like 8x12x16x16x2; auto: by number of nodes (Mira, Intrepid "
+        "and 8x8x8x8)."
     ),
 ]  # fmt: skip
 Unit = Annotated[
     str,
     text(
-        str, "Extents of the units that are allocated as a whole, like 4x4x4x4x2; auto: midplanes "
-        "where the machine has them, else nodes."
+        str, "Extents of the blocks to allocate as a whole, like 4x4x4x4x2; auto: midplanes "
+        "if the machine has them, else nodes."
     ),
 ]  # fmt: skip
-BoxList = Annotated[str, choice(LISTS, "Which boxes of a size there are to choose from.")]
+BoxList = Annotated[str, choice(LISTS, "List of boxes of a size to choose from.")]
 Pick = Annotated[
     str,
     choice(
         PICKS,
-        "Which box an attempt takes that starts now, and FAPS among equals: the one with the "
-        "lowest corner, or the one with the most busy neighbours.",
+        "Box for an attempt that starts now, and for ties of FAPS: the one with the lowest "
+        "corner, or the one with the most busy neighbours.",
     ),
 ]
 
 
 class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
-    """The first units that are free in a line, as Slurm's linear plugin."""
+    """Take the first free blocks in a line, like Slurm's linear plugin."""
 
     torus: Extents = "auto"
     unit: Unit = "auto"
 
     @property
     def site(self) -> Site:
-        """How the torus is divided."""
+        """The division of the torus."""
         return Site(self.torus, self.unit)
 
     def check(self) -> None:
-        """Raise InputError for extents that cannot be read, or do not fit together."""
+        """Raise InputError for invalid or inconsistent extents."""
         self.site.check()
 
     def units(self, n_nodes: int) -> Units:
         return self.site.units(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment:
-        """Return the nodes of the units in a line for a number of nodes."""
+        """Return a function from a requested number of nodes to that of the blocks in a line."""
         units = self.units(n_nodes)
-        return lambda asked: units.in_line_for(asked) * units.size
+        return lambda request: units.in_line_for(request) * units.size
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return boxed(BoxChooser(self.site, LINEAR))
@@ -79,17 +79,17 @@ class _BoxOptions(LinearOptions, frozen=True):
 
     @property
     def site(self) -> Site:
-        """How the torus is divided."""
+        """The division of the torus."""
         return Site(self.torus, self.unit, self.boxes)
 
     def allotted(self, n_nodes: int) -> Allotment:
-        """Return the nodes of a box for a number of nodes."""
+        """Return a function from a requested number of nodes to that of the box."""
         units = self.units(n_nodes)
-        return lambda asked: units.count_for(asked) * units.size
+        return lambda request: units.count_for(request) * units.size
 
 
 class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):
-    """The box with the lowest corner."""
+    """Take the box with the lowest corner."""
 
     pack: Pick = "corner"
 
@@ -98,7 +98,7 @@ class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):
 
 
 class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
-    """A random box, drawn with the option seed."""
+    """Take a random box, drawn with the option seed."""
 
     random: ClassVar[bool] = True
 
@@ -107,7 +107,7 @@ class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
 
 
 class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
-    """The box that is least likely to fail (failure-aware partition selection)."""
+    """Take the box least likely to fail (failure-aware partition selection)."""
 
     pack: Pick = "corner"
     foresight: ForesightOption = "law"

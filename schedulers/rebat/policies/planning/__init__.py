@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When which queued attempt starts."""
+"""Plannings: rules for when each queued attempt starts."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Batsched's schedulers do beside planning on named machines: what they reject.
+"""Options of plannings that use walltimes, and Batsched's rejection of jobs without one.
 
-Its conservative and EASY backfilling need no rules of their own. Conservative backfilling with
-compression, on a ``NamedPlan``, is its ``conservative_bf``. Its ``easy_bf`` spares itself work (an
-arrival makes it try the new jobs only, the head's reservation standing), but what it leaves out
-could not change anything while nothing is freed; so EASY on a ``NamedPlan`` gives the same.
+The other rules of Batsched need no extra code. Conservative backfilling with compression on
+a ``NamedPlan`` is its ``conservative_bf``. EASY backfilling on a ``NamedPlan`` gives the same
+results as its ``easy_bf``, which skips some work: on an arrival it tries only the new jobs, and
+keeps the reservation of the head. The skipped work has no effect while no node is freed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rebat.policies.variants import choice, number
 
 
 class NeedsWalltime:
-    """A planning that rejects every job without walltime; another plans the others."""
+    """A planning that rejects jobs without a walltime; another planning handles the others."""
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Which queued attempts to start, or to reject, now."""
+        """Return the queued attempts to start or to reject now."""
         endless = [attempt for attempt in changes.arrived if not attempt.has_walltime]
         if not endless:
             return self._planning.plan(view, changes)
@@ -39,18 +39,18 @@ class NeedsWalltime:
 
 
 class TimedOptions(PlanningOptions, frozen=True):
-    """A planning that goes by walltimes."""
+    """Options of a planning that uses walltimes."""
 
     margin: Annotated[
         float,
         number(
             -1e6, 1e6, "seconds",
-            "Seconds added to every walltime in the plan; below 0: the slack that walltimes hold.",
+            "Seconds added to every walltime in the plan; a negative value removes slack.",
         ),
     ] = 0.0  # fmt: skip
     walltimes: Annotated[
         str,
-        choice(("optional", "required"), "If required, jobs without a walltime are rejected."),
+        choice(("optional", "required"), "Whether jobs without a walltime are accepted."),
     ] = "optional"
 
     @property
@@ -59,6 +59,6 @@ class TimedOptions(PlanningOptions, frozen=True):
         return to_us(self.margin)
 
     def make(self, context: Context) -> Planning:
-        """Return the planning; where a walltime is required it rejects jobs without."""
+        """Return the planning; it rejects jobs without a walltime if walltimes are required."""
         planning: Planning = self.kind(self, context)
         return NeedsWalltime(planning) if self.walltimes == "required" else planning

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of what is in use or reserved, and the timeline of slots that they make up."""
+"""Table of the nodes in use or reserved, and the timeline of slots computed from it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Units = npt.NDArray[np.uint8]
 
 
 class Choice(msgspec.Struct):
-    """Units that are free over a row's time, and those that are taken of them."""
+    """Blocks that are free during a row's time, and the blocks to take."""
 
     free: Mask
     taken: Units
 
 
 class BoxTimeline:
-    """Rows and slots (see `kernels.box_plan` and `kernels.box_slots`), kept in step.
+    """Rows and slots (see `kernels.box_plan` and `kernels.box_slots`), kept consistent.
 
-    ``stale`` slots are laid anew before they are looked at.
+    If the slots are ``stale``, they are rebuilt before the next access.
     """
 
     def __init__(self, n_units: int) -> None:
@@ -46,16 +46,16 @@ class BoxTimeline:
         start, end = np.zeros((2, count), dtype=np.int64)
         return PlanRows(start, end, np.zeros((count, self._words), dtype=np.uint64))
 
-    # ---- sets of units
+    # ---- sets of blocks
 
     def packed(self, units: Units) -> Words:
-        """A set of the units whose entry is not 0."""
+        """Return the set of the blocks whose entry is not 0."""
         words = np.zeros(self._words, dtype=np.uint64)
         box_slots.pack(units, words)
         return words
 
     def unpacked(self, words: Words) -> Mask:
-        """Which units are in a set: shape (units,)."""
+        """Return which blocks are in a set, shape (units,)."""
         units = np.zeros(self._n_units, dtype=np.uint8)
         box_slots.unpack(words, units)
         return units.view(np.bool_)
@@ -63,7 +63,7 @@ class BoxTimeline:
     # ---- changes
 
     def new_rows(self, count: int) -> Ints:
-        """Rows that stand for nothing yet."""
+        """Return the indices of unused rows."""
         if len(self._unused) < count:
             old, rows = len(self.rows.end), self.rows
             self.rows = self._made(2 * old + count)
@@ -73,17 +73,17 @@ class BoxTimeline:
         return np.array([self._unused.pop() for _ in range(count)], dtype=np.int64)
 
     def take(self, start_us: int, end_us: int, words: Words) -> int:
-        """A new row for units that are in use."""
+        """Add a row for blocks in use, and return its index."""
         row = int(self.new_rows(1)[0])
         self.rows.start[row], self.rows.end[row], self.rows.mask[row] = start_us, end_us, words
         self.stale = True
         return row
 
     def drop(self, rows: Ints) -> None:
-        """These rows stand for nothing any more."""
+        """Delete rows."""
         used = rows[self.rows.end[rows] != 0]
         if not self.stale and len(used):
-            self.stale = bool((self.rows.mask[used] & self._dead).any())  # not free, but dead
+            self.stale = bool((self.rows.mask[used] & self._dead).any())  # dead blocks stay taken
         if not self.stale:
             self._make_room(len(used))
             for row in used.tolist():
@@ -93,22 +93,22 @@ class BoxTimeline:
         self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
-        """These units, where the number is not 0, cannot be used from now on."""
+        """Set which blocks are unusable from now on: those whose number is not 0."""
         self._dead = self.packed((unusable != 0).view(np.uint8))
         self.stale = True
 
     def forget(self, now_us: int) -> None:
-        """Drop the past."""
+        """Drop the time before ``now_us``."""
         if not self.stale:
             box_slots.forget(self._slots, now_us)
 
     # ---- reading
 
     def ready(self, now_us: int, changes: int) -> Slots:
-        """The slots from now on, with room for so many rows more to be entered, and taken out."""
+        """Return the slots from now on, with room to add and to remove ``changes`` rows."""
         crowded = self._slots.n[0] > 64 + 3 * (len(self.rows.end) - len(self._unused))
         if self.stale or crowded:
-            self._make_room(len(self.rows.end) + changes, afresh=True)
+            self._make_room(len(self.rows.end) + changes, rebuild=True)
             box_slots.lay(
                 self._slots, self.rows.start, self.rows.end, self.rows.mask, self._dead, now_us,
                 self._n_units,
@@ -117,9 +117,9 @@ class BoxTimeline:
         self._make_room(changes)
         return self._slots
 
-    def _make_room(self, changes: int, afresh: bool = False) -> None:
-        """Make the arrays large enough for two slots a change."""
-        n = 1 if afresh else int(self._slots.n[0])
+    def _make_room(self, changes: int, rebuild: bool = False) -> None:
+        """Make the arrays large enough for two slots per change."""
+        n = 1 if rebuild else int(self._slots.n[0])
         need = n + 2 * changes + 2
         if need > len(self._slots.t):
             more = box_slots.empty_slots(2 * need, self._n_units)
@@ -129,7 +129,7 @@ class BoxTimeline:
 
     @contextmanager
     def out(self, row: int, now_us: int) -> Iterator[Choice]:
-        """Take a row that begins now out; it goes back in with the units taken meanwhile."""
+        """Remove a row that begins now; add it again with the blocks taken in the meantime."""
         slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
         enter(slots, self.rows, row, now_us, end_us, False)
         words = np.zeros(self._words, dtype=np.uint64)

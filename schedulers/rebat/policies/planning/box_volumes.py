@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boxes of the sizes that jobs ask for, as the kernels want them."""
+"""Boxes of the requested sizes, as arrays for the kernels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16
-"""How many sets of units are remembered for a volume, beside which nothing of it fits."""
+"""Number of sets of busy blocks to remember per volume for which the volume does not fit."""
 
 
 class VolumeTable:
-    """An array to whose end rows are added; those from ``n`` on are room for more.
+    """An array that grows by rows; the rows from ``n`` on are unused.
+
 
     Parameters
     ----------
     shape : sequence of int
-        Of a row.
+        Shape of a row.
     dtype : numpy type
     """
 
@@ -34,7 +35,7 @@ class VolumeTable:
         self.array: Array = np.zeros((4, *shape), dtype)
 
     def add(self, rows: npt.ArrayLike) -> None:
-        """Add some rows."""
+        """Append rows."""
         added = np.asarray(rows)
         n = self.n + len(added)
         if n > len(self.array):
@@ -46,19 +47,20 @@ class VolumeTable:
 
 
 class Volumes:
-    """The units that requests for nodes come to, and their boxes in one catalogue.
+    """Volumes in blocks for requested numbers of nodes, with their boxes in a catalogue.
+
 
     Parameters
     ----------
     division : Division
     rule : int
-        Of `kernels.box_free`: what is taken.
+        A rule of `kernels.box_free`.
     """
 
     def __init__(self, division: Division, rule: int) -> None:
         self._division, self._rule = division, rule
         self._index: Ints = np.full(division.units.of_nodes.n_nodes + 1, -1, dtype=np.int64)
-        self._known: dict[int, int] = {}
+        self._indices: dict[int, int] = {}
         torus = division.units.torus
         self._steps, words, axes = Steps(torus), -(-torus.n_nodes // 64), len(torus.sizes)
         self._tables: dict[str, VolumeTable] = {
@@ -83,28 +85,28 @@ class Volumes:
         self.catalogue = self._made()
 
     def of(self, sizes: Ints) -> Ints:
-        """The place of each size's volume in the catalogue, which has all of them then."""
-        found: Ints = self._index[sizes]
-        if (found < 0).any():
-            known = len(self._known)
-            for size in np.unique(sizes[found < 0]).tolist():
+        """Return the index of each size's volume in the catalogue; add missing volumes."""
+        indices: Ints = self._index[sizes]
+        if (indices < 0).any():
+            before = len(self._indices)
+            for size in np.unique(sizes[indices < 0]).tolist():
                 self._index[size] = self._place(size)
-            if len(self._known) > known:
+            if len(self._indices) > before:
                 self.catalogue = self._made()
-            found = self._index[sizes]
-        return found
+            indices = self._index[sizes]
+        return indices
 
     def _place(self, size: int) -> int:
         units = self._division.units
         linear = self._rule == LINEAR
         volume = units.in_line_for(size) if linear else units.count_for(size)
-        if volume not in self._known:
-            self._known[volume] = len(self._known)
+        if volume not in self._indices:
+            self._indices[volume] = len(self._indices)
             self._add(volume)
-        return self._known[volume]
+        return self._indices[volume]
 
     def _add(self, volume: int) -> None:
-        """Enter a volume; nothing is known yet beside which it does not fit."""
+        """Add a volume, without remembered sets."""
         tables, words = self._tables, len(self._steps.everything)
         tables["volume"].add([volume])
         tables["full"].add(np.full((1, REMEMBERED, words), ~np.uint64(0)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a list scheduler over boxes of a torus, or units in a line: `ChosenPlan`, fast."""
+"""The plan of a list scheduler over boxes of a torus, or blocks in a line: a fast `ChosenPlan`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 MOST_KNOWN = 4096
-"""Sets of nodes that are kept."""
+"""Maximum number of node sets to cache."""
 
 
 class BoxPlan:
-    """See ``CountedPlan`` for the facts, `kernels.box_slots` for the timeline.
+    """See ``CountedPlan`` for the methods, and `kernels.box_slots` for the timeline.
 
-    All nodes of the machine are up and free at first.
+    Initially all nodes of the machine are up and free.
     """
 
     def __init__(self, machine: Machine, choose: BoxChooser) -> None:
@@ -44,9 +44,9 @@ class BoxPlan:
         self._now_us = 0
         self._given_back = self._nothing_given()
         self._holds: dict[str, int] = {}
-        self._known: dict[bytes, NodeSet] = {}
+        self._node_sets: dict[bytes, NodeSet] = {}
         self._loose: set[str] = set()
-        self._given: dict[NodeSet, tuple[int, Words]] = {}
+        self._rows_of: dict[NodeSet, tuple[int, Words]] = {}
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         self._starts: Ints = np.zeros(0, dtype=np.int64)
         self._sizes: Ints = np.zeros(0, dtype=np.int64)
@@ -56,41 +56,41 @@ class BoxPlan:
         return box_plan.Given(words, np.zeros(1, dtype=np.int64))
 
     def _nodes_of(self, taken: bytes) -> NodeSet:
-        """The nodes of a set of units; the same boxes come again and again."""
-        nodes = self._known.get(taken)
+        """Return the nodes of a set of blocks, from the cache if possible."""
+        nodes = self._node_sets.get(taken)
         if nodes is None:
             units = self._timeline.unpacked(np.frombuffer(taken, dtype=np.uint64))
-            nodes = self._known[taken] = self._division.nodes(units)
-            if len(self._known) > MOST_KNOWN:
-                self._known.pop(next(iter(self._known)))
+            nodes = self._node_sets[taken] = self._division.nodes(units)
+            if len(self._node_sets) > MOST_KNOWN:
+                self._node_sets.pop(next(iter(self._node_sets)))
         return nodes
 
-    # ---- facts
+    # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a date; what was due at the last one has been started."""
+        """Move to a time; attempts that were due at the previous time have been started."""
         waits = self._starts > self._now_us
         if not waits.all():
             self._drop(self._rows[~waits])
             self._rows, self._starts = self._rows[waits], self._starts[waits]
         self._now_us = now_us
         self._timeline.forget(now_us)
-        self._given.clear()
+        self._rows_of.clear()
 
     def clear(self) -> None:
-        """Nothing is reserved any more; a rebuild is due."""
+        """Delete all reservations; a rebuild must follow."""
         self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
     def _drop(self, rows: Ints) -> None:
-        """Give these back, but for those of attempts that run."""
+        """Delete these rows, except those of running attempts."""
         runs = np.zeros(len(self._timeline.rows.end), dtype=np.bool_)
         runs[list(self._holds.values())] = True
         self._timeline.drop(rows[~runs[rows]])
 
     def started(self, running: Running, end_us: int) -> None:
-        """An attempt runs where it was reserved, until ``end_us`` at the latest."""
-        row, taken = self._given.get(running.nodes, (-1, None))
+        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
+        row, taken = self._rows_of.get(running.nodes, (-1, None))
         if row not in self._rows or self._timeline.rows.end[row] != end_us:
             if taken is None:
                 taken = self._touched(running.nodes)
@@ -104,29 +104,29 @@ class BoxPlan:
         return self._timeline.packed(taken)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
+        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
         self.clear()
         self.started(running, end_us)
 
     def ended(self, running: Running) -> None:
-        """An attempt freed its nodes."""
+        """Record that an attempt freed its nodes."""
         row = self._holds.pop(running.attempt.id)
         given, rows = self._given_back, self._timeline.rows
         given.opened[0] = max(given.opened[0], rows.end[row])
         given.units[:] |= rows.mask[row]
-        if self._loose:  # some units may be taken by another as well
+        if self._loose:  # another row may also hold some of these blocks
             self._timeline.stale = True
             self._loose.discard(running.attempt.id)
         self._timeline.drop(np.array([row]))
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes cannot be used until their repair, and nothing stays reserved."""
+        """Record that nodes are unusable, and delete all reservations."""
         np.add.at(self._unusable, self._division.units.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes can be used again; those that an attempt still holds are free when it ends."""
+        """Record that nodes are usable again; those of an attempt are free when it ends."""
         np.subtract.at(self._unusable, self._division.units.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.units[:] = FOREVER_US, ~np.uint64(0)
@@ -134,18 +134,18 @@ class BoxPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give the positions up to ``last`` that have no place their first fit."""
+        """Give positions up to ``last`` without a reservation their first fit."""
         self._settle()
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """No reservation stands whose date has passed, or has come and is still taken."""
+        """Delete all reservations if a start has passed, or has come and its nodes are taken."""
         late_us = self._now_us + (1 if self._outlive() else 0)
         if (self._starts < late_us).any():
             self.clear()
 
     def _outlive(self) -> bool:
-        """What outlives its planned end holds its nodes a tick more; whether anything does."""
+        """Extend holds that outlive their planned end by a microsecond; return whether any do."""
         ends = self._timeline.rows.end
         overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
         if overdue:
@@ -172,8 +172,8 @@ class BoxPlan:
             self._pick(queue, position - 1)
 
     def _plan(self, queue: SortedQueue, sizes: Ints) -> box_plan.Plan:
-        """What the kernels read and write; the slots are those of the moment."""
-        choose, volumes = self._choose, self._volumes.of(sizes)  # enters them into the catalogue
+        """Return the input and output of the kernels, with the current slots."""
+        choose, volumes = self._choose, self._volumes.of(sizes)  # adds them to the catalogue
         return box_plan.Plan(
             slots=self._timeline.ready(self._now_us, 0),
             rows=self._timeline.rows,
@@ -190,24 +190,24 @@ class BoxPlan:
         )
 
     def _ready(self, plan: box_plan.Plan, changes: int) -> box_plan.Plan:
-        """The same, with slots that have room for so many changes."""
+        """Return the plan with slots that have room for ``changes`` changes."""
         slots = self._timeline.ready(self._now_us, changes)
         return plan._replace(slots=slots, rows=self._timeline.rows)
 
     def _serials(self, queue: SortedQueue, last: int) -> Ints:
-        """What tells the attempts apart, where their places are drawn."""
+        """Return the serials that seed the random boxes of the attempts."""
         if self._choose.rule != RANDOM:
             return np.zeros(last, dtype=np.int64)
         return np.array([attempt.serial for attempt in queue.attempts[:last]], dtype=np.int64)
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Clear all reservations and place the whole queue anew, in order."""
+        """Delete all reservations and place the entire queue again, in order."""
         self.clear()
         self.append(queue, 0, len(queue))
         self._given_back.opened[0], self._given_back.units[:] = self._now_us, 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Each of the first ``last`` attempts in turn to an earlier date, the others standing."""
+        """Move each of the first ``last`` attempts to an earlier time; the others keep theirs."""
         self._settle()
         position, placed, again = 0, len(self._rows), self._nothing_given()
         plan = self._plan(queue, queue.size[:placed])
@@ -221,14 +221,15 @@ class BoxPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the first ``depth`` of the queue take them, also those that can start now.
+        ``first``: the reservations go to the first ``depth`` attempts, including those that can
+        start now.
         """
         self.clear()
         self._outlive()
         self._fill(queue, len(queue), depth, first)
 
     def _pick(self, queue: SortedQueue, position: int) -> None:
-        """Choose again for an attempt that starts now, where that has a rule of its own."""
+        """Choose a box again for an attempt that starts now, if there is a rule for that."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return
@@ -245,11 +246,11 @@ class BoxPlan:
             choice.taken[boxes.box(index).nodes(self._division.units.torus)] = 1
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """The nodes on which the attempt at a queue position runs: the first of its units'."""
+        """Return the nodes of the attempt at a queue position: the first nodes of its blocks."""
         if self._starts[position] == NEVER:
             return None
         row = int(self._rows[position])
         taken = self._timeline.rows.mask[row].copy()
         nodes = self._nodes_of(taken.tobytes()).first(int(self._sizes[position]))
-        self._given[nodes] = row, taken
+        self._rows_of[nodes] = row, taken
         return nodes

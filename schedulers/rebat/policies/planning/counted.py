@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement ``any``: nodes are interchangeable, so a plan counts them.
 
-Two availability profiles are kept: ``base`` (running attempts and dead nodes) and ``plan`` (base
-and reservations).
+The plan has two availability profiles: ``base`` (running attempts and dead nodes) and ``plan``
+(base and reservations).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from rebat.policies.planning.queue import SortedQueue
 
 Steps = npt.NDArray[np.int64]
 Change = tuple[int, int, int]
-"""So many more free nodes (the last) from a date to another."""
+"""Start and end of an interval, and the number of nodes freed over it."""
 
 
 DEEP = 64
-"""Attempts to be placed, or moved, from which it pays to spread the plan over blocks."""
+"""Number of attempts to place or move from which it pays to spread the plan over blocks."""
 
 MOST_LATER = 1024
-"""Changes of the base that may wait until it is wanted."""
+"""Maximum number of pending changes of the base."""
 
 
 class Profile:
-    """Dates and free counts as growing arrays (see ``rebat.kernels.counts``)."""
+    """Times and free counts as growing arrays (see ``rebat.kernels.counts``)."""
 
     def __init__(self, n_free: int) -> None:
         self.t: Steps = np.zeros(256, dtype=np.int64)
@@ -40,14 +40,14 @@ class Profile:
         self.n = 1
 
     def room_for(self, rectangles: int) -> None:
-        """Make the arrays large enough for so many more rectangles."""
+        """Make the arrays large enough for ``rectangles`` more rectangles."""
         need = self.n + counts.steps_needed(rectangles)
         if need > len(self.t):
             more = np.zeros(2 * need - len(self.t), dtype=np.int64)
             self.t, self.f = np.concatenate([self.t, more]), np.concatenate([self.f, more])
 
     def copy_from(self, other: Profile) -> None:
-        """Become a copy of another profile."""
+        """Copy another profile into this one."""
         self.n = 0
         self.room_for(other.n)
         self.n = other.n
@@ -60,31 +60,31 @@ class Profile:
         self.n = counts.change(self.t, self.f, self.n, start_us, end_us, delta)
 
     def change_all(self, changes: Sequence[Change]) -> None:
-        """Several changes, one after the other."""
+        """Apply several changes in order."""
         self.room_for(len(changes))
         table = np.array(changes, dtype=np.int64)
         self.n = counts.change_all(self.t, self.f, self.n, table)
 
     def forget(self, now_us: int) -> None:
-        """Drop the past."""
+        """Drop the time before ``now_us``."""
         self.n = counts.forget(self.t, self.f, self.n, now_us)
 
 
 class Base:
-    """What is free but for running attempts and dead nodes: a profile, worked out when wanted."""
+    """Nodes not in use by running attempts and not dead: a profile, computed when needed."""
 
     def __init__(self, n_free: int) -> None:
         self._profile = Profile(n_free)
         self._later: list[Change] = []
 
     def change(self, now_us: int, end_us: int, delta: int) -> None:
-        """Add ``delta`` free nodes from now on until a date."""
+        """Add ``delta`` free nodes from now until ``end_us``."""
         self._later.append((now_us, end_us, delta))
         if len(self._later) == MOST_LATER:
             self.profile(now_us)
 
     def profile(self, now_us: int) -> Profile:
-        """What is free from now on."""
+        """Return the profile from now on."""
         if self._later:
             self._profile.change_all(self._later)
             self._later.clear()
@@ -98,7 +98,7 @@ class CountedPlan:
     Parameters
     ----------
     n_nodes : int
-        Nodes of the machine, all up and free.
+        Number of nodes of the machine, all up and free.
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -110,10 +110,10 @@ class CountedPlan:
         self._opened_us = 0
         self._overdue: list[str] = []
 
-    # ---- facts
+    # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a date."""
+        """Move to a time."""
         if now_us > self._now_us:
             self._now_us = now_us
             self._plan.forget(now_us)
@@ -123,12 +123,12 @@ class CountedPlan:
                 self._overdue.append(attempt_id)
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Let attempts that outlive their planned end hold their nodes a tick more.
+        """Extend attempts that outlive their planned end by a microsecond.
 
-        A reservation whose date has come without its being started cannot stand then, and all are
-        placed anew: merely moved, it could lose its turn to one behind it.
+        If a reservation was due and was not started, place all reservations again. If only this
+        one were moved, an attempt behind it could start first.
         """
-        overdue = [one for one in self._overdue if one in self._holds]
+        overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
         for attempt_id in overdue:
             self._hold(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
@@ -142,7 +142,7 @@ class CountedPlan:
                 self._plan.change(self._now_us, end_us, -size)
 
     def started(self, running: Running, end_us: int) -> None:
-        """An attempt with a place in the plan runs there until ``end_us`` at the latest."""
+        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
         self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def _hold(self, attempt_id: str, size: int, end_us: int) -> None:
@@ -151,23 +151,23 @@ class CountedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Nothing is reserved any more; a rebuild is due, which starts from what runs."""
+        """Delete all reservations; a rebuild must follow, which starts from the base."""
 
     def held(self, running: Running, end_us: int) -> None:
-        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
+        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
         self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def ended(self, running: Running) -> None:
-        """An attempt freed its nodes."""
+        """Record that an attempt freed its nodes."""
         size, end = self._holds.pop(running.attempt.id)
         self._change(max(end, self._now_us), size)
         self._opened_us = max(self._opened_us, end)
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes went down: they are unusable over the whole plan until their repair.
+        """Record that nodes are unusable over the entire plan.
 
-        ``under`` names the attempts that still hold some of them, once for each such node: what is
-        dead already is not taken a second time.
+        ``under`` names the holder of each of these nodes that an attempt still holds, so that the
+        node is subtracted only once.
         """
         self._change(FOREVER_US, -len(nodes))
         for attempt_id in under:
@@ -176,7 +176,7 @@ class CountedPlan:
             self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes can be used again; those that an attempt still holds are free when it ends."""
+        """Record that nodes are usable again; those of an attempt are free when it ends."""
         self._change(FOREVER_US, len(nodes))
         for attempt_id in under:
             size, end = self._holds[attempt_id]
@@ -191,7 +191,7 @@ class CountedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give these positions of the queue their first fit, the other reservations standing."""
+        """Give these queue positions their first fit; the others keep their reservations."""
         self._settle(queue, first)
         self._place(queue, first, last)
 
@@ -203,14 +203,14 @@ class CountedPlan:
         )
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Clear all reservations and place the whole queue anew, in order."""
+        """Delete all reservations and place the entire queue again, in order."""
         self._settle(queue, 0)
         self._plan.copy_from(self._base.profile(self._now_us))
         self._place(queue, 0, len(queue))
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Each of the first ``last`` attempts in turn out and back in, the others standing."""
+        """Remove and place again each of the first ``last`` attempts; the others stay."""
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
@@ -223,7 +223,8 @@ class CountedPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the first ``depth`` of the queue take them, also those that can start now.
+        ``first``: the reservations go to the first ``depth`` attempts, including those that can
+        start now.
         """
         self._settle(queue, 0)
         plan = self._plan
@@ -235,10 +236,10 @@ class CountedPlan:
         )  # fmt: skip
 
     def first_fit_us(self, size: int, duration_us: int) -> int:
-        """The earliest date from now on with so many nodes free for so long; FOREVER_US if none."""
+        """Return the earliest start for ``size`` nodes over a duration; FOREVER_US if none."""
         plan = self._plan
         return int(counts.first_fit(plan.t, plan.f, plan.n, size, duration_us))
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """The nodes reserved for a queue position: none in particular."""
+        """Return None: a plan that counts nodes reserves no particular ones."""
         return None

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First come, first served, without backfilling and without a plan: walltimes play no part.
+"""First come, first served, without backfilling and without a plan; walltimes have no effect.
 
-Without partitions it is Batsched's ``fcfs``, and what Slurm does by default (section 4.4 of
-Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions each has a queue of its own: a job
-that does not fit holds up those behind it where it may run, and no others. Jobs of a lower tier
-make room for those of a higher one: they are checkpointed (section 4.3), and come back to the place
-in the queue that they had.
+Without partitions, this is Batsched's ``fcfs``, and Slurm's default (section 4.4 of
+Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions, each one has its own queue. A job
+that does not fit blocks only the jobs behind it in its partitions. Jobs of a lower tier are
+checkpointed for jobs of a higher one (section 4.3), and return to their place in the queue.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from rebat.policies.queue_order import Key, bound
 
 
 class Fifo:
-    """Starts the head of the queue while it fits; jobs larger than their machine are rejected.
+    """Starts the head of the queue while it fits; rejects jobs larger than their partitions.
 
-    Without partitions, nodes of the placement 'any' are counted, and the session gives the lowest
-    that are free.
+    Without partitions, the placement 'any' only counts nodes, and the session chooses the lowest
+    free ones.
     """
 
     def __init__(self, options: FifoOptions, context: Context) -> None:
@@ -39,7 +38,7 @@ class Fifo:
         self._counted = place.counted and not options.partitions
         self._choose_in = {False: place.choose, True: place.backwards or place.choose}
         self._order, self._seed = context.order, context.seed
-        self._told = options.partitions
+        self._partitions = options.partitions
         self._places: tuple[Partition, ...] = ()
         self._queues: dict[int, list[tuple[Key, str]]] = {}
         self._attempts: dict[str, Attempt] = {}
@@ -48,14 +47,14 @@ class Fifo:
     # ---- the queue
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
-        """Which attempts to start now, and which to checkpoint for them."""
+        """Yield the attempts to start now, and the attempts to checkpoint for them."""
         if not self._places:
             self._open_on(view)
         for attempt in (*changes.arrived, *changes.resubmitted):
             places = self._where(view, attempt.job_id)
             most = max(place.nodes.size for place in places)
             if attempt.n_nodes > most:
-                yield Reject(attempt.id, f"asks for {attempt.n_nodes} of {most} nodes")
+                yield Reject(attempt.id, f"requests {attempt.n_nodes} nodes, the maximum is {most}")
             else:
                 key = self._order(_at_its_place(attempt))
                 insort(self._queues[places[0].tier], (key, attempt.id))
@@ -65,22 +64,22 @@ class Fifo:
             victims = yield from self._serve(view, tier, room)
             if victims:
                 yield from victims
-                return  # all is looked at again when those have gone
+                return  # the session plans again when the victims have gone
 
     def _open_on(self, view: View) -> None:
         machine = view.machine
         self._order = bound(self._order, view.n_nodes, 0, self._seed)
         self._places = partitions_on(
-            self._told or "all:all", machine.n_nodes, machine.cores_per_node
+            self._partitions or "all:all", machine.n_nodes, machine.cores_per_node
         )
-        tiers = sorted({one.tier for one in self._places}, reverse=True)
+        tiers = sorted({place.tier for place in self._places}, reverse=True)
         self._queues = {tier: [] for tier in tiers}
 
     def _where(self, view: View, job_id: str) -> list[Partition]:
-        """The partitions in which a job may run."""
+        """Return the partitions in which a job may run."""
         if job_id not in self._open:
             job = view.job(job_id)
-            traits = job.traits if self._told else USUAL
+            traits = job.traits if self._partitions else USUAL
             try:
                 self._open[job_id] = open_to(self._places, traits, job.n_nodes)
             except InputError as error:
@@ -95,12 +94,12 @@ class Fifo:
     def _serve(
         self, view: View, tier: int, room: Room
     ) -> Generator[Proposal, None, list[Proposal]]:
-        """Start what is due in a tier's partitions; gives what must be stopped for the next."""
+        """Start attempts in a tier's partitions; return the stops needed for the next one."""
         queue, at = self._queues[tier], 0
         open_here = {place.name for place in self._places if place.tier == tier}
         while at < len(queue) and open_here:
             attempt_id = queue[at][1]
-            if attempt_id not in view.queue:  # it started
+            if attempt_id not in view.queue:  # it has started
                 del queue[at], self._attempts[attempt_id]
                 continue
             at += 1
@@ -121,7 +120,7 @@ class Fifo:
     def _start(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> Start | None:
-        """How an attempt starts now; None: it does not fit."""
+        """Return the start of an attempt; None if it does not fit."""
         if attempt.n_nodes > room.n_free:
             return None
         if self._counted:
@@ -151,7 +150,7 @@ class Fifo:
     def _victims(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> list[Proposal]:
-        """What must be checkpointed so that an attempt can start; empty: that would not do."""
+        """Return the checkpoints that make room for an attempt; empty if there are none."""
         tier = places[0].tier
         if all(place.tier >= tier for place in self._places):
             return []
@@ -171,20 +170,19 @@ class Fifo:
         if nodes is None:
             return []
         held = sorted(
-            (one for one in lower if one.nodes.meets(nodes)), key=lambda one: one.nodes.lowest
+            (job for job in lower if job.nodes.meets(nodes)), key=lambda job: job.nodes.lowest
         )
         then = Requeue(Priority.REGULAR)
-        return [Stop(one.attempt.id, Cause.PREEMPTED, When.IMAGE, then, "preempt") for one in held]
+        return [Stop(job.attempt.id, Cause.PREEMPTED, When.IMAGE, then, "preempt") for job in held]
 
 
 def _at_its_place(attempt: Attempt) -> Attempt:
-    """As if it had been queued when its job was submitted: one that comes back goes before those
-    that came later."""
+    """Return an attempt with its entry into the queue set to the submission of its job."""
     return msgspec.structs.replace(attempt, queued_us=attempt.submit_us, serial=attempt.job_serial)
 
 
 class Room:
-    """The nodes that are free as a plan is made, those that it gives away apart."""
+    """The nodes that remain free while a plan is made."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -199,7 +197,7 @@ class Room:
         return self._free
 
     def take(self, nodes: NodeSet) -> None:
-        """These are free no longer."""
+        """Mark nodes as taken."""
         nodes.put(self.free, False)
         self.n_free -= nodes.size
 
@@ -209,6 +207,6 @@ class FifoOptions(PlanningOptions, frozen=True, tag="fifo"):
 
     kind = Fifo
     places: ClassVar[bool] = True
-    boxless: ClassVar[str] = "what is left of a box is kept by a plan"
+    boxless: ClassVar[str] = "only a plan can keep the unused nodes of a box reserved"
 
     partitions: PartitionsOption = ""

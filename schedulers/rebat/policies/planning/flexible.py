@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moldable and malleable jobs over first come, first served with conservative backfilling.
+"""Moldable and malleable jobs with conservative backfilling in first-come, first-served order.
 
 Section III of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
-Replacement", 2018. A moldable job gets its size when it comes (SA), a malleable one is planned at
-its minimum and starts on what there is; every change of size is a stop that keeps all, and a move.
+Replacement", 2018. A moldable job gets its size on arrival (SA). A malleable job is planned at its
+minimum and may start on more nodes. Every change of size is a stop without loss, and a move.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Mask = npt.NDArray[np.bool_]
 class FlexibleScheduling(ListScheduling):
     """Conservative backfilling that chooses sizes.
 
-    Nothing starts on the spare nodes. Where attempts that were hit go first, nothing grows before
-    one that waits has started: what is idle is for that one (step 5 of the replacement). Else PRA
-    has running jobs go before it as before any other.
+    No job starts on the spare nodes. If attempts that were hit go first, no job grows while one of
+    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise,
+    PRA gives running jobs precedence over all queued attempts.
     """
 
     def __init__(self, options: FlexibleOptions, context: Context) -> None:
@@ -53,10 +53,10 @@ class FlexibleScheduling(ListScheduling):
         self._rule, self._members = context.rule, context.members
         self._molding: Molding = MOLDINGS[options.moldable]
         self._n_spares, self._hit_first = context.n_spares, context.hit_first
-        self._started_larger = False  # than was reserved: the plan must be made anew
+        self._started_larger = False  # than reserved: the plan must be rebuilt
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """What to start, reject and resize now."""
+        """Return the attempts to start, reject and resize now."""
         plan = self._opened(view)
         assert isinstance(plan, CountedPlan)
         as_planned = self._book(plan, changes) and not self._started_larger
@@ -70,12 +70,12 @@ class FlexibleScheduling(ListScheduling):
     # ---- the queue
 
     def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
-        """Queue what came, each in its size, and plan it; what fits nowhere is rejected."""
+        """Queue and plan new attempts in their sizes; reject those that cannot fit."""
         for attempt in (*changes.resubmitted, *changes.arrived):
             entry = self._in_its_size(view, plan, attempt)
             if entry is None:
                 least = self._sizes(view, attempt)[0]
-                yield Reject(attempt.id, f"asks for {least} of {view.n_nodes} nodes")
+                yield Reject(attempt.id, f"requires {least} nodes, the maximum is {view.n_nodes}")
                 continue
             at = self._queue.add(entry)
             if at < len(self._queue) - 1:
@@ -84,17 +84,18 @@ class FlexibleScheduling(ListScheduling):
                 plan.append(self._queue, at, at + 1)
 
     def _sizes(self, view: View, attempt: Attempt) -> list[int]:
-        """The numbers of nodes to plan an attempt on, ascending.
+        """Return the numbers of nodes on which to plan an attempt, ascending.
 
-        A malleable job begins with its minimum (DBES); a moldable one is rigid once it has run.
+        A malleable job starts from its minimum (DBES). A moldable job is rigid after its first
+        attempt.
         """
         shape = view.job(attempt.job_id).shape
         if isinstance(shape, Moldable) and attempt.number == 0:
-            return shape.with_asked(attempt.n_nodes)
+            return shape.with_request(attempt.n_nodes)
         return [self._rule.least(shape, attempt.n_nodes)]
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
-        """An attempt as it is planned; None: it is larger than the machine."""
+        """Return an attempt in its planned size; None if it is larger than the machine."""
         most = view.n_nodes - self._n_spares
         sizes = [size for size in self._sizes(view, attempt) if size <= most]
         if sizes == [attempt.n_nodes]:
@@ -116,8 +117,11 @@ class FlexibleScheduling(ListScheduling):
     # ---- nodes
 
     def _allocate(self, view: View) -> list[Proposal]:
-        """Starts, and resizes; when something must shrink first, what waits for that starts at the
-        same instant, when it has."""
+        """Return starts and resizes.
+
+        If a job must shrink first, the attempt that needs its nodes starts within the same
+        instant, after the shrink.
+        """
         rule = self._rule
         members = self._members.running(view) if rule.resizes else []
         may_grow = rule.resizes and not (rule.before_starts and self._hit_waits())
@@ -138,16 +142,17 @@ class FlexibleScheduling(ListScheduling):
         return self._starts_and_resizes(view, due, starting, members)
 
     def _hit_waits(self) -> bool:
-        """Whether the head of the queue was stopped by a failure, and goes before growth."""
+        """Return whether the head of the queue was hit by a failure and goes before growth."""
         queue = self._queue
         return self._hit_first and len(queue) > 0 and queue.attempts[0].priority > Priority.REGULAR
 
     def _shrink_for_the_head(
         self, due: list[tuple[int, Attempt]], members: list[Member], idle: int
     ) -> list[tuple[int, Attempt]] | None:
-        """Shrink members so that the first of the queue that cannot start now can, if they can.
+        """Shrink members to make room for the first attempt that cannot start now.
 
-        Gives what starts before it; what was due behind it is planned again.
+        Return the starts before it; attempts that were due behind it are planned again. Return
+        None if no member shrinks.
         """
         positions = {position for position, _ in due}
         head = next(at for at in count() if at not in positions)
@@ -167,7 +172,7 @@ class FlexibleScheduling(ListScheduling):
         starting: list[Member | None],
         members: list[Member],
     ) -> list[Proposal]:
-        """Starts on the lowest free nodes, then resizes onto what is free beside."""
+        """Return starts on the lowest free nodes, then resizes on the remaining free nodes."""
         if not due and all(member.size == member.attempt.n_nodes for member in members):
             return []
         free = view.machine.free
@@ -185,7 +190,7 @@ class FlexibleScheduling(ListScheduling):
         return [*starts, *self._resizes(members, free)]
 
     def _resizes(self, members: list[Member], free: Mask) -> list[Proposal]:
-        """Stops that keep all, each with its move to more or fewer nodes."""
+        """Return stops without loss, each with a move to more or fewer nodes."""
         stops: list[Proposal] = []
         for member in members:
             running = member.running
@@ -198,16 +203,16 @@ class FlexibleScheduling(ListScheduling):
         return stops
 
     def _dependents(self, view: View, due: list[tuple[int, Attempt]], idle: int) -> Dependents:
-        """How many reservations wait for each job that runs or starts, as all is planned now."""
+        """Return the number of reservations that depend on each running or starting job."""
         queue, n = self._queue, len(self._queue)
         waiting = np.flatnonzero((queue.start[:n] > view.now_us) & (queue.start[:n] < NEVER))
         order = waiting[np.argsort(queue.start[waiting], kind="stable")]
         if not len(order):
             return {}
-        holders = [(one.attempt, self._end_us(one)) for one in view.running.values()]
+        holders = [(job.attempt, self._end_us(job)) for job in view.running.values()]
         holders += [(entry, view.now_us + queue.duration_of(entry)) for _, entry in due]
         start = queue.start[order]
-        found = dependents(
+        n_dependents = dependents(
             max(0, idle),
             np.array([end_us for _, end_us in holders], dtype=np.int64),
             np.array([attempt.n_nodes for attempt, _ in holders], dtype=np.int64),
@@ -215,7 +220,7 @@ class FlexibleScheduling(ListScheduling):
             start + queue.duration[order],
             queue.size[order],
         )
-        return {one.job_id: int(n) for (one, _), n in zip(holders, found, strict=True)}
+        return {a.job_id: int(n) for (a, _), n in zip(holders, n_dependents, strict=True)}
 
 
 class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
@@ -225,7 +230,7 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
 
     maintenance: Maintenance = "compression"
     malleable: Annotated[str, choice(MALLEABILITY, "When malleable jobs grow and shrink.")] = "dbes"
-    moldable: Annotated[str, choice(MOLDINGS, "Which of its sizes a moldable job gets.")] = "sa"
+    moldable: Annotated[str, choice(MOLDINGS, "Which size a moldable job gets.")] = "sa"
     manager: Annotated[
         str, choice(MANAGERS, "Which malleable jobs grow and shrink under pra and pwa.")
     ] = "fpsma"
@@ -233,17 +238,17 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
         str | float,
         text(
             partial(price, "resize_cost"),
-            "Cost of continuing on another number of nodes, paid as a recovery: seconds, or table "
-            "(Table 1 of Rodríguez-Pascual et al. 2019), with the memory of a task: table*1000 MB.",
+            "Cost of a resize, paid as a longer recovery: seconds, or table (Table 1 of "
+            "Rodríguez-Pascual et al. 2019), optionally with MB per task, like table*1000.",
         ),
     ] = "0"
 
     @property
     def malleability(self) -> SizeRule:
-        """How malleable jobs are treated."""
+        """When malleable jobs grow and shrink."""
         return MALLEABILITY[self.malleable](MANAGERS[self.manager])
 
     def idle(self) -> frozenset[str]:
-        """Return what malleable jobs that are treated as rigid ones leave without effect."""
+        """Return the options without an effect when malleable jobs are treated as rigid."""
         names = set() if self.malleable in MANAGED else {"manager"}
         return frozenset(names | ({"resize_cost"} if self.malleable == "asked" else set()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List scheduling with reservations: greedy, EASY and conservative backfilling in one.
+"""List scheduling with reservations: greedy, EASY and conservative backfilling.
 
-The options are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), how the
-plan is maintained, and the placement (the kind of plan underneath).
+The options are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), the
+maintenance of the plan, and the placement (the kind of plan).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALL = -1
 
 
 class Upkeep(IntEnum):
-    """What a change asks of the plan; the strongest wins."""
+    """Update of a plan after a change; the strongest one is used."""
 
     APPEND = 1
     COMPRESS = 2
@@ -34,8 +34,8 @@ class Upkeep(IntEnum):
 
 
 MAINTENANCE: dict[str, dict[str, Upkeep]] = {
-    # Batsched's: reservations only ever move earlier while nothing fails. After a failure, a
-    # rejuvenation or the arrival of a raised priority all is cleared (section 7.2.1).
+    # Batsched: reservations only move earlier unless a node fails. After a failure, a
+    # rejuvenation or the arrival of a raised priority, all are cleared (section 7.2.1).
     "compression": {
         "arrival": Upkeep.APPEND,
         "priority": Upkeep.REBUILD,
@@ -59,28 +59,28 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
         "rejuvenation": Upkeep.REBUILD,
     },
 }
-"""What each kind of change asks of a plan in which every attempt is reserved."""
+"""Update after each kind of change, if every attempt has a reservation."""
 
 
 class ListScheduling:
-    """Plan the queue in its order, and start what is due.
+    """Plans the queue in its order, and starts what is due.
 
     Parameters
     ----------
     order : QueueOrder
     depth : int
-        How many attempts that cannot start now hold a reservation; ALL: every one.
+        Maximum number of reservations for attempts that cannot start now; ALL: no limit.
     maintenance : str
-        A key of MAINTENANCE; plays no part where depth is not ALL (those plans are rebuilt).
+        A key of MAINTENANCE; without effect unless depth is ALL (other plans are rebuilt).
     margin_us : int
         Added to every walltime in the plan.
     placement : callable
-        Makes the plan for a number of nodes.
+        Creates the plan for a machine.
     first : bool
-        The first ``depth`` attempts of the queue take the reservations, also those that can start
-        now (Algorithm 1 of Benoit et al., RR-9296); plays no part where depth is ALL.
+        The first ``depth`` attempts of the queue take the reservations, including those that can
+        start now (Algorithm 1 of Benoit et al., RR-9296). No effect if depth is ALL.
     seed : int
-        For a queue order that is drawn.
+        Seed of a random queue order.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ListScheduling:
         self._plan: AvailabilityPlan | None = None
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Which attempts to start now; jobs larger than the machine are rejected."""
+        """Return the attempts to start now; reject jobs larger than the machine."""
         plan = self._opened(view)
         as_planned = self._book(plan, changes)
         plan.advance(view.now_us)
@@ -116,14 +116,14 @@ class ListScheduling:
         return rejected + self._start_due(plan, view.now_us)
 
     def _opened(self, view: View) -> AvailabilityPlan:
-        """The plan, made when the machine is seen first."""
+        """Return the plan, created at the first call."""
         if self._plan is None:
             self._plan = self._placement(view.machine)
             self._queue.on_machine(view.n_nodes)
         return self._plan
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
-        """Write down what really started; whether that is what was due."""
+        """Record which attempts started; return whether these are the ones that were due."""
         as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
@@ -133,11 +133,11 @@ class ListScheduling:
         return as_planned
 
     def _end_us(self, running: Running) -> int:
-        """When an attempt that runs ends at the latest, as it is planned: with the margin."""
+        """Return the planned end of a running attempt, including the margin."""
         return running.start_us + self._queue.duration_of(running.attempt)
 
     def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
-        """Tell the plan what happened to nodes; gives the upkeep that is due."""
+        """Update the plan with changes of nodes; return the required upkeep."""
         due, upkeep = Upkeep.APPEND, self._upkeep
         for left in (changes.ended, changes.stopped):
             for running in left:
@@ -155,18 +155,18 @@ class ListScheduling:
             due = max(due, upkeep["rejuvenation"])
         for attempt in changes.resubmitted:
             if attempt.priority > Priority.REGULAR:
-                due = max(due, upkeep["priority"])  # after a silent error it just arrives
+                due = max(due, upkeep["priority"])  # after a silent error: a regular arrival
         return due
 
     def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
-        """Queue what came, and can run on so many nodes; gives the upkeep that is due."""
+        """Queue new attempts, and reject those that are too large; return the required upkeep."""
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > n_nodes:
-                reason = f"asks for {attempt.n_nodes} of {n_nodes} nodes"
+                reason = f"requests {attempt.n_nodes} nodes, the maximum is {n_nodes}"
                 rejected.append(Reject(attempt.id, reason))
             elif queue.add(attempt) < len(queue) - 1:
-                upkeep = Upkeep.REBUILD  # it stands before others that are planned already
+                upkeep = Upkeep.REBUILD  # it is before planned attempts
             else:
                 upkeep = max(upkeep, self._upkeep["arrival"])
         return upkeep
@@ -197,7 +197,7 @@ def depth_of(depth: str | int) -> int:
     Raises
     ------
     InputError
-        For something else than a number or a name.
+        If it is neither a number nor a name.
     """
     name = str(depth)
     if name in DEPTHS:
@@ -208,7 +208,7 @@ def depth_of(depth: str | int) -> int:
 
 
 Maintenance = Annotated[
-    str, choice(MAINTENANCE, "What an end, a failure or a repair changes in the plan.")
+    str, choice(MAINTENANCE, "How to update the plan after an end, a failure or a repair.")
 ]
 
 
@@ -229,14 +229,14 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         str,
         choice(
             ("blocked", "first"),
-            "Attempts that use up a limited depth: only those that cannot start now, or the "
-            "first ones of the queue (Algorithm 1 of RR-9296 as written).",
+            "Attempts that count towards a limited depth: only those that cannot start now, or "
+            "the first ones of the queue (Algorithm 1 of RR-9296 as written).",
         ),
     ] = "blocked"
     maintenance: Maintenance = "compression"
 
     def idle(self) -> frozenset[str]:
-        """Return what a limited depth, or none, leaves without effect."""
+        """Return the options without an effect at this depth."""
         depth = depth_of(self.depth)
         names = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
         return frozenset(names | ({"reserve"} if depth in (0, ALL) else set()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement ``named``: the plan reserves named machines, the lowest-numbered free over a window.
+"""Placement ``named``: the plan reserves particular nodes, the lowest free over an interval.
 
-One table is kept (see ``rebat.kernels.blocks``): the time slices with the nodes free in each, and
-the reservations, one for each position of the queue from its head on.
+The plan is one table (see ``rebat.kernels.blocks``): time slices with their free nodes, and one
+reservation per queue position, from the head on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class NamedPlan:
-    """The plan of a list scheduler over named nodes, all up and free at first."""
+    """The plan of a list scheduler over particular nodes; initially all are up and free."""
 
     def __init__(self, n_nodes: int) -> None:
         self._now_us = 0
@@ -39,10 +39,10 @@ class NamedPlan:
         table.first[:2] = 0, self._n_nodes
         table.f[0], table.free[0, 0] = self._n_nodes, 1
 
-    # ---- facts
+    # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a date; the attempts that were due at the last one have been started."""
+        """Move to a time; attempts that were due at the previous time have been started."""
         named.drop_begun(self._table, self._now_us)
         if now_us > self._now_us:
             self._now_us = now_us
@@ -53,7 +53,7 @@ class NamedPlan:
                 self._overdue.append(attempt_id)
 
     def started(self, running: Running, end_us: int) -> None:
-        """An attempt runs where it was reserved, until ``end_us`` at the latest."""
+        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
         self._hold(running.attempt.id, running.nodes, end_us)
 
     def _hold(self, attempt_id: str, nodes: NodeSet, end_us: int) -> None:
@@ -61,31 +61,31 @@ class NamedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Nothing is reserved any more; a rebuild is due."""
+        """Delete all reservations; a rebuild must follow."""
         named.clear(self._table)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Nodes are held for a job, or it runs there unplanned; a rebuild is due."""
+        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
         self.clear()
         self._take(running.nodes, end_us)
         self._hold(running.attempt.id, running.nodes, end_us)
 
     def ended(self, running: Running) -> None:
-        """An attempt freed its nodes."""
+        """Record that an attempt freed its nodes."""
         nodes, end = self._holds.pop(running.attempt.id)
         self._make_room(0, nodes)
         slices.give_nodes(self._table, nodes.intervals, self._now_us, end)
         self._opened_us = max(self._opened_us, end)
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes went down: they are unusable until their repair, and nothing stays reserved."""
+        """Record that nodes are unusable, and delete all reservations."""
         named.clear(self._table)
         dead = NodeSet.of(nodes)
         self._make_room(0, dead)
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Nodes are up again; those that an attempt still holds are free when it ends."""
+        """Record that nodes are usable again; those of an attempt are free when it ends."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -101,23 +101,23 @@ class NamedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give these positions of the queue their first fit, the other reservations standing."""
+        """Give these queue positions their first fit; the others keep their reservations."""
         self._settle(last)
         self._place(queue, last)
 
     def _place(self, queue: SortedQueue, last: int) -> None:
-        """Give every position up to ``last`` that has no place its first fit."""
+        """Give positions up to ``last`` without a reservation their first fit."""
         named_lists.place(self._table, queue.size, queue.duration, last)
-        self._tell(queue)
+        self._copy_starts(queue)
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Clear all reservations and place the whole queue anew, in order."""
+        """Delete all reservations and place the entire queue again, in order."""
         named.clear(self._table)
         self.append(queue, 0, len(queue))
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Each of the first ``last`` attempts in turn out and back in, the others standing."""
+        """Remove and place again each of the first ``last`` attempts; the others stay."""
         self._settle(last)
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us
@@ -127,30 +127,31 @@ class NamedPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the first ``depth`` of the queue take them, also those that can start now.
+        ``first``: the reservations go to the first ``depth`` attempts, including those that can
+        start now.
         """
         self._settle(len(queue))
         named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth, first)
-        self._tell(queue)
+        self._copy_starts(queue)
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """The nodes reserved for a queue position, as it was when last planned."""
+        """Return the nodes that the last plan reserved for a queue position."""
         table = self._table
         if position >= table.n[RESERVED] or table.start[position] >= FOREVER_US:
             return None
         out = np.empty((int(table.n[BLOCKS]), 2), dtype=np.int64)
         return NodeSet(out[: nodes_of(table, table.held[position], out)].copy())
 
-    def _tell(self, queue: SortedQueue) -> None:
+    def _copy_starts(self, queue: SortedQueue) -> None:
         n = int(self._table.n[RESERVED])
         queue.start[:n] = self._table.start[:n]
 
     def _settle(self, last: int) -> None:
-        """Let attempts that outlive their planned end hold their nodes a tick more.
+        """Extend attempts that outlive their planned end by a microsecond.
 
-        A reservation whose date has come without its being started cannot stand then.
+        If a reservation was due and was not started, delete all reservations.
         """
-        overdue = [one for one in self._overdue if one in self._holds]
+        overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
         late = self._now_us + (1 if overdue else 0)
         if counts.any_before(self._table.start, self._table.n[RESERVED], late):
@@ -164,7 +165,7 @@ class NamedPlan:
     # ---- room
 
     def _make_room(self, queued: int, nodes: NodeSet | None = None) -> None:
-        """Make the arrays large enough to place so many attempts and to cut out these nodes."""
+        """Make the arrays large enough to place ``queued`` attempts and to cut out these nodes."""
         table = self._table
         n_slices, n_blocks, n_reserved = table.n.tolist()
         cuts = 0 if nodes is None else 2 * len(nodes.intervals)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The waiting queue as sorted parallel arrays, ready for the kernels."""
+"""The queue as sorted parallel arrays for the kernels."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 
 
 class SortedQueue:
-    """Attempts in queue order, with size, duration and reserved start of each.
+    """Attempts in queue order, with the size, duration and reserved start of each.
 
-    ``size``, ``duration`` and ``start`` are int64 arrays of which the first ``len(queue)`` entries
-    count; ``start`` is NEVER where an attempt holds no reservation.
+    ``size``, ``duration`` and ``start`` are int64 arrays. Only the first ``len(queue)`` entries
+    are valid; ``start`` is NEVER for an attempt without a reservation.
 
     Parameters
     ----------
     order : QueueOrder
     margin_us : int
-        Added to every walltime; below 0 where walltimes are known to hold that much slack.
+        Added to every walltime; negative if walltimes include slack.
     seed : int
-        For an order that is drawn.
+        Seed of a random order.
     """
 
     def __init__(self, order: QueueOrder, margin_us: int = 0, seed: int = 0) -> None:
@@ -45,7 +45,7 @@ class SortedQueue:
         return len(self.attempts)
 
     def add(self, attempt: Attempt) -> int:
-        """Insert an attempt; gives its position."""
+        """Insert an attempt, and return its position."""
         n = len(self.attempts)
         if n == len(self.size):
             self.size, self.duration, self.start, self._positions = (
@@ -65,24 +65,24 @@ class SortedQueue:
         return at
 
     def on_machine(self, n_nodes: int) -> None:
-        """Tell the order how large the machine is, before anything is added."""
+        """Bind the order to the size of the machine, before any attempt is added."""
         self._order = bound(self._order, n_nodes, self._margin_us, self._seed)
 
     def duration_of(self, attempt: Attempt) -> int:
-        """How long an attempt lasts in plans, at least one tick."""
+        """Return the planned duration of an attempt, at least one microsecond."""
         return planned_us(attempt, self._margin_us)
 
     def due(self, now_us: int) -> list[tuple[int, Attempt]]:
-        """The attempts whose reserved start has come, with their positions; they stay for now."""
+        """Return positions and attempts whose reserved start has come; they stay in the queue."""
         k = due(self.start, len(self.attempts), now_us, self._positions)
         self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed
 
     def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:
-        """Take out what really started; whether that is just what was due.
+        """Remove the attempts that started; return whether these are the ones that were due.
 
-        What was due and did not start is in the queue still, but for the jobs ``withdrawn``. They
-        are known by their jobs: on another number of nodes one starts as its next attempt.
+        Due attempts that did not start remain, except those of ``withdrawn`` jobs. Attempts are
+        compared by job, because an attempt in another size starts as the next attempt.
         """
         proposed, self._proposed = self._proposed, []
         if not (proposed or started or withdrawn):
@@ -100,7 +100,7 @@ class SortedQueue:
         return as_due
 
     def _take_out(self, positions: list[int]) -> None:
-        """Forget these positions, ascending; they stand in the array of positions already."""
+        """Remove these positions, which are already in the array of positions."""
         take_out(
             self.size, self.duration, self.start, len(self.attempts), self._positions,
             len(positions),
@@ -110,7 +110,7 @@ class SortedQueue:
 
 
 class AvailabilityPlan(Protocol):
-    """What a placement must offer to be planned on; see ``CountedPlan`` for the meanings."""
+    """Interface of a plan; see ``CountedPlan`` for the methods."""
 
     def advance(self, now_us: int) -> None: ...
     def started(self, running: Running, end_us: int) -> None: ...

@@ -2,8 +2,8 @@
 """R-SHELF: shelves of jobs that start together, for Batsim and the embedded engine.
 
 Section 4.3, Algorithm 2 of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria RR-9296, 2020. A new
-shelf is built only when nothing runs any more. What arrives, fails or comes back meanwhile waits
-for it: with jobs that arrive over time this is scheduling in batches (Shmoys et al., section 2.1).
+shelf is built only when no job runs. Jobs that arrive, fail or return in the meantime wait for it.
+With jobs that arrive over time, this is batch scheduling (Shmoys et al., section 2.1).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class Shelves:
-    """Fill one shelf after the other with the queue in its order."""
+    """Fills one shelf after the other from the queue, in order."""
 
     def __init__(self, options: ShelfOptions, context: Context) -> None:
         self._queue = SortedQueue(context.order, options.margin_us, context.seed)
@@ -26,7 +26,7 @@ class Shelves:
         self._began = False
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Start a shelf if the last one is over; jobs larger than the machine are rejected."""
+        """Start a shelf if the last one has ended; reject jobs larger than the machine."""
         if not self._began:
             self._queue.on_machine(view.n_nodes)
             self._began = True
@@ -34,7 +34,7 @@ class Shelves:
         decisions: list[Proposal] = []
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > view.n_nodes:
-                reason = f"asks for {attempt.n_nodes} of {view.n_nodes} nodes"
+                reason = f"requests {attempt.n_nodes} nodes, the maximum is {view.n_nodes}"
                 decisions.append(Reject(attempt.id, reason))
             else:
                 self._queue.add(attempt)
@@ -59,7 +59,7 @@ class ShelfOptions(TimedOptions, frozen=True, tag="shelf"):
 
     kind = Shelves
     backfill: ClassVar[bool] = True
-    """The parameter b: go on behind an attempt that does not fit, or close the shelf there."""
+    """The parameter b: whether to continue behind an attempt that does not fit."""
 
 
 class PlainShelfOptions(ShelfOptions, frozen=True, tag="shelf-nb"):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do when nodes fail under running jobs."""
+"""Reactions to failures and other events that concern running jobs."""

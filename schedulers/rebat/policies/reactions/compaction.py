@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compaction: jobs are moved together, so that nodes are full or empty.
+"""Compaction: move jobs together, so that nodes are full or empty.
 
 Algorithm 1, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019. Its listing is lost with an image; this is what its text says, with the
-choices that it leaves open made here: one node is emptied each time, that with the fewest cores in
-use for which it can be done.
+checkpoint/restart", 2019. The listing of the algorithm is lost with an image, so this module
+follows the text. The text leaves a choice open: here, each round empties the mixed node with the
+fewest cores in use among those that can be emptied.
 """
 
 from __future__ import annotations
@@ -31,45 +31,48 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 TARGETS = {"single": True, "several": False}
-"""Whether all jobs of the node that is emptied go to one other, or each where there is room."""
+"""Whether all jobs of an emptied node go to the same node, or to any nodes with room."""
 
 
 class Nodes(msgspec.Struct, frozen=True):
-    """What a compaction looks at; arrays over cores but the last two.
-
-    ``tags``: who holds each core, -1 nobody; ``unusable``: down or drained. ``room``, shape
-    (nodes,): the free cores of the mixed nodes, -1 of the others; ``victims``: the mixed nodes,
-    those with the fewest cores in use first.
-    """
+    """State of the nodes for a compaction."""
 
     cores: int
+    """Cores per node."""
     tags: npt.NDArray[np.int32]
+    """Holder of each core; -1 for none."""
     unusable: npt.NDArray[np.bool_]
+    """Which cores are down or drained."""
     room: Ints
+    """Free cores of each mixed node; -1 for other nodes; shape (nodes,)."""
     victims: Ints
+    """The mixed nodes, by number of cores in use."""
 
     @classmethod
     def of(cls, view: View, area: Mask | None = None) -> Nodes:
-        """As they are now; only those of an area, shape (nodes,), count as mixed."""
+        """Return the current state; only nodes of ``area``, shape (nodes,), count as mixed."""
         machine, cores = view.machine, view.machine.cores_per_node
         tags, unusable = machine.tags, machine.down | machine.drained
         room, victims, used = np.empty((3, len(tags) // cores), dtype=np.int64)
-        found = survey(tags, unusable, cores, room, victims, used)
-        victims = victims[:found]
+        n_victims = survey(tags, unusable, cores, room, victims, used)
+        victims = victims[:n_victims]
         if area is not None:
             room[~area] = -1
             victims = victims[area[victims]]
         return cls(cores, tags, unusable, room, victims)
 
     def shares(self) -> tuple[Ints, Ints, Ints]:
-        """Who holds how many cores of each victim: see `kernels.cores.shares_of`."""
+        """Return the holders of each victim's cores, and the numbers of cores that they hold.
+
+        See `kernels.cores.shares_of`.
+        """
         first = np.empty(len(self.victims) + 1, dtype=np.int64)
         holders, sizes = np.empty((2, len(self.victims) * self.cores), dtype=np.int64)
         shares_of(self.tags, self.cores, self.victims, first, holders, sizes)
         return first, holders, sizes
 
     def take(self, tags: npt.NDArray[np.int32], node: int, count: int) -> Ints:
-        """The lowest free cores of a node by these tags, which then have them taken."""
+        """Take the lowest free cores of a node in ``tags``, and return them."""
         first = node * self.cores
         row = tags[first : first + self.cores]
         lowest = np.flatnonzero(row < 0)[:count]
@@ -78,11 +81,11 @@ class Nodes(msgspec.Struct, frozen=True):
 
 
 TAKEN = 2**30
-"""A tag that nobody has."""
+"""A tag of no attempt."""
 
 
 class Compaction(Periodic):
-    """Empties one node each time, while nothing waits; jobs stay in their partitions."""
+    """Empties one node at a time while no job waits; jobs stay in their partitions."""
 
     def __init__(self, options: CompactionOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "compaction")
@@ -90,9 +93,9 @@ class Compaction(Periodic):
         self._partitions = context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the jobs of the first node for which that can be done and is worth it."""
+        """Move the jobs of the first node that can be emptied, if each move is worth its cost."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
-            return  # what waits fills partly used nodes anyway
+            return  # waiting jobs will fill partly used nodes
         for area in self._areas(view):
             stops = list(self._within(view, Nodes.of(view, area)))
             if stops:
@@ -100,7 +103,7 @@ class Compaction(Periodic):
                 return
 
     def _areas(self, view: View) -> list[Mask | None]:
-        """Which nodes to compact within: those of each partition, or all (None)."""
+        """Return the areas to compact: the nodes of each partition, or all nodes (None)."""
         machine = view.machine
         places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
         areas: list[Mask | None] = []
@@ -111,7 +114,7 @@ class Compaction(Periodic):
         return areas or [None]
 
     def _within(self, view: View, nodes: Nodes) -> Iterator[Stop]:
-        """The stops that empty the first node for which that can be done."""
+        """Yield the stops that empty the first node that can be emptied."""
         victims = nodes.victims
         if len(victims) < 2:
             return
@@ -125,17 +128,17 @@ class Compaction(Periodic):
             if at < 0:
                 return
             mine = slice(first[at], first[at + 1])
-            jobs = [view.of_tag(tag) for tag in holders[mine].tolist()]
-            found = [job for job in jobs if job is not None and self._movable(view, nodes, job)]
-            if len(found) < len(jobs):
+            holding = [view.of_tag(tag) for tag in holders[mine].tolist()]
+            jobs = [job for job in holding if job is not None and self._movable(view, nodes, job)]
+            if len(jobs) < len(holding):
                 continue
-            stops = self._empty(nodes, int(victims[at]), found, sizes[mine], targets)
+            stops = self._empty(nodes, int(victims[at]), jobs, sizes[mine], targets)
             if all(self._allowed(view, stop) for stop in stops):
                 yield from stops
                 return
 
     def _allowed(self, view: View, stop: Stop) -> bool:
-        """Whether a job stays within one of its partitions."""
+        """Return whether a job stays in one of its partitions."""
         if not self._partitions:
             return True
         assert isinstance(stop.then, Move)
@@ -144,13 +147,13 @@ class Compaction(Periodic):
         return any(nodes.of_each(mask).all() for mask in places_of(view, self._partitions, job_id))
 
     def _movable(self, view: View, nodes: Nodes, job: Running) -> bool:
-        """Whether a job is worth moving, and can go on where else it runs."""
+        """Return whether a job is worth moving and its nodes are usable."""
         return not job.nodes.of_each(nodes.unusable).any() and worth_moving(view, job)
 
     def _empty(
         self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints
     ) -> list[Stop]:
-        """The moves of a node's jobs, each with so many cores on it, to their targets."""
+        """Return the moves of a node's jobs; ``sizes`` are the cores that each job moves."""
         leaves = np.arange(node * nodes.cores, (node + 1) * nodes.cores)
         tags, stops = nodes.tags.copy(), []
         for job, size, target in zip(jobs, sizes.tolist(), targets.tolist(), strict=False):
@@ -163,13 +166,13 @@ class Compaction(Periodic):
 
 
 class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
-    """Jobs are moved together, so that nodes are full or empty."""
+    """Move jobs together, so that nodes are full or empty."""
 
     kind = Compaction
-    boxless: ClassVar[str] = "jobs would leave their boxes (see defragment)"
+    boxless: ClassVar[str] = "jobs would leave their boxes; use defragment"
 
     period: Period = 60.0
     targets: Annotated[
-        str, choice(TARGETS, "Whether all jobs of an emptied node go to one other, or to several.")
+        str, choice(TARGETS, "Whether all jobs of an emptied node go to one node or to several.")
     ] = "single"
     fit: Fit = "best"

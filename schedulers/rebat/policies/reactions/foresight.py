@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proactive migration: jobs leave nodes that are likely to fail soon, and nothing starts there.
+"""Proactive migration: move jobs off nodes that are likely to fail soon, and drain these nodes.
 
-The law is that of failure-aware partitions (Vardas et al. 2022, section 2.2): a node whose
-probability to survive the time ahead falls below a threshold is drained, and what runs there is
-moved by checkpoint and restart (Rodríguez-Pascual et al. 2019) while there is somewhere to go.
+The criterion is that of failure-aware partitions (Vardas et al. 2022, section 2.2). A node is
+drained if its probability of surviving the time ahead falls below a threshold. Its jobs are moved
+by checkpoint and restart (Rodríguez-Pascual et al. 2019) while there is room elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WHY = "foresee"
 class Foresight(Periodic):
     """Empties nodes before they fail; jobs stay in their partitions.
 
-    Ages count from the last failure with the law of the run, else from the last repair.
+    The age of a node counts from its last failure with the law of the run, else from its repair.
     """
 
     def __init__(self, options: ForesightOptions, context: Context) -> None:
@@ -43,7 +43,7 @@ class Foresight(Periodic):
         self._choose, self._partitions = context.placement.choose, context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Take back what is safe again, drain what is not any more, move what runs there."""
+        """Undrain nodes that are safe again, drain unsafe nodes, and move their jobs."""
         bad = self._suspect(view)
         ours = view.machine.drained_for(WHY)
         back, new = np.flatnonzero(ours & ~bad), np.flatnonzero(bad & ~ours)
@@ -54,9 +54,11 @@ class Foresight(Periodic):
         yield from self._move(view, news, bad)
 
     def _suspect(self, view: View) -> Mask:
-        """The nodes that are not to be used, the likeliest to fail: no more than leave enough for
-        the widest job that waits, which else might wait for ever; and none where jobs wait and
-        nothing runs."""
+        """Return the nodes to avoid, the most likely to fail first.
+
+        Enough nodes remain for the widest queued job, which could otherwise wait for ever. If jobs
+        wait and no job runs, the result is empty.
+        """
         machine = view.machine
         ages_us = machine.age_us if self._from_failure else machine.uptime_us
         hazard = self._hazards.hazard(ages_us / 1e6, self._ahead_s)
@@ -73,48 +75,50 @@ class Foresight(Periodic):
     def _move(self, view: View, news: News, bad: Mask) -> Iterator[Proposal]:
         if view.stopping or view.scheduled:
             return
-        hit = {one.attempt.id for one in news.hit}
+        hit = {job.attempt.id for job in news.hit}
         free = view.machine.free & ~bad
-        for one in list(view.running.values()):
-            attempt = one.attempt
-            if attempt.id in hit or not one.nodes.of_each(bad).any():
+        for job in list(view.running.values()):
+            attempt = job.attempt
+            if attempt.id in hit or not job.nodes.of_each(bad).any():
                 continue
-            nodes = self._target(view, one, free, bad)
-            if nodes is not None and worth_moving(view, one):
+            nodes = self._target(view, job, free, bad)
+            if nodes is not None and worth_moving(view, job):
                 nodes.put(free, False)
                 then = Move(nodes, attempt.priority)
                 yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, WHY)
 
-    def _target(self, view: View, one: Running, free: Mask, bad: Mask) -> NodeSet | None:
-        """As many nodes that are safe; its own where the placement has it so."""
-        attempt = one.attempt
-        safe = free | (one.nodes.mask(view.n_nodes) & ~(bad | view.machine.drained))
+    def _target(self, view: View, job: Running, free: Mask, bad: Mask) -> NodeSet | None:
+        """Return safe nodes for a job, possibly some of its own; None if there are too few."""
+        attempt = job.attempt
+        safe = free | (job.nodes.mask(view.n_nodes) & ~(bad | view.machine.drained))
         request = Request.now(attempt)
         for place in places_of(view, self._partitions, attempt.job_id):
-            found = self._choose(safe & place, request, view.machine)
-            if found is not None:
-                return found.first(attempt.n_nodes)
+            nodes = self._choose(safe & place, request, view.machine)
+            if nodes is not None:
+                return nodes.first(attempt.n_nodes)
         return None
 
 
 class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
-    """Jobs leave nodes that are likely to fail soon, and nothing starts there."""
+    """Move jobs off nodes that are likely to fail soon, and start nothing there."""
 
     kind = Foresight
 
     period: Period = 60.0
     foresight: ForesightOption = "law"
-    ahead: Annotated[float, number(1e-3, 1e9, "seconds", "Seconds to look ahead.")] = 3600.0
+    ahead: Annotated[float, number(1e-3, 1e9, "seconds", "Time to look ahead, in seconds.")] = (
+        3600.0
+    )
     survival: Annotated[
         float,
         number(
             1e-9, 1 - 1e-9, "a probability",
-            "Least probability that a node survives this time, with which it is used.",
+            "Minimum probability of surviving the time ahead for a node to be used.",
         ),
     ] = 0.9  # fmt: skip
 
     def check(self) -> None:
         """Raise InputError for a foresight without probabilities."""
         if self.foresight in FORESIGHTS:
-            what = f"foresight {self.foresight!r} knows no probabilities"
-            raise InputError(what, "react foresee", "law, fit or FILE.csv")
+            error = f"foresight {self.foresight!r} has no probabilities"
+            raise InputError(error, "react foresee", "law, fit or FILE.csv")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs without an end are ended: at a date, or when nothing else is left.
+"""The end of jobs without an end: at a given time, or when no other job is left.
 
 "There is no need to set a particular length for these jobs, hence the qualification of 'eternal':
 they simply run whenever the cluster is not fully occupied" (section 3.3.2 of Rodríguez-Pascual et
-al. 2019). A simulation of them has to stop somewhere.
+al. 2019). A simulation needs an end for them.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ TAG = "horizon"
 
 
 class Horizon:
-    """Ends what is eternal; those that wait then are rejected.
+    """Ends running eternal jobs, and rejects queued ones.
 
     Parameters
     ----------
     at_us : int
-        The date; 0: when every job that has been submitted, and will be, is eternal or over.
+        When to end them; 0: when all other jobs have ended and no job is still to be submitted.
     """
 
     def __init__(self, at_us: int = 0) -> None:
         self._at_us = at_us
-        self._alive: set[str] | None = None  # eternal jobs; None: none has been seen yet
+        self._alive: set[str] | None = None  # eternal jobs; None: there were none yet
 
     def has_work(self, news: News) -> bool:
-        """Whether there are eternal jobs, as far as is known."""
+        """Return whether there may be eternal jobs."""
         return bool(self._alive or news.arrived)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """End them where that is due."""
+        """End the eternal jobs when that is due."""
         eternal = {a.job_id for a in news.arrived if view.job(a.job_id).traits.eternal}
         if eternal and self._alive is None and self._at_us > view.now_us:
             yield Wake(self._at_us, TAG)
@@ -47,13 +47,13 @@ class Horizon:
             return
         for job_id in [job_id for job_id in view.waiting if job_id in eternal]:
             yield Release(job_id)
-        leaving = view.stopping.keys() | view.scheduled.keys()  # which comes back to the queue
+        leaving = view.stopping.keys() | view.scheduled.keys()  # they return to the queue
         for name, running in list(view.running.items()):
             if name not in leaving and running.attempt.job_id in eternal:
                 yield Stop(name, Cause.HORIZON, When.NOW, End(), "horizon")
         for name, attempt in list(view.queue.items()):
             if attempt.job_id in eternal:
-                yield Reject(name, "it has no end, and waits at the horizon")
+                yield Reject(name, "eternal job still in the queue at the horizon")
 
     def _is_due(self, view: View, eternal: set[str]) -> bool:
         if self._at_us:
@@ -61,4 +61,4 @@ class Horizon:
         if not view.all_submitted or not view.waiting.keys() <= eternal:
             return False
         queued = all(attempt.job_id in eternal for attempt in view.queue.values())
-        return queued and all(one.attempt.job_id in eternal for one in view.running.values())
+        return queued and all(job.attempt.job_id in eternal for job in view.running.values())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an administrator asks for is carried out: nodes are drained, jobs moved off them.
+"""Operations of an administrator: drain nodes, and move jobs off them.
 
 The seven steps of smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC
-clusters by means of checkpoint/restart", 2019; or, as before it, a drained node empties as its jobs
-end. Whatever a scheduler reacts to, it carries operations out first.
+clusters by means of checkpoint/restart", 2019. Alternatively, a drained node empties as its jobs
+end. A scheduler carries out operations before its other reactions.
 """
 
 from __future__ import annotations
@@ -34,26 +34,27 @@ from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Request, lowest
 
 DRAINS = {"ignore": None, "migrate": True, "wait": False}
-"""How drained nodes get empty: their jobs are checkpointed and go first in the queue, or end; or
-events of these types are nothing to the scheduler, as they may be somebody else's."""
+"""How drained nodes become empty. True: their jobs are checkpointed and requeued first. False:
+their jobs end. None: the scheduler ignores the events, which may be for another program."""
 
 EVERYBODY = "all"
 
 ORDER = "operation"
-"""What nodes are drained for that an administrator drains."""
+"""Reason of drains by an administrator."""
 
 
 class Operations:
-    """Carries operations out, or notes why not.
+    """Carries out operations, or records why not.
 
     Parameters
     ----------
     migrates : bool
-        Checkpoint what runs on drained nodes.
+        Checkpoint the jobs on drained nodes.
     operators : sequence of str
-        Who may ask, beside the administrator; 'all': everybody. A job's own user may move it.
+        Users who may request operations besides the administrator; 'all': every user. The owner
+        of a job may always move it.
     partitions : str
-        See `partitions.read_partitions`: jobs do not leave those in which they may run.
+        See `partitions.read_partitions`. Jobs stay in the partitions in which they may run.
     """
 
     def __init__(
@@ -67,11 +68,11 @@ class Operations:
         self._emptying: set[int] = set()
 
     def has_work(self, news: News) -> bool:
-        """Whether something was asked for, or nodes are still to be emptied."""
+        """Return whether there are new events, or nodes to empty."""
         return bool(news.notices or self._emptying)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """Carry out what was asked for, and empty nodes on."""
+        """Carry out new operations, and continue to empty nodes."""
         for kind, data in news.notices:
             if kind in KINDS:
                 try:
@@ -93,7 +94,7 @@ class Operations:
         if operation.kind == MIGRATE:
             yield from self._migrate(view, operation)
         elif not self._may(operation.user):  # step 1
-            yield Note(f"{operation.kind} of {operation.nodes}", f"{operation.user} may not")
+            yield Note(f"{operation.kind} of {operation.nodes}", self._forbidden(operation))
         elif operation.kind == DRAIN:
             yield from self._drain(view, news, operation)
         else:
@@ -102,23 +103,27 @@ class Operations:
     def _may(self, user: str) -> bool:
         return not user or EVERYBODY in self._operators or user in self._operators
 
+    @staticmethod
+    def _forbidden(operation: Operation) -> str:
+        return f"is refused: user {operation.user} may not request operations"
+
     # ---- nodes
 
     def _drain(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
-        """Steps 2 to 5: all nodes of an operation are emptied, or none."""
+        """Steps 2 to 5: empty all nodes of an operation, or none."""
         cores = self._cores(view, operation)
         new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
-            yield Note(f"drain of {operation.nodes}", "is drained already")
+            yield Note(f"drain of {operation.nodes}", "is refused: the nodes are already drained")
             return
-        yield Drain(new, ORDER)  # step 2: at once, so that nothing starts there meanwhile
+        yield Drain(new, ORDER)  # step 2: first, so that nothing starts there
         if not self._migrates:
             return
-        reasons = (self._why_not(view, one, operation) for one in self._on(view, news, new))
+        reasons = (self._why_not(view, job, operation) for job in self._on(view, news, new))
         reason = next(filter(None, reasons), "")
         if reason:  # steps 3 and 4
             yield Undrain(new, ORDER)
-            yield Note(f"drain of {operation.nodes}", reason)
+            yield Note(f"drain of {operation.nodes}", f"is refused: {reason}")
         else:
             self._emptying.update(new)
 
@@ -127,91 +132,93 @@ class Operations:
         return processors_of(operation.nodes, view.machine.cores_per_node)
 
     def _on(self, view: View, news: News, nodes: NodeSet) -> list[Running]:
-        """What runs on some of the nodes and is not gone in this instant anyway."""
-        hit = {one.attempt.id for one in news.hit}
+        """Return the attempts on these nodes that are not being stopped now."""
+        hit = {job.attempt.id for job in news.hit}
         return [
-            one
-            for name, one in view.running.items()
-            if one.nodes.meets(nodes) and name not in view.stopping and name not in hit
+            job
+            for name, job in view.running.items()
+            if job.nodes.meets(nodes) and name not in view.stopping and name not in hit
         ]
 
-    def _why_not(self, view: View, one: Running, operation: Operation) -> str:
-        """Why a job cannot be moved off its nodes."""
-        attempt = one.attempt
+    def _why_not(self, view: View, job: Running, operation: Operation) -> str:
+        """Return why a job cannot be moved off its nodes; empty if it can."""
+        attempt = job.attempt
         refusal = view.why_not_image(attempt.id)
         if refusal:
             return f"job {attempt.job_id} {refusal.reason}"
-        spans = len(np.unique(one.nodes.ids // view.machine.cores_per_node)) > 1
+        spans = len(np.unique(job.nodes.ids // view.machine.cores_per_node)) > 1
         if spans and not operation.spanning:
             return f"job {attempt.job_id} runs on several nodes"
         return ""
 
     def _empty(self, view: View, news: News) -> Iterator[Proposal]:
-        """Step 5: checkpoint what runs there; it goes first in the queue.
+        """Step 5: checkpoint the jobs on the nodes, and requeue them first.
 
-        What is to be stopped at its next checkpoint anyway is left until then.
+        A job with a scheduled stop at its next checkpoint runs until then.
         """
-        left = NodeSet.of(self._emptying)
-        found = self._on(view, news, left)
-        for one in found:
-            if one.attempt.id not in view.scheduled and not view.why_not_image(one.attempt.id):
+        jobs = self._on(view, news, NodeSet.of(self._emptying))
+        for job in jobs:
+            if job.attempt.id not in view.scheduled and not view.why_not_image(job.attempt.id):
                 then = Requeue(Priority.FAILED)
-                yield Stop(one.attempt.id, Cause.MOVED, When.IMAGE, then, "drain")
-        if not found:
+                yield Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "drain")
+        if not jobs:
             self._emptying.clear()  # step 6
 
     def _undrain(self, view: View, operation: Operation) -> Iterator[Proposal]:
-        """Step 7: nodes are available again."""
+        """Step 7: make nodes available again."""
         back = self._cores(view, operation).where(view.machine.drained_for(ORDER))
         self._emptying.difference_update(back)
         if back.size:
             yield Undrain(back, ORDER)
         else:
-            yield Note(f"undrain of {operation.nodes}", "is not drained")
+            yield Note(f"undrain of {operation.nodes}", "is refused: the nodes are not drained")
 
     # ---- jobs
 
     def _migrate(self, view: View, operation: Operation) -> Iterator[Proposal]:
-        """One job is checkpointed, and goes to some nodes or first in the queue."""
-        what = f"migration of job {operation.job}"
-        one = self._running(view, operation.job)
-        if one is None:
-            yield Note(what, "it does not run, or is being moved already")
+        """Checkpoint a job, and move it to given nodes or requeue it first."""
+        subject = f"migration of job {operation.job}"
+        job = self._running(view, operation.job)
+        if job is None:
+            yield Note(subject, "is refused: the job does not run, or is already being moved")
             return
-        attempt = one.attempt
+        attempt = job.attempt
         own = operation.user and operation.user == view.job(attempt.job_id).traits.user
         if not (own or self._may(operation.user)):
-            yield Note(what, f"{operation.user} may not")
+            yield Note(subject, self._forbidden(operation))
             return
-        reason = self._why_not(view, one, operation)
+        reason = self._why_not(view, job, operation)
         then: Then | None = Requeue(Priority.FAILED)
         if operation.nodes is not None and not reason:
-            then = self._target(view, one, operation)
-            reason = "" if then else f"{operation.nodes} has too few free nodes that it may use"
-            if isinstance(then, Move) and then.nodes == one.nodes:
-                reason = "it runs there"
+            then = self._target(view, job, operation)
+            reason = "" if then else f"{operation.nodes} has too few free nodes for the job"
+            if isinstance(then, Move) and then.nodes == job.nodes:
+                reason = "the job already runs there"
         if reason or then is None:
-            yield Note(what, reason)
+            yield Note(subject, f"is refused: {reason}")
         else:
             yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, "migrate")
 
     def _running(self, view: View, job: str) -> Running | None:
-        """The attempt of a job that runs on, by the job's id with or without its workload's."""
-        for name, one in view.running.items():
-            known = one.attempt.job_id
-            if job in (known, job_name(known)):
+        """Return the running attempt of a job, by job id with or without the workload name.
+
+        None if the attempt is to be stopped.
+        """
+        for name, running in view.running.items():
+            job_id = running.attempt.job_id
+            if job in (job_id, job_name(job_id)):
                 calm = name not in view.stopping and name not in view.scheduled
-                return one if calm else None
+                return running if calm else None
         return None
 
-    def _target(self, view: View, one: Running, operation: Operation) -> Move | None:
-        """The lowest cores of the nodes that were asked for; the job's own count as free."""
+    def _target(self, view: View, job: Running, operation: Operation) -> Move | None:
+        """Return a move to the lowest cores of the operation's nodes; own cores count as free."""
         free = self._cores(view, operation).mask(view.n_nodes)
         vacant = view.machine.free
-        one.nodes.put(vacant, True)
+        job.nodes.put(vacant, True)
         free &= vacant & ~(view.machine.down | view.machine.drained)
-        for place in places_of(view, self._partitions, one.attempt.job_id):
-            nodes = lowest(free & place, Request.later(one.attempt), view.machine)
+        for place in places_of(view, self._partitions, job.attempt.job_id):
+            nodes = lowest(free & place, Request.later(job.attempt), view.machine)
             if nodes is not None:
                 return Move(nodes, Priority.FAILED)
         return None

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reactions that are woken by a period: at its multiples, while there is something to look at.
-
-And what those of them have in common that checkpoint and restart jobs.
-"""
+"""Base class of reactions that act periodically, and helpers for checkpoint and restart."""
 
 from __future__ import annotations
 
@@ -15,18 +12,16 @@ from rebat.policies.variants import number
 
 Period = Annotated[
     float,
-    number(
-        1e-3, 1e9, "seconds", "Seconds between the times at which reactions look at the machine."
-    ),
+    number(1e-3, 1e9, "seconds", "Seconds between the rounds of reactions that act periodically."),
 ]
 
 
 class Periodic:
-    """A reaction whose ``act`` is asked at the multiples of a period.
+    """A reaction whose ``act`` is called at the multiples of a period.
 
-    A multiple at which nothing has changed since the last one is left out, unless ``restless``:
-    what ``act`` decides must not come about by waiting alone. So calls are few, and end when
-    nothing runs or waits any more.
+    A multiple is skipped if nothing has changed since the last one, unless the reaction is
+    ``restless``. So calls are few, and end when no job runs or waits. The decisions of ``act`` must
+    therefore not depend on time alone.
 
     Parameters
     ----------
@@ -34,7 +29,7 @@ class Periodic:
     name : str
         The tag of its wakes.
     restless : bool
-        What it decides on changes as time goes by.
+        The decisions depend on time.
     """
 
     def __init__(self, period_us: int, name: str, restless: bool = False) -> None:
@@ -43,31 +38,31 @@ class Periodic:
         self._changed = False
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """Act where that is due, and ask for the next date."""
-        now_us, told = view.now_us, changes_in(news)
-        lively = told or self._restless
+        """Act if that is due, and request the next wake."""
+        now_us, changed = view.now_us, changes_in(news)
+        lively = changed or self._restless
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
         if due and now_us > self._last_us and self._changed:
-            # What came just now may be planned after this, and is looked at next time.
+            # News of now may be planned after this call, so the next round looks at it again.
             self._last_us, self._changed = now_us, lively
             for proposal in self.act(view, news):
-                self._changed = told = True
+                self._changed = changed = True
                 yield proposal
-        # What waits while nothing runs and nothing happens waits for something else.
-        alive = view.running or view.waiting or (view.queue and told)
+        # If jobs wait while no job runs and nothing happens, a wake would not help them.
+        alive = view.running or view.waiting or (view.queue and changed)
         alive = alive or (self._restless and not view.all_submitted)
         if self._changed and self._next_us <= now_us and alive:
             self._next_us = (now_us // self._period_us + 1) * self._period_us
             yield Wake(self._next_us, self._name)
 
     def act(self, view: View, news: News) -> Iterable[Proposal]:
-        """What is to be done at this date."""
+        """Return the proposals of this round."""
         raise NotImplementedError
 
 
 def changes_in(news: News) -> bool:
-    """Whether a message told anything but that a date has come."""
+    """Return whether a message reports more than a wake."""
     return bool(
         news.arrived or news.started or news.ended or news.failed or news.rejuvenated
         or news.notices or news.refused
@@ -75,7 +70,7 @@ def changes_in(news: News) -> bool:
 
 
 def remaining_us(view: View, running: Running) -> int:
-    """How long an attempt goes on at the most, as far as can be known, overheads not counted."""
+    """Return the maximum remaining time of an attempt, without overheads."""
     attempt = running.attempt
     if not attempt.has_walltime:
         return FOREVER_US
@@ -84,7 +79,7 @@ def remaining_us(view: View, running: Running) -> int:
 
 
 def worth_moving(view: View, running: Running) -> bool:
-    """Whether an attempt can be checkpointed, and goes on for longer than that takes."""
+    """Return whether an attempt can be checkpointed and outlasts the cost of the move."""
     attempt = running.attempt
     if attempt.id in view.stopping or attempt.id in view.scheduled:
         return False

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities: jobs are moved up into the better partition, so that it is as full as can be.
+"""Priorities: move jobs up into the better partition, so that it is as full as possible.
 
 Algorithm 2, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019. Its listing is lost with an image; here one job is moved each time, the
-largest that fits.
+checkpoint/restart", 2019. The listing is lost with an image. Here, each round moves the largest job
+that fits.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 
 class Priorities(Periodic):
-    """Moves a job from a later partition of its tier to an earlier one, while nothing waits.
+    """Moves a job from a later partition to an earlier one of its tier, while no job waits.
 
-    The better partitions are listed first.
+    Better partitions come first in the list.
     """
 
     def __init__(self, options: PrioritiesOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "priorities")
-        self._told, self._choose = options.partitions, context.placement.choose
+        self._partitions, self._choose = options.partitions, context.placement.choose
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the largest job that is worth it, fits into a better partition and may run there."""
+        """Move the largest job that fits in a better partition, may run there, and is worth it."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
             return
         machine = view.machine
-        places = partitions_on(self._told, machine.n_nodes, machine.cores_per_node)
+        places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
         vacant = machine.free
         for i, better in enumerate(places[:-1]):
             room = int(np.count_nonzero(better.nodes.of_each(vacant)))
-            small = [one for one in view.running.values() if one.attempt.n_nodes <= room]
+            small = [job for job in view.running.values() if job.attempt.n_nodes <= room]
             free = vacant & better.nodes.mask(view.n_nodes)
-            for one in sorted(small, key=lambda one: (-one.attempt.n_nodes, one.nodes.lowest)):
-                if not self._may_rise(view, one, better, places[i:]):
+            for job in sorted(small, key=lambda job: (-job.attempt.n_nodes, job.nodes.lowest)):
+                if not self._may_rise(view, job, better, places[i:]):
                     continue
-                attempt = one.attempt
+                attempt = job.attempt
                 request = Request.now(attempt)
                 nodes = self._choose(free, request, machine)
                 if nodes is not None:
@@ -61,22 +61,22 @@ class Priorities(Periodic):
                     return
 
     def _may_rise(
-        self, view: View, one: Running, better: Partition, places: tuple[Partition, ...]
+        self, view: View, job: Running, better: Partition, places: tuple[Partition, ...]
     ) -> bool:
-        """Whether a job that is wholly in one of the later partitions may run in a better one."""
+        """Return whether a job that runs only in later partitions may move to a better one."""
         inside = [
             place
             for place in places[1:]
-            if place.tier == better.tier and place.nodes.meets(one.nodes)
+            if place.tier == better.tier and place.nodes.meets(job.nodes)
         ]
-        if not inside or better.nodes.meets(one.nodes):
+        if not inside or better.nodes.meets(job.nodes):
             return False
-        traits = view.job(one.attempt.job_id).traits
-        return better in open_to(places, traits) and worth_moving(view, one)
+        traits = view.job(job.attempt.job_id).traits
+        return better in open_to(places, traits) and worth_moving(view, job)
 
 
 class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
-    """Jobs are moved up into the better partition."""
+    """Move jobs up into the better partition."""
 
     kind = Priorities
 
@@ -86,5 +86,5 @@ class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
     def check(self) -> None:
         """Raise InputError for fewer than two partitions."""
         if len(read_partitions(self.partitions)) < 2:
-            expected = "two or more for the reaction priorities, like high:0%-25%+low:25%-100%"
+            expected = "at least two for the reaction priorities, like high:0%-25%+low:25%-100%"
             raise InputError(f"is {self.partitions!r}", "axis partitions", expected)

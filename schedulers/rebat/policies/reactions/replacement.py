@@ -2,9 +2,10 @@
 """Dynamic node replacement: section III of Prabhakaran, Neumann and Wolf, "Efficient Fault
 Tolerance through Dynamic Node Replacement", 2018.
 
-Each attempt that lost nodes is helped by the first of five steps that can: it shrinks; it takes
-idle nodes; others shrink for it; moldable jobs, itself among them, start over on fewer nodes; it
-waits at the head of the queue. All are decided on before anything is done.
+There are five steps for an attempt that lost nodes: it shrinks; it takes idle nodes; other jobs
+shrink for it; moldable jobs, possibly including itself, start again on fewer nodes; it waits at the
+head of the queue. The first step that helps is used. All attempts are decided on before anything
+is carried out.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from rebat.policies.reactions.restarts import (
 from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
-"""The five steps in their order; each can be switched off."""
+"""The five steps in order; each can be switched off."""
 
 SPARE = "spare"
-"""What spare nodes are drained for."""
+"""Reason of the drains of spare nodes."""
 
 
 class NodeReplacement:
     """Replace the dead nodes of running attempts.
 
-    Without the step 'wait' an attempt that nothing helps goes back into the queue as if it had just
-    been submitted. Spare nodes are the last ones of the machine at first; idle nodes fill them up
-    again. Without a flexible planning moldable jobs never start over.
+    Without the step 'wait', an attempt that no step helps is requeued like a new submission. Spare
+    nodes are initially the last ones of the machine; idle nodes refill the pool. Without a
+    flexible planning, moldable jobs never start again.
     """
 
     def __init__(self, options: ReplacementOptions, context: Context) -> None:
@@ -52,7 +53,7 @@ class NodeReplacement:
         self._spares: set[int] | None = None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """Help each attempt that was hit; keep the spare pool filled."""
+        """Help each attempt that was hit, and refill the spare pool."""
         for running in news.started:
             self._promised_us.setdefault(running.attempt.job_id, running.planned_end_us)
         yield from self._keep_spares(view)
@@ -65,22 +66,22 @@ class NodeReplacement:
     # ---- spare nodes
 
     def _too_large(self, view: View, arrived: list[Attempt]) -> Iterator[Reject]:
-        """What would need spare nodes to start never will."""
+        """Reject jobs that could start only with spare nodes."""
         most = view.n_nodes - self._n_spares
         for attempt in arrived:
             if attempt.id not in view.queue:
-                continue  # others may have rejected or started it
+                continue  # another reaction rejected or started it
             shape = view.job(attempt.job_id).shape
             least = self._rule.least(shape, attempt.n_nodes)
             if isinstance(shape, Moldable) and self._flexible:
-                least = shape.with_asked(least)[0]
+                least = shape.with_request(least)[0]
             if least > most:
-                yield Reject(attempt.id, f"asks for {least} of {most} nodes that are not spare")
+                yield Reject(attempt.id, f"needs {least} nodes, {most} are not spare")
 
     def _keep_spares(self, view: View) -> Iterator[Drain | Undrain]:
-        """Keep the last nodes at the beginning, later any that are idle.
+        """Reserve the last nodes at the beginning, and idle nodes later.
 
-        While an attempt that lost nodes waits, all are for that one (step 5).
+        While an attempt that lost nodes waits, all nodes are available to it (step 5).
         """
         if not self._n_spares:
             return
@@ -89,7 +90,7 @@ class NodeReplacement:
             yield Drain(NodeSet.of(self._spares), SPARE)
             return
         drained = view.machine.drained_for(SPARE)
-        self._spares = {node for node in self._spares if drained[node]}  # others may take some
+        self._spares = {node for node in self._spares if drained[node]}  # others may take nodes
         if any(attempt.priority >= Priority.FAILED for attempt in view.queue.values()):
             ready = self._ready(view)
             if ready:
@@ -102,25 +103,25 @@ class NodeReplacement:
                 yield Drain(NodeSet.of(idle), SPARE)
 
     def _ready(self, view: View) -> list[int]:
-        """The spare nodes that are up, ascending."""
-        kept = view.machine.drained_for(SPARE, only=True) & ~view.machine.down
-        return sorted(node for node in self._spares or () if kept[node])
+        """Return the spare nodes that are up, ascending."""
+        spare = view.machine.drained_for(SPARE, only=True) & ~view.machine.down
+        return sorted(node for node in self._spares or () if spare[node])
 
     # ---- the five steps
 
     def _help(self, view: View, hit: list[Running]) -> Iterator[Proposal]:
-        """Decide on all that were hit, in their order; then stop, and move, as decided."""
+        """Decide on all attempts that were hit, in order; then carry out the decisions."""
         state = self._round(view, hit)
-        found = [(failed, self._replace(state, failed)) for failed in hit]
-        taken = [node for _, one in found if one for node in one.nodes] if self._spares else []
+        decisions = [(failed, self._replace(state, failed)) for failed in hit]
+        taken = [node for _, step in decisions if step for node in step.nodes]
         used = set(taken) & (self._spares or set())
         if used and self._spares:
             self._spares -= used
             yield Undrain(NodeSet.of(sorted(used)), SPARE)
         yield from self._lend(state)
-        for failed, one in found:
-            if one is not None:
-                yield from self._carry_out(state, failed, one)
+        for failed, replacement in decisions:
+            if replacement is not None:
+                yield from self._carry_out(state, failed, replacement)
             elif "wait" not in self._steps:
                 again = Requeue(Priority.REGULAR)
                 yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, again, "requeue")
@@ -134,7 +135,7 @@ class NodeReplacement:
             for name, running in view.running.items()
             if name not in view.stopping and name not in view.scheduled
         ]
-        moldable = [one for one in calm if self._flexible and self._can_restart(view, one)]
+        moldable = [job for job in calm if self._flexible and self._can_restart(view, job)]
         lenders = [member for member in lenders if member.attempt.id not in names]
         return RestartRound(view, names, free, lenders, moldable)
 
@@ -143,7 +144,7 @@ class NodeReplacement:
         return isinstance(view.job(attempt.job_id).shape, Moldable) and attempt.has_walltime
 
     def _replace(self, state: RestartRound, failed: Running) -> Replacement | None:
-        """The first step that helps; None: it waits."""
+        """Return the replacement of the first step that helps; None if the attempt waits."""
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
         own = failed.nodes.ids[~failed.nodes.of_each(bad)].tolist()
@@ -164,19 +165,20 @@ class NodeReplacement:
         return self._restart(state, failed, own, low, idle + lent)
 
     def _shrink(self, state: RestartRound, n: int) -> list[int]:
-        """So many nodes of the lenders, in the order in which the rule has them shrink."""
+        """Take ``n`` nodes from lenders, which shrink in the order of the rule."""
         self._rule.shrink(state.lenders, n)
         return state.collect()
 
     def _restart(
-        self, state: RestartRound, failed: Running, own: list[int], low: int, found: int
+        self, state: RestartRound, failed: Running, own: list[int], low: int, n_others: int
     ) -> Replacement | None:
-        """Start moldable jobs over, if that delays them less than waiting would delay this one.
+        """Restart moldable jobs, if that delays them less than waiting would delay this attempt.
 
-        ``low`` is how many nodes it needs, ``found`` how many others would do without that.
+        ``low`` is the number of nodes that it needs, ``n_others`` the number of idle and lent
+        nodes that it could get without restarts.
         """
         attempt = failed.attempt
-        short = low - len(own) - found
+        short = low - len(own) - n_others
         chosen, delay_us = self._solve(list(self._rows(state, attempt)), short)
         if not chosen or delay_us >= self._wait_us(state, short):
             return None
@@ -194,8 +196,10 @@ class NodeReplacement:
         return Replacement("restart", nodes[:size], others)
 
     def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
-        """Every smaller size of every moldable job that runs on nodes that are all alive, or is the
-        failed one; its cost is how much later than first promised it would end, 0 at least."""
+        """Yield every smaller size of every moldable job on alive nodes, and of the failed job.
+
+        The cost of a size is the delay of its end, at least 0, compared with the first promise.
+        """
         view = state.view
         bad = view.machine.down | view.machine.drained
         for running in state.moldable.values():
@@ -205,21 +209,21 @@ class NodeReplacement:
             job = view.job(attempt.job_id)
             assert isinstance(job.shape, Moldable)
             promised_us = self._promised_us.get(attempt.job_id, running.planned_end_us)
-            for n_nodes in job.shape.with_asked(job.n_nodes):
+            for n_nodes in job.shape.with_request(job.n_nodes):
                 if n_nodes < attempt.n_nodes:
                     end_us = view.now_us + view.walltime_on_us(attempt.id, n_nodes)
                     yield Restart(running, n_nodes, max(0, end_us - promised_us))
 
     def _wait_us(self, state: RestartRound, short: int) -> int:
-        """How long until walltimes and repairs give so many nodes back, as far as can be known.
+        """Return the expected time until walltimes and repairs free ``short`` nodes.
 
-        A node is expected to be down as long as nodes are in the mean; one that is down for longer,
-        as long again.
+        The downtime of a node is expected to be the mean. A node that is down for longer is
+        expected to be down for the same time again.
         """
         view = state.view
         back = [
-            (max(0, one.planned_end_us - view.now_us), one.attempt.n_nodes)
-            for name, one in view.running.items()
+            (max(0, job.planned_end_us - view.now_us), job.attempt.n_nodes)
+            for name, job in view.running.items()
             if name not in state.hit
         ]
         ages_us = view.machine.age_us[view.machine.down].tolist()
@@ -230,7 +234,7 @@ class NodeReplacement:
                 return wait_us
         return FOREVER_US
 
-    # ---- what is done
+    # ---- proposals
 
     def _lend(self, state: RestartRound) -> Iterator[Stop]:
         for member in state.lenders:
@@ -240,37 +244,39 @@ class NodeReplacement:
                 move = Move(NodeSet.of(state.nodes[attempt.id]), attempt.priority)
                 yield Stop(attempt.id, Cause.MOVED, When.RESIZE, move, "lend")
 
-    def _carry_out(self, state: RestartRound, failed: Running, one: Replacement) -> Iterator[Stop]:
-        for row in one.restarts:
+    def _carry_out(
+        self, state: RestartRound, failed: Running, replacement: Replacement
+    ) -> Iterator[Stop]:
+        for row in replacement.restarts:
             attempt = row.running.attempt
             move = Move(NodeSet.of(list(row.running.nodes)[: row.n_nodes]), attempt.priority)
             yield Stop(attempt.id, Cause.PREEMPTED, When.NOW, move, "restart for another")
-        move = Move(NodeSet.of(one.nodes), Priority.FAILED)
-        yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, move, one.step)
+        move = Move(NodeSet.of(replacement.nodes), Priority.FAILED)
+        yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, move, replacement.step)
 
 
 class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
-    """Dead nodes of running jobs are replaced."""
+    """Replace dead nodes of running jobs."""
 
     kind = NodeReplacement
-    boxless: ClassVar[str] = "what replaces a node of a box would have to lie in it"
+    boxless: ClassVar[str] = "a replacement node would be outside the box"
     uncustom: ClassVar[bool] = True
 
-    steps: Annotated[str, several(STEPS, "Steps that are tried, with + between them.")] = (
+    steps: Annotated[str, several(STEPS, "Steps to try, joined by +.")] = (
         "local+idle+remote+restart+wait"
     )
     spares: Annotated[
-        int, number(0, 2**31 - 1, "a number of nodes", "Nodes kept for replacement alone.")
+        int, number(0, 2**31 - 1, "a number of nodes", "Number of spare nodes to reserve.")
     ] = 0
     repair: Annotated[
-        float, number(1e-6, 1e9, "seconds", "Expected mean time to repair a node, in seconds.")
+        float, number(1e-6, 1e9, "seconds", "Expected mean time to repair of a node, in seconds.")
     ] = 10_080.0  # 2.8 h, the mean of section IV-C
     solver: Annotated[str, choice(SOLVERS, "Solver of the integer program of the fourth step.")] = (
         "kernel"
     )
 
     def idle(self) -> frozenset[str]:
-        """Return the options of steps that are not tried."""
+        """Return the options of steps that are switched off."""
         steps, names = parts(self.steps), set[str]()
         if "idle" not in steps:
             names.add("spares")
@@ -280,10 +286,10 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
 
     @property
     def n_spares(self) -> int:
-        """Nodes kept for replacement alone."""
+        """Number of nodes reserved as spare nodes."""
         return self.spares
 
     @property
     def hit_first(self) -> bool:
-        """Whether attempts that nothing helped wait at the head of the queue."""
+        """Whether attempts that no step helped wait at the head of the queue."""
         return "wait" in parts(self.steps)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replacement hands out: nodes, and which moldable jobs start over on fewer of them.
+"""Choice of the moldable jobs that start again on fewer nodes, for a replacement.
 
-The latter is the integer program of equation 3 of Prabhakaran, Neumann and Wolf 2018.
-
-At most one size for each job, so that enough nodes become free at the least sum of delays.
+This is the integer program of equation 3 of Prabhakaran, Neumann and Wolf 2018: choose at most one
+size per job, so that enough nodes become free at the least sum of delays.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ Ints = npt.NDArray[np.int64]
 Rows = Sequence["Restart"]
 
 LONGEST_US = 2**48
-"""Longer delays (8.9 years) are as bad: sums of thousands fit into 64 bits."""
+"""Maximum delay (8.9 years); the sum of thousands of delays fits in 64 bits."""
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """A running job on fewer nodes: how much later than first promised it would end (equation 2).
+    """A running job on fewer nodes; ``delay_us`` compares its end with the first promise (eq. 2).
 
-    Only sizes below the present one are of use; others would be bought for their negative terms.
+    Only smaller sizes than the present one are used. Others would be chosen for negative terms.
     """
 
     running: Running
@@ -39,12 +38,12 @@ class Restart(msgspec.Struct, frozen=True):
 
     @property
     def freed(self) -> int:
-        """How many nodes that gives back."""
+        """Number of nodes that the restart frees."""
         return self.running.attempt.n_nodes - self.n_nodes
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """What a hit attempt gets: the step that helped it, its nodes, and who starts over for it."""
+    """Help for a hit attempt: the step, its nodes, and the jobs that start again for it."""
 
     step: str
     nodes: list[int]
@@ -52,11 +51,20 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class RestartRound:
-    """The nodes that can still be handed out in one reaction, and who could give some.
+    """The nodes available in one reaction, and the jobs that could free nodes.
 
-    ``hit`` are the attempts that lost nodes; ``free`` are idle nodes, those of the spare pool
-    first; ``lenders`` malleable jobs with the nodes that they have; ``moldable`` attempts that
-    could start over.
+    Attributes
+    ----------
+    hit : set of str
+        The attempts that lost nodes.
+    free : list of int
+        Idle nodes, those of the spare pool first.
+    lenders : list of Member
+        Malleable jobs that could shrink.
+    moldable : dict
+        Attempts that could start again, by id.
+    nodes : dict
+        Nodes of each lender, by id of the attempt.
     """
 
     def __init__(
@@ -77,79 +85,78 @@ class RestartRound:
 
     @property
     def spare(self) -> int:
-        """How many nodes the lenders have beyond their minimum."""
+        """Number of nodes of the lenders beyond their minimum."""
         return sum(member.extra for member in self.lenders)
 
     def take_free(self, n: int) -> list[int]:
-        """Hand idle nodes out."""
+        """Take up to ``n`` idle nodes."""
         taken, self.free = self.free[:n], self.free[n:]
         return taken
 
     def collect(self) -> list[int]:
-        """What the lenders have to give, now that their sizes were changed: their last nodes."""
-        given: list[int] = []
+        """Take the last nodes of lenders whose sizes were reduced."""
+        taken: list[int] = []
         for member in self.lenders:
             nodes = self.nodes[member.attempt.id]
-            given += nodes[member.size :]
+            taken += nodes[member.size :]
             del nodes[member.size :]
-        return given
+        return taken
 
 
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]
-"""Of the rows, job by job, and how many nodes are wanted: the chosen rows and the sum of their
-delays (microseconds); no row where nothing frees enough."""
+"""Function of the rows, job by job, and the number of nodes wanted. It returns the chosen rows and
+the sum of their delays in microseconds; no rows if they cannot free enough nodes."""
 
 
 class Restarts(NamedTuple):
-    """The least total cost, and the rows that make it, ascending."""
+    """The least total cost and its rows, ascending."""
 
     total: int
     rows: Ints
 
 
 def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restarts | None:
-    """Choose rows, at most one of each job, that free enough nodes at the least total cost.
+    """Choose rows, at most one per job, that free enough nodes at the least total cost.
 
-    Of equal totals the one with the fewest rows is chosen, and of these the one whose lowest row is
-    lowest, then the next, and so on.
+    Ties go to the fewest rows, then to the lowest rows in lexicographic order.
 
     Parameters
     ----------
     costs : int64 array, shape (m,)
-        What each row costs, in microseconds; may be negative.
+        Cost of each row in microseconds; may be negative.
     freed : int64 array, shape (m,)
-        Nodes that it frees, 0 or more.
+        Number of nodes that each row frees, at least 0.
     job : int64 array, shape (m,)
-        Whose row it is: rows of a job stand together, jobs ascend.
+        Job of each row, ascending.
     need : int
-        Nodes to be freed.
+        Number of nodes to free.
 
     Returns
     -------
     Restarts or None
-        None: all jobs together do not free so many.
+        None if all jobs together do not free enough nodes.
 
     Raises
     ------
     OverflowError
-        For costs whose sum may be beyond 2**62.
+        If the sum of the costs may exceed 2**62.
     ValueError
-        For jobs that do not ascend, or a row that frees less than nothing.
+        If jobs do not ascend, or a row frees a negative number of nodes.
 
     Examples
     --------
     >>> rows = [(60, 2, 0), (30, 1, 0), (20, 2, 1)]
-    >>> found = cheapest_restarts(*np.array(rows).T, need=3)
-    >>> found.total, found.rows.tolist()
+    >>> best = cheapest_restarts(*np.array(rows).T, need=3)
+    >>> best.total, best.rows.tolist()
     (50, [1, 2])
     """
     if not len(job):
         return None if need > 0 else Restarts(0, np.empty(0, np.int64))
     firsts = np.flatnonzero(np.diff(job, prepend=job[0] - 1))
     if (np.diff(job) < 0).any() or freed.min() < 0:
-        raise ValueError("jobs do not ascend, or a row frees less than nothing")
+        raise ValueError("jobs do not ascend, or a row frees a negative number of nodes")
     if float(np.abs(costs.astype(float)).max()) * len(firsts) >= 2**62:
-        raise OverflowError("the sum of the costs is not an int64")
+        raise OverflowError("the sum of the costs exceeds 64 bits")
     if need > np.maximum.reduceat(freed, firsts).sum():
         return None
     ends = np.append(firsts, len(job))
@@ -158,20 +165,20 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
 
 
 def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """By dynamic programming over the nodes freed: exact, and fast enough for a scheduler."""
-    found = cheapest_restarts(*_arrays(rows), wanted)
-    return ([rows[i] for i in found.rows.tolist()], found.total) if found else ([], 0)
+    """Solve by dynamic programming over the number of freed nodes: exact and fast."""
+    best = cheapest_restarts(*_arrays(rows), wanted)
+    return ([rows[i] for i in best.rows.tolist()], best.total) if best else ([], 0)
 
 
 def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """By scipy's branch and bound (HiGHS), as the authors' GLPK did; slower."""
+    """Solve by scipy's branch and bound (HiGHS), as the authors did with GLPK; slower."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if not rows:
         return [], 0
     delay, freed, job = _arrays(rows)
     once = (job[None, :] == np.unique(job)[:, None]).astype(float)
-    found = milp(
+    solution = milp(
         delay.astype(float),
         integrality=np.ones(len(rows)),
         bounds=Bounds(0, 1),
@@ -181,14 +188,14 @@ def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
         ],
         options={"mip_rel_gap": 0.0},
     )
-    if not found.success:
+    if not solution.success:
         return [], 0
-    chosen = [row for row, x in zip(rows, found.x, strict=True) if x > 0.5]
+    chosen = [row for row, x in zip(rows, solution.x, strict=True) if x > 0.5]
     return chosen, sum(row.delay_us for row in chosen)
 
 
 def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Delays, freed nodes and job numbers, ascending."""
+    """Return delays, freed nodes and job numbers, ascending."""
     delay = np.array([min(row.delay_us, LONGEST_US) for row in rows], dtype=np.int64)
     freed = np.array([row.freed for row in rows], dtype=np.int64)
     names = [row.running.attempt.id for row in rows]
@@ -197,4 +204,4 @@ def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 SOLVERS: dict[str, Solver] = {"kernel": cheapest, "milp": by_milp}
-"""Who solves it."""
+"""Solvers by name."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node stealing: Algorithm 1 of Du et al. 2024, all timings, victims and criteria.
+"""Node stealing: Algorithm 1 of Du et al. 2024, with all timings, victims and criteria.
 
-A steal whose timing waits for a checkpoint (T2, T3) is a stop of the victim that is to come, on
-which the failed job waits with its surviving nodes; the session carries it out, or calls it off
-when the victim ends or is hit first (section 7.2.3).
+With timings T2 and T3, the victim is stopped at a checkpoint. Until then the failed job waits with
+its surviving nodes. The session carries out the stop, or cancels it if the victim ends or is hit
+first (section 7.2.3).
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from rebat.policies.variants import Difference, choice, text
 
 
 class NodeStealing:
-    """When a job fails and no node is free, stop a victim and take a node of its.
+    """When a job fails and no node is free, stop a victim and take one of its nodes.
 
-    The victim rule orders the running attempts. Its first is the victim; there is no second choice.
+    The victim is the first running attempt in the order of the victim rule. There is no second
+    choice.
     """
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
@@ -52,7 +53,7 @@ class NodeStealing:
         self._once: set[str] | None = set() if dialect.chosen == "once" else None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """Decide on each attempt hit; one victim at most for each."""
+        """Decide on each attempt that was hit; each gets at most one victim."""
         if not news.failed:
             return
         yield from self._give_up(view, news)
@@ -64,7 +65,7 @@ class NodeStealing:
         usable = ~(view.machine.down | view.machine.drained)
         for failed in news.hit:
             if failed.attempt.id in view.stopping:
-                continue  # another reaction found something for it
+                continue  # another reaction replaced its nodes
             survivors = failed.nodes.mask(view.n_nodes) & usable
             again = self._choose(free | survivors, self._request(view, failed), view.machine)
             if again is not None:
@@ -74,7 +75,7 @@ class NodeStealing:
                 yield from self._steal(view, failed, survivors, spared)
 
     def _give_up(self, view: View, news: News) -> Iterator[Release]:
-        """Consecutive failures on the nodes that are held (section 7.2.3): the victim goes on."""
+        """Release waiting jobs that failures hit again (section 7.2.3); the victim continues."""
         for job_id in news.held_hit:
             waiting = view.waiting.get(job_id)
             victim = view.running.get(waiting.on) if waiting else None
@@ -86,12 +87,12 @@ class NodeStealing:
     def _steal(
         self, view: View, failed: Running, survivors: Mask, spared: set[str]
     ) -> Iterator[Stop]:
-        """The stops of one steal: of the victim, and of the failed job when that has to wait."""
+        """Yield the stops of a steal: the victim, and the failed job if it has to wait."""
         victim = self._victim(view, spared)
         if victim is None or not self._fits(view, failed, survivors, victim):
             return
         if self._timing != When.NOW and not survivors.any():
-            return  # nothing would be left to hold (section 7.2.1)
+            return  # there would be no node to hold (section 7.2.1)
         victim_id = victim.attempt.id
         failed_left = view.after_stop(failed.attempt.id)
         left = view.after_stop(victim_id, self._timing)
@@ -106,14 +107,14 @@ class NodeStealing:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
     def _fits(self, view: View, failed: Running, survivors: Mask, victim: Running) -> bool:
-        """Whether the failed job can go on on its surviving nodes and the victim's."""
+        """Return whether the failed job fits on its surviving nodes and the victim's."""
         mask = survivors.copy()
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)
         return self._choose(mask, self._request(view, failed), view.machine) is not None
 
     def _request(self, view: View, failed: Running) -> Request:
-        """What a failed job needs to go on."""
+        """Return the nodes that a failed job needs to continue."""
         attempt = failed.attempt
         least = self._least(view.job(attempt.job_id).shape, attempt.n_nodes)
         return Request.later(msgspec.structs.replace(attempt, n_nodes=least))
@@ -128,8 +129,8 @@ class NodeStealing:
 
     def _candidate(self, view: View, running: Running) -> Candidate:
         run_us = view.now_us - running.start_us
-        kept = view.after_stop(running.attempt.id)
-        lost_us = max(0, run_us - self._recovery_us(view, running) - kept.useful_us)
+        left = view.after_stop(running.attempt.id)
+        lost_us = max(0, run_us - self._recovery_us(view, running) - left.useful_us)
         release = self._release(running.attempt)
         return Candidate(running, release, lost_us, self._last(running.attempt, release[1]))
 
@@ -160,7 +161,7 @@ class NodeStealing:
 
 
 def check_margin(margin: str | float) -> None:
-    """Check the option hold_margin; InputError for what is no number of seconds."""
+    """Check the option hold_margin; raise InputError if it is not a number of seconds."""
     try:
         fits = margin == "auto" or 0 <= float(margin) <= 1e9
     except ValueError:
@@ -170,7 +171,7 @@ def check_margin(margin: str | float) -> None:
 
 
 class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
-    """A job that lost a node takes one of a victim, which is stopped for that (Du et al. 2024).
+    """Stop a victim and give one of its nodes to a job that lost a node (Du et al. 2024).
 
     An option that is 'auto' follows the option semantics.
     """
@@ -178,19 +179,20 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
     kind = NodeStealing
 
     victim: Annotated[
-        str, choice(VICTIMS, "Which job a node is stolen from; or FILE.py:FUNCTION.", OwnVictim)
+        str, choice(VICTIMS, "Job to steal a node from, or FILE.py:FUNCTION.", OwnVictim)
     ] = "fewest-nodes"
     criterion: Annotated[
-        str, choice(CRITERIA, "Whether to steal from it; or FILE.py:FUNCTION.", OwnCriterion)
+        str, choice(CRITERIA, "When a steal is worthwhile, or FILE.py:FUNCTION.", OwnCriterion)
     ] = "fewer-nodes"
-    timing: Annotated[str, choice(TIMINGS, "When the victim is stopped.")] = "now"
+    timing: Annotated[str, choice(TIMINGS, "When to stop the victim.")] = "now"
     release: Difference = "auto"
     held: Difference = "auto"
     hold_margin: Annotated[
         str | float,
         text(
             check_margin,
-            "Seconds that plans expect nodes to be held longer; auto: 0, or 900 as the program.",
+            "Seconds that plans add to the expected duration of holds; auto: 0, or 900 with the "
+            "semantics authors.",
         ),
     ] = "auto"
     tie: Difference = "auto"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom to steal from, when, and whether it is worth it: section 7.1 of the node-stealing paper.
+"""Victims, timings and criteria of node stealing: section 7.1 of the node-stealing paper.
 
-A victim rule orders the candidates (the smallest key is the victim); a criterion judges the steal
-from that victim; a timing says when the victim is interrupted and what it keeps. Adding one is a
-function and a table row.
+A victim rule orders the candidates; the smallest key is the victim. A criterion accepts or rejects
+the steal. A timing sets when the victim is interrupted and what it keeps. To add a rule, write a
+function and add a row to a table.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
 
 def original_release(attempt: Attempt) -> tuple[int, int]:
-    """The paper: release of the original job; equal dates by order in the workload."""
+    """Return the release of the original job, as in the paper; ties by order in the workload."""
     return attempt.submit_us, attempt.job_serial
 
 
 def resubmission_release(attempt: Attempt) -> tuple[int, int]:
-    """The authors' program: a resubmission is released when it is resubmitted."""
+    """Return the time of resubmission, as in the authors' program."""
     return attempt.queued_us, attempt.serial
 
 
@@ -39,52 +39,51 @@ RELEASES: dict[str, ReleaseOf] = {
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A running attempt that may become the victim.
-
-    ``release`` is its release date and its place in the order of releases; ``lost_us`` the work it
-    would lose if it were interrupted at once (per node); ``last`` decides among equals.
-    """
+    """A running attempt that may become the victim."""
 
     running: Running
     release: tuple[int, int]
+    """Release time, and place in the order of releases."""
     lost_us: int
+    """Work per node that an immediate interruption would lose."""
     last: int | str
+    """Tie-breaker."""
 
 
 LastOf = Callable[[Attempt, int], int | str]
-"""The last key of an attempt with this place in the order of releases."""
+"""Function of an attempt and its place in the order of releases that returns the tie-breaker."""
 
 TIES: dict[str, LastOf] = {
-    "order": lambda attempt, order: -order,  # the last one released, as by dates
-    "id": lambda attempt, order: program_id(attempt),  # the authors' program: its ids, as texts
+    "order": lambda attempt, order: -order,  # the last release first
+    "id": lambda attempt, order: program_id(attempt),  # the authors' program: ids as text
 }
 
 VictimKey = Callable[[Candidate], tuple[Any, ...]]
 
 
 def fewest_nodes(candidate: Candidate) -> tuple[Any, ...]:
-    """V1: fewest nodes; among equals the latest released."""
+    """V1: fewest nodes; ties to the latest release."""
     return (candidate.running.attempt.n_nodes, -candidate.release[0], candidate.last)
 
 
 def latest_release(candidate: Candidate) -> tuple[Any, ...]:
-    """V2: latest released; among equals the fewest nodes."""
+    """V2: latest release; ties to the fewest nodes."""
     return (-candidate.release[0], candidate.running.attempt.n_nodes, candidate.last)
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Beyond the paper: least work since the last checkpoint, times nodes; then as V1."""
+    """Beyond the paper: least work since the last checkpoint, times nodes; then V1."""
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
 
 
 class OwnVictim(msgspec.Struct, frozen=True):
-    """A victim rule from a function of a candidate: the smallest number is the victim."""
+    """A victim rule from a function of a candidate; the smallest number is the victim."""
 
     rule: Rule
 
     def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
-        """The function's numbers; among equals the earliest released."""
+        """Return the numbers of the function; ties to the earliest release."""
         return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
 
 
@@ -96,24 +95,24 @@ VICTIMS: dict[str, VictimKey] = {
 
 
 class Steal(msgspec.Struct, frozen=True):
-    """A steal to be judged; times in microseconds.
-
-    ``kill_us`` is when the victim would be interrupted; ``failed_left_us`` and ``victim_left_us``
-    the walltimes of their resubmissions; ``victim_end_us`` when the victim would end without it;
-    ``next_end_us`` the earliest planned end among the other running attempts,
-    ``next_end_besides_us`` the same without the victim.
-    """
+    """A possible steal; times in microseconds."""
 
     failed: Running
     victim: Running
     failed_release_us: int
     victim_release_us: int
     kill_us: int
+    """When the victim would be interrupted."""
     failed_left_us: int
+    """Walltime of the failed job's resubmission."""
     victim_left_us: int
+    """Walltime of the victim's resubmission."""
     victim_end_us: int
+    """Planned end of the victim without the steal."""
     next_end_us: int
+    """Earliest planned end of the other running attempts."""
     next_end_besides_us: int
+    """Earliest planned end of the other running attempts except the victim."""
 
 
 Criterion = Callable[[Steal], bool]
@@ -132,8 +131,8 @@ def released_later(steal: Steal) -> bool:
 def smaller_maximum_flow(steal: Steal) -> bool:
     """K3: by their walltimes, the larger flow of the two jobs is strictly smaller with the steal.
 
-    Without it the failed job waits for the earliest end of another; with it the victim waits for
-    that, or for the failed job's end.
+    Without the steal, the failed job waits for the earliest planned end of another attempt. With
+    it, the victim waits for that end, or for the end of the failed job.
     """
     failed_end = steal.next_end_us + steal.failed_left_us
     stolen_failed_end = steal.kill_us + steal.failed_left_us
@@ -148,12 +147,12 @@ def smaller_maximum_flow(steal: Steal) -> bool:
 
 
 class OwnCriterion(msgspec.Struct, frozen=True):
-    """A criterion from a function of a steal: whether to steal."""
+    """A criterion from a function of a steal that returns True to steal."""
 
     rule: Rule
 
     def __call__(self, steal: Steal) -> bool:
-        """The function's answer."""
+        """Return the result of the function."""
         answer = self.rule(steal)
         if not isinstance(answer, bool):
             raise UnfitAnswer(self.rule, answer, "True or False")
@@ -171,9 +170,9 @@ TIMINGS: dict[str, When] = {
     "proactive": When.CHECKPOINT,
     "next": When.NEXT_CHECKPOINT,
 }
-"""T1, T2, T3: when the victim is stopped, and so how long the failed job waits."""
+"""T1, T2, T3: when to stop the victim, and so how long the failed job waits."""
 
 
 def earliest_end(running: list[Running]) -> int:
-    """The earliest planned end; FOREVER_US when nothing runs."""
+    """Return the earliest planned end; FOREVER_US if nothing runs."""
     return min((r.planned_end_us for r in running), default=FOREVER_US)

@@ -19,7 +19,7 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.files import open_text
-from rebat.core.jobs import ASKING
+from rebat.core.jobs import PROBES
 from rebat.core.nodes import NodeSet, parse_intervals
 from rebat.core.sizes import MAX_NODES
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
@@ -163,7 +163,7 @@ def read_jobs(path: Path) -> JobsFile:
     with open_text(path, newline="") as text:
         try:
             rows = _records(csv.reader(text, strict=True), str(path))
-            return JobsFile(path, [row for row in rows if row.workload != ASKING])
+            return JobsFile(path, [row for row in rows if row.workload != PROBES])
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path), "Batsim's jobs.csv") from None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of every job: its profile, what its user said, and what can be done with it."""
+"""Table of the jobs: their profiles, submissions and attempts, and the checks on them."""
 
 from __future__ import annotations
 
@@ -28,22 +28,20 @@ from rebat.session.board import Board
 
 
 class Work(msgspec.Struct, gc=False):
-    """What the session knows of an attempt and the policy must not: what it really does.
-
-    ``at_risk_us``: what it took along when it was resized and is in no checkpoint, at its speed.
-    ``period_s``: its period where that is no whole number of microseconds; 0: it is.
-    """
+    """The session's record of an attempt, including what the policy must not know."""
 
     attempt: Attempt
     workload: str
     profile: str
     checkpointing: Checkpointing | None
     at_risk_us: int = 0
+    """Work that was kept in resizes and is in no checkpoint, at the speed of this attempt."""
     period_s: float = 0.0
+    """Checkpoint period, if it is not a whole number of microseconds; else 0."""
 
 
-class KnownJobs:
-    """Profiles, and of each job that is alive its submission and the work of all its attempts."""
+class JobTable:
+    """Profiles, and the submission and attempts of each job that is alive."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -55,11 +53,11 @@ class KnownJobs:
     # ---- as submitted
 
     def begin(self, event: SimulationBegan) -> None:
-        """Take the profiles of the static workloads."""
+        """Store the profiles of the static workloads."""
         self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
 
     def original(self, event: JobSubmitted, machine_nodes: int) -> Attempt:
-        """The first attempt of a job; InputError for what is no job."""
+        """Return the first attempt of a job; raise InputError for an invalid job."""
         workload = event.job_id.partition("!")[0]
         profile = str(event.job.get("profile"))
         if event.profile is not None:
@@ -79,12 +77,12 @@ class KnownJobs:
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
         if not scalable:
-            checkpointing = None  # only delays can be shortened: what is lost is lost whole
+            checkpointing = None  # only delays can be shortened: other jobs lose all their work
         elif checkpointing is None:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
             if checkpointing is None and self._board.options.resize_cost != "0":
-                checkpointing = NEVER  # it has no checkpoint to write, and yet something to pay
+                checkpointing = NEVER  # no checkpoints, but resizes have a cost
         period_s = 0.0
         if checkpointing and self._board.options.dialect.digits == "six":
             period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
@@ -92,9 +90,9 @@ class KnownJobs:
         return attempt
 
     def _check_id(self, job_id: str) -> None:
-        """Refuse a job whose id Batsim would be given again for a resubmission, and the reverse.
+        """Refuse a job whose id is that of a resubmission, and the reverse.
 
-        Ids are never free again, so that those which look like resubmissions are kept.
+        Ids are never reused, so those that look like resubmissions are remembered.
         """
         base, number = split_attempt(job_id)
         if number:
@@ -105,7 +103,7 @@ class KnownJobs:
             raise taken_id(self._like_resubmissions[job_id], job_id)
 
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
-        """A job is gone, of which there may be millions; not so if a peer has an attempt go on."""
+        """Forget a job that ended, to save memory, unless a peer continues one of its attempts."""
         attempts = [job_id]
         while self._is_of(job_id, following := resubmission_id(job_id, len(attempts))):
             attempts.append(following)
@@ -115,82 +113,82 @@ class KnownJobs:
                 del self.work[attempt_id]
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
-        """Whether an attempt is known as one of a job: users may name their jobs so, too."""
+        """Return whether an attempt belongs to a job; other jobs may have ids of this form."""
         work = self.work.get(attempt_id)
         return work is not None and work.attempt.job_id == job_id
 
-    # ---- what can be done with it
+    # ---- checks
 
     def why_not_again(self, attempt_id: str) -> Refusal | None:
-        """Why Batsim could not run what remains of an attempt; None if it can."""
+        """Return why Batsim could not run the rest of an attempt; None if it can."""
         work, began = self.work[attempt_id], self._board.began
         if not self._board.registering:
-            return Refusal(attempt_id, "Batsim takes no new jobs")
+            return Refusal(attempt_id, "Batsim accepts no new jobs")
         reusing = began is not None and began.config.get("profile-reuse-enabled")
         if self._content(work).get("type") == "composed" and not reusing:
             return Refusal(attempt_id, f"Batsim forgets its composed profile {work.profile}")
         return None
 
     def why_not_size(self, attempt_id: str, n_nodes: int) -> Refusal | None:
-        """Why an attempt cannot be on a number of nodes; None if it can."""
+        """Return why an attempt cannot run on a number of nodes; None if it can."""
         work, reason = self.work[attempt_id], ""
         if n_nodes == work.attempt.n_nodes:
             return None
         job = self.submissions[work.attempt.job_id]
         if not job.shape.allows(n_nodes, job.n_nodes):
-            shape = f"it asked for {job.n_nodes}, its shape is {job.shape}"
-            reason = f"cannot be on {n_nodes} nodes: {shape}"
+            shape = f"it requested {job.n_nodes}, and its shape is {job.shape}"
+            reason = f"cannot run on {n_nodes} nodes: {shape}"
         elif self._content(work).get("type") != "delay":
             reason = "cannot change its number of nodes: only delays can be scaled"
         return Refusal(attempt_id, reason) if reason else None
 
     def why_not_seamless(self, attempt_id: str) -> Refusal | None:
-        """Why an attempt cannot compute on while it is resized; None if it can."""
+        """Return why an attempt cannot be resized without loss; None if it can."""
         shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
         if isinstance(shape, Malleable):
             return None
         return Refusal(attempt_id, f"cannot be resized: its shape is {shape}")
 
     def why_not_image(self, attempt_id: str) -> Refusal | None:
-        """Why no image can be made of an attempt; None if it can."""
+        """Return why an attempt cannot be checkpointed by an image; None if it can."""
         work, reason = self.work[attempt_id], ""
         if not self.submissions[work.attempt.job_id].traits.checkpointable:
-            reason = "cannot be checkpointed: its user says so"
+            reason = "cannot be checkpointed: its user set checkpointable to false"
         elif self._content(work).get("type", "delay") != "delay":
             reason = "cannot be checkpointed: only delays can be shortened"
         return Refusal(attempt_id, reason) if reason else None
 
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
-        """Whether nothing counts that the job has done: a moldable one on another number of nodes.
+        """Return whether an attempt loses all its work: a moldable job on another number of nodes.
 
-        It is resized by starting it from the beginning (section III of Prabhakaran et al. 2018).
+        It is resized by a start from the beginning (section III of Prabhakaran et al. 2018).
         """
         attempt = self.work[attempt_id].attempt
         shape = self.submissions[attempt.job_id].shape
         return isinstance(shape, Moldable) and n_nodes != attempt.n_nodes
 
-    # ---- what it costs
+    # ---- costs
 
     def image_us(self, attempt_id: str) -> int:
-        """What a checkpoint and restart of an attempt costs: a task is a node of the simulation."""
+        """Return the cost of a checkpoint and restart; each node of the simulation is a task."""
         return self.price_us(self._board.options.migration_cost, self.work[attempt_id].attempt)
 
     def price_us(self, cost: str, attempt: Attempt) -> int:
-        """What a cost is for an attempt; see `models.migration.cost_us`."""
+        """Return a cost for an attempt; see `models.migration.cost_us`."""
         memory_mb = self.submissions[attempt.job_id].traits.memory_mb
         return cost_us(cost, attempt.n_nodes, memory_mb, self._board.options.purge_s)
 
     def _content(self, work: Work) -> dict[str, Any]:
         profile = self._profiles.get(work.workload, {}).get(work.profile)
         if profile is None:
-            raise InputError(f"has the unknown profile {work.profile!r}", f"job {work.attempt.id}")
+            raise InputError(f"unknown profile {work.profile!r}", f"job {work.attempt.id}")
         return profile
 
 
 def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
-    """An original's period as Batsim forwards it to the program, in seconds and in its pattern.
+    """Return the original's period as Batsim forwards it: in seconds, and as a checkpointing.
 
-    Batsim writes a profile's numbers with six decimals, whatever the workload's file says.
+    Batsim writes the numbers of a profile with six decimals.
     """
     if c.never or c.perfect:
         return 0.0, c
@@ -203,11 +201,11 @@ def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]
 
 
 def first_attempt(event: JobSubmitted, serial: int) -> Attempt:
-    """The first attempt of a job; InputError for what is no job."""
+    """Return the first attempt of a job; raise InputError for an invalid job."""
     fields, where = event.job, f"job {event.job_id}"
     n_nodes = fields.get("res")
     if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
-        raise InputError(f"res is {n_nodes!r}", where, "a whole number, 1 or more")
+        raise InputError(f"res is {n_nodes!r}", where, "a whole number of at least 1")
     walltime = fields.get("walltime", -1)
     if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
         raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
