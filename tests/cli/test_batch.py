@@ -49,8 +49,10 @@ def test_a_line_for_each_policy_list_duration_and_seed(tmp_path: Path, capsys) -
         for row in found
         if (row["policy"], row["list"], row["duration_s"]) == ("faps", "all", "7200.0")
     ]
-    (line,) = (line for line in text.splitlines() if "faps          all" in line and "2 h" in line)
+    (line,) = (line for line in text.splitlines() if line.split()[:4] == ["2", "h", "faps", "all"])
     assert f"{sum(of_faps) / 3 / 3600:.1f}" in line
+    first = text.splitlines()[0]
+    assert first.endswith("(jobs of 2 h, 3 seeds, too few for an interval)")
     assert f"results in {tmp_path / 'o'}" in text
 
 

@@ -75,7 +75,7 @@ def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
             assert (done.returncode, done.stdout) == (0, ""), done.stderr
         table, _ = scheduler.communicate(timeout=60)
     assert scheduler.returncode == 0
-    assert "easy-sfsj/baseline" in table
+    assert "easy-sfsj against baseline: useful utilisation" in table
     assert rebat(project, *found["embedded"]["command"]).returncode == 0
     results = project / "results"
     for name in ("comparison.csv", "baseline/rebat_attempts.csv", "easy-sfsj/rebat_jobs.csv"):
@@ -84,7 +84,7 @@ def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
         ).read_bytes()
     page = (results / "campaign/report.html").read_text()
     assert "synthetic-small.json" in page
-    assert "easy-sfsj/baseline" in page
+    assert "easy-sfsj against baseline: " in page
     for policy in ("baseline", "easy-sfsj"):
         jobs, run = f"results/batsim/{policy}_jobs.csv", f"results/embedded/{policy}"
         assert rebat(project, "validate", jobs, *SMALL).returncode == 0

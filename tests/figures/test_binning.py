@@ -57,7 +57,7 @@ def test_a_pixel_for_every_node_and_second_shows_who_had_it() -> None:
     assert image[0] == pytest.approx(np.array([*[completed] * 5, [1, 1, 1]]), abs=1e-6)
     assert image[2, 3:5] == pytest.approx(0)
     red = np.array([0xEE, 0x66, 0x77]) / 255
-    assert image[2, :3] == pytest.approx(np.array([1 - (1 - red) / 4] * 3), abs=1e-6)
+    assert image[2, :3] == pytest.approx(np.array([red] * 3), abs=1e-6)
     assert tail_us(timeline)[0] == 3_000_000
     assert CAUSE_COLOURS[ledger.attempts[0].cause] == "#ee6677"
 

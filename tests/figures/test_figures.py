@@ -49,7 +49,7 @@ def test_fourteen_policies_have_fourteen_colours_in_the_picture(result: RunResul
 def test_a_gantt_chart_explains_itself(result: RunResult) -> None:
     figure = drawn(gantt.named_gantt({"baseline": result.ledger}, 4))
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == ["ran to its end", "interrupted: failure, steal, resize or error", "node down"]
+    assert texts == ["work kept", "work lost to a failure, steal, resize or error", "node down"]
 
 
 def test_outages_are_drawn_up_to_the_makespan() -> None:
@@ -66,7 +66,7 @@ def test_outages_are_drawn_up_to_the_makespan() -> None:
 def test_units_fit(result: RunResult) -> None:
     flow = drawn(flows.flows_figure({"baseline": result.summary}))
     chart = drawn(gantt.named_gantt({"baseline": result.ledger}, 4))
-    assert flow.axes[0].get_ylabel() == "Maximum flow (s)"
+    assert flow.axes[0].get_ylabel() == "Largest flow (s), ↓ better"
     assert chart.axes[0].get_xlabel() == "time (s)"
     assert [time_unit([x])[0] for x in (0.0, 59.0, 60.0, 7200.0, 86_400.0)] == [
         "s", "s", "min", "h", "days",

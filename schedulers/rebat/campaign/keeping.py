@@ -26,13 +26,20 @@ in base 64."""
 class Kept(msgspec.Struct, frozen=True):
     """What reports need beside the table.
 
-    ``provenance`` and ``unfinished`` as of a `Report`; ``kinds`` holds for every kind of unit that
-    has results what its `Kind.gather` gave.
+    Attributes
+    ----------
+    provenance, unfinished
+        As of a `Report`.
+    kinds : dict
+        What `Kind.gather` returned, for every kind of unit that has results.
+    title : str
+        The title of the campaign, for a report that is not about a paper's claims.
     """
 
     provenance: list[str]
     unfinished: str
     kinds: dict[str, msgspec.Raw]
+    title: str = ""
 
 
 def keep(results: Path, kept: Kept, target: Path) -> None:

@@ -22,7 +22,7 @@ from rebat.papers.common.kind import Document, Kind
 from rebat.runs.reading import distinct, known_keys, required
 from rebat.runs.unit import Unit
 
-_TOP = ("name", "grid", "report")
+_TOP = ("name", "title", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
 """Further keys of the file, with whose they are."""
 
@@ -34,6 +34,7 @@ class Campaign(msgspec.Struct, frozen=True):
     owner: Owner
     units: list[Unit]
     notes: list[str] = []
+    title: str = ""
 
     @property
     def distinct(self) -> dict[str, Unit]:
@@ -71,6 +72,7 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
         Owner(name, file.name),
         [unit for part in parts for unit in part.units],
         [note for part in parts for note in part.notes],
+        _title(tables),
     )
 
 
@@ -105,6 +107,14 @@ def _name(tables: dict[str, Any], file: Path) -> str:
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name:
         raise InputError(f"is {name!r}", "name", "the name of a folder, without '/'")
     return name
+
+
+def _title(tables: dict[str, Any]) -> str:
+    """Return the title of the report: of the file, or its name."""
+    title = tables.get("title", tables.get("name", ""))
+    if not isinstance(title, str):
+        raise InputError(f"is {title!r}", "title", "a text")
+    return title
 
 
 def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str, Document]:

@@ -38,7 +38,7 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
         raise InputError("no results of this file", str(results), "rebat campaign run first")
     beside = {kind: _beside(campaign, kind) for kind in kinds}
     unfinished = store.status(campaign.units).unfinished
-    kept = Kept(provenance(campaign, store), unfinished, beside)
+    kept = Kept(provenance(campaign, store), unfinished, beside, campaign.title)
     keep(store.folder / TABLE, kept, folder / TABLE)
     return write_pages(folder / TABLE, folder)
 
@@ -59,7 +59,8 @@ def write_pages(table: Path, folder: Path) -> list[Path]:
             raise unknown_name("kind", kind, KINDS).at(str(table))
         facts: Any = decoded(beside, KINDS[kind].extras, table)
         found = KINDS[kind].report(table, facts, kept.provenance)
-        report = msgspec.structs.replace(found, unfinished=kept.unfinished)
+        title = found.title if found.claims else kept.title or found.title
+        report = msgspec.structs.replace(found, title=title, unfinished=kept.unfinished)
         name = "report" if len(kept.kinds) == 1 else f"report-{kind}"
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")

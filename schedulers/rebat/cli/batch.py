@@ -16,9 +16,12 @@ from rebat.cli.scenario_options import LawType
 from rebat.cli.types import DURATION, FOLDER, NODES, SEED
 from rebat.console.output import say, tell
 from rebat.console.progress import EVERY_S, compiling_notice
+from rebat.console.tables import Sheet
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 from rebat.library.checks import given_by
+from rebat.results.intervals import paired_ratio
+from rebat.results.verdict import change_text, runs_text
 
 if TYPE_CHECKING:
     from rebat.models.batch import Batch, BatchResult
@@ -99,7 +102,8 @@ def batch(
     with atomic_folder(out, force) as folder, compiling_notice():
         results = _run(todo)
         write_text(folder / "batch.csv", _csv(cases, results))
-    say(f"{_table(cases, results)}results in {out}", kept=f"the results are in {out}")
+    text = _verdict(cases, results) + _table(cases, results)
+    say(f"{text}results in {out}", kept=f"the results are in {out}")
 
 
 def _run(todo: Sequence[Batch]) -> Results:
@@ -131,14 +135,41 @@ def _csv(cases: Sequence[BatchCase], results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
-# ---- for people
+def _verdict(cases: Sequence[BatchCase], results: Results) -> str:
+    """Return a sentence per duration and policy: its completion time against the first policy's."""
+    lines = []
+    for base in (case for case in cases if case[:2] == cases[0][:2]):
+        expected = _by_seed(results, base)
+        if len(cases) == len({case.duration_s for case in cases}):
+            mean = f"{fmean(expected.values()) / 3600:.1f} h"
+            jobs = f"jobs of {format_duration(base.duration_s)}, {len(expected)} seeds"
+            lines.append(f"{_label(base)}: mean completion time {mean} ({jobs})\n")
+        for case in (c for c in cases if c.duration_s == base.duration_s and c != base):
+            ratio = paired_ratio(_by_seed(results, case), expected)
+            if ratio is not None:
+                lines.append(
+                    f"{_label(case)} against {_label(base)}: completion time {change_text(ratio)} "
+                    f"(jobs of {format_duration(case.duration_s)}, {runs_text(ratio.n)})\n"
+                )
+    return "".join(lines)
+
+
+def _label(case: BatchCase) -> str:
+    return f"{case.policy} ({case.which})" if case.which else case.policy
+
+
+def _by_seed(results: Results, case: BatchCase) -> dict[int, float]:
+    return {
+        batch.seed: result.completion_s
+        for batch, result in results.items()
+        if BatchCase(batch.policy, batch.which, batch.duration_s) == case
+    }
 
 
 def _table(cases: Sequence[BatchCase], results: Results) -> str:
-    """Means over the seeds, and what faps and the ceiling gain over the others."""
+    """Return means over the seeds, and the reduction by faps and the ceiling."""
     mean_s = {case: _mean(results, case, "completion_s") for case in cases}
-    titles = ("duration", "policy", "list", "mean h", "aborts", "less than linear", "than rps")
-    lines = [_row(titles)]
+    rows = []
     for case in sorted(cases, key=lambda case: case.duration_s):
         linear = mean_s.get(BatchCase("slurm-linear", "", case.duration_s))
         rps = mean_s.get(BatchCase("rps", case.which, case.duration_s))
@@ -147,15 +178,10 @@ def _table(cases: Sequence[BatchCase], results: Results) -> str:
             for base in (linear, rps)
         ]
         hours, aborts = f"{mean_s[case] / 3600:.1f}", f"{_mean(results, case, 'aborts'):.1f}"
-        named = (format_duration(case.duration_s), case.policy, case.which or "-")
-        lines.append(_row((*named, hours, aborts, *gains)))
-    return "\n".join(lines) + "\n"
-
-
-def _row(cells: Sequence[str]) -> str:
-    widths = (10, 14, 9, 12, 10, 18, 10)
-    left, right = zip(cells[:3], widths[:3], strict=True), zip(cells[3:], widths[3:], strict=True)
-    return "".join([text.ljust(w) for text, w in left] + [text.rjust(w) for text, w in right])
+        named = [format_duration(case.duration_s), case.policy, case.which or "-"]
+        rows.append([*named, hours, aborts, *gains])
+    titles = ["duration", "policy", "list", "mean h", "aborts", "less than linear", "than rps"]
+    return Sheet("", "means over the seeds", titles, rows, words=3).text()
 
 
 def _mean(results: Results, case: BatchCase, metric: str) -> float:

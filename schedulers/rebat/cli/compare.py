@@ -72,6 +72,7 @@ def _two_runs(
 
     in_a, in_b = read_jobs(a), read_jobs(b)
     result = compare(in_a, in_b, tolerance)
+    click.echo(_verdict(result, allocations))
     click.echo(f"A: {in_a.path}, {len(in_a.records)} rows")
     click.echo(f"B: {in_b.path}, {len(in_b.records)} rows")
     for line in _lines(result, allocations):
@@ -108,6 +109,18 @@ def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> Non
             write_text(folder / name / "differences.csv", differences_csv(result))
             draw_comparison(result, ("A", "B"), folder / name / "differences.png")
     click.echo(f"differences in {out}")
+
+
+def _verdict(result: Comparison, allocations: bool) -> str:
+    if result.same(allocations):
+        return f"The runs are equal: {len(result.pairs)} jobs."
+    parts = [
+        f"{len(result.differing)} of {len(result.pairs)} jobs in both have other times or states"
+    ]
+    parts += [f"{result.other_nodes} on other nodes"] * allocations
+    alone = len(result.only_a) + len(result.only_b)
+    parts += [f"{alone} in one run only"] * bool(alone)
+    return f"The runs differ: {', '.join(parts)}."
 
 
 def _lines(result: Comparison, allocations: bool) -> list[str]:

@@ -45,13 +45,15 @@ SEED_OPTIONS = (
     "max_attempts",
     "accounting",
 )
-@click.option("--columns", help="Print a row per policy, the best first, with these metrics of comparison.csv: useful_utilisation,flow_max_s:all (with more than four policies a few are chosen).")  # fmt: skip
+@click.option("--columns", help="Print a row per policy, the best first, with these metrics of comparison.csv: useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and largest flow).")  # fmt: skip
+@click.option("--all-metrics", is_flag=True, help="Print every metric that is not 0, with all size classes, instead of the main ten.")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv.")  # fmt: skip
 @click.option("--figures", is_flag=True, help="Draw them too: flows.png, utilisation.png, gantt.png; ratios.png of many seeds.")  # fmt: skip
 @click.option("--gantt", help="With --figures: the stretch of time that gantt.png shows, START:END, like 10d:12d (default: all).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
 def run(
-    workload: Path, policies: tuple[str, ...], out: Path, figures: bool, gantt: str | None, force: bool, columns: str | None, seeds: int | None,
+    workload: Path, policies: tuple[str, ...], out: Path, figures: bool, gantt: str | None, force: bool,
+    columns: str | None, all_metrics: bool, seeds: int | None,
     until_width: float | None, until_metric: str | None, workers: int | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
@@ -98,10 +100,10 @@ def run(
         tell(f"rebat: error: {failure}")
     kept = f"the results are in {out}"
     try:
-        sheet = result.sheet(columns.split(",") if columns else ())
+        text = result.text(columns.split(",") if columns else (), all_metrics)
     except InputError as error:
         raise InputError(f"{error}; {kept}") from None
-    say(f"{sheet.text()}results in {out}", kept=kept)
+    say(f"{text}results in {out}", kept=kept)
     if result.failed:
         raise SystemExit(2)
 

@@ -23,11 +23,20 @@ class Sheet(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """As text, coloured on a terminal and folded to its width."""
+        from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.markup import escape as plain
         from rich.table import Table
 
-        table = Table(title=plain(self.title), caption=plain(self.caption))
+        table = Table(
+            title=plain(self.title),
+            caption=plain(self.caption),
+            box=SIMPLE_HEAD,
+            title_justify="left",
+            caption_justify="left",
+            pad_edge=False,
+            collapse_padding=True,
+        )
         for place, name in enumerate(self.columns):
             table.add_column(plain(name), justify="left" if place < self.words else "right")
         for row in self.rows:
@@ -37,7 +46,7 @@ class Sheet(msgspec.Struct, frozen=True):
         Console(file=text, force_terminal=out.is_terminal, force_jupyter=False, width=width).print(
             table
         )
-        return text.getvalue()
+        return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
     def html(self) -> str:
         """As an HTML table; whatever names hold is text."""

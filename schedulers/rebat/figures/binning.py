@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, STOPPED
+from rebat.figures.causes import HELD_COLOUR, STOPPED, kept_colour, lost_colour
 from rebat.results.measures.timeline import CAUSES, Timeline
 
 Float = npt.NDArray[np.float64]
 
 PALE = 0.75
-"""How much of the colour of work that was lost is white."""
+"""The share of white in the colour of progress that was kept at first and lost later."""
 
 
 class Rectangles(NamedTuple):
@@ -30,9 +30,9 @@ class Rectangles(NamedTuple):
 def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: int) -> Float:
     """An image (rows x columns x 3, 0 to 1) of all nodes, the lowest on top, in a window.
 
-    A pixel's colour is the mean over its node-time: of attempts by how they ended (paler where the
-    work was lost), black where nodes were down, pale grey where they were held for a job that did
-    not run, white where they were free.
+    A pixel has the mean colour of its node time. Work that was kept has one colour, work that was
+    lost the colour of its cause. Nodes that were down are black, held nodes pale grey, free nodes
+    white.
     """
     image, cover = np.zeros((rows, columns, 3)), np.zeros((rows, columns))
     for colour, rectangles in _layers(timeline):
@@ -83,11 +83,11 @@ def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]
     kept = end - tail_us(timeline)[blocks.owner]
     for number in np.unique(cause):
         own = cause == number
-        colour = to_rgb(CAUSE_COLOURS.get(CAUSES[number], "#bbbbbb"))
+        colour, lost = to_rgb(kept_colour(CAUSES[number])), lost_colour(CAUSES[number])
         first, last = blocks.first[own], blocks.last[own]
         yield colour, Rectangles(start[own], kept[own], first, last)
         pale = tuple(PALE + (1 - PALE) * part for part in colour)
-        yield pale, Rectangles(kept[own], end[own], first, last)
+        yield to_rgb(lost) if lost else pale, Rectangles(kept[own], end[own], first, last)
     down = timeline.outages
     yield (0.0, 0.0, 0.0), Rectangles(*down)
     yield to_rgb(HELD_COLOUR), Rectangles(*timeline.held)

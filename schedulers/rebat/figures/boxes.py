@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rebat.figures.canvas import colours, label, new_figure, time_unit, written
+from rebat.figures.canvas import colours, label, new_figure, policy_colours, time_unit, written
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
 """Policy -> group on the x axis -> a value per failure scenario."""
@@ -77,10 +77,8 @@ def boxes(
 
 def _panel(axis: Any, what: str, series: Series, dots: Mapping[str, float]) -> None:
     groups = list(dict.fromkeys(group for values in series.values() for group in values))
-    width = 0.8 / max(1, len(series))
-    for number, (values, colour) in enumerate(
-        zip(series.values(), colours(len(series)), strict=True)
-    ):
+    width, shades = 0.8 / max(1, len(series)), policy_colours(series)
+    for number, (policy, values) in enumerate(series.items()):
         shown = [(i, values[g]) for i, g in enumerate(groups) if values.get(g)]
         if shown:
             axis.boxplot(
@@ -89,7 +87,7 @@ def _panel(axis: Any, what: str, series: Series, dots: Mapping[str, float]) -> N
                 widths=width * 0.8,
                 manage_ticks=False,
                 patch_artist=True,
-                boxprops={"facecolor": colour, "alpha": 0.5},
+                boxprops={"facecolor": shades[policy], "alpha": 0.5},
                 medianprops={"color": "black"},
                 flierprops={"markersize": 3},
             )
@@ -106,7 +104,8 @@ def _handles(panels: Sequence[Panel]) -> Any:
     from matplotlib.patches import Patch
 
     _, series, dots = panels[0]
-    handles: list[Any] = [Patch(facecolor=colour, alpha=0.5) for colour in colours(len(series))]
+    shades = policy_colours(series).values()
+    handles: list[Any] = [Patch(facecolor=shade, alpha=0.5) for shade in shades]
     labels = [label(name) for name in series]
     if dots:
         handles.append(Line2D([], [], marker="o", color="red", linestyle=""))
@@ -119,10 +118,10 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
     figure = new_figure(5.2 * len(panels), 3.2)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (what, named) in zip(axes, panels, strict=True):
-        for (name, points), colour in zip(named.items(), colours(len(named)), strict=True):
-            axis.plot(
-                *zip(*points, strict=True), "o-", label=label(name), color=colour, markersize=3
-            )
+        shades = policy_colours(named)
+        for name, points in named.items():
+            x, y = zip(*points, strict=True)
+            axis.plot(x, y, "o-", label=label(name), color=shades[name], markersize=3)
         axis.set_xscale("log")
         axis.set_xlabel("MTBF (h)", fontsize=9)
         axis.set_ylabel(what, fontsize=9)

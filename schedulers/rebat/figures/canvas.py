@@ -18,6 +18,36 @@ _MANY = 20
 """So many more or less distinct colours matplotlib has in a scheme."""
 
 
+_POLICIES = {
+    "baseline": "#222222", "slurm-linear": "#222222", "sa": "#222222", "cluster": "#222222",
+    "sfsj": "#cc6611", "h111": "#cc6611", "faps": "#cc6611", "dbes": "#cc6611",
+    "easy": "#117733", "rps": "#117733", "pra": "#117733", "compaction": "#117733",
+    "easy-sfsj": "#332288", "pwa": "#332288", "greedy": "#882255", "greedy-sfsj": "#44aa99",
+}  # fmt: skip
+"""The colours of policies that are often compared: not those of how attempts end."""
+
+_OTHERS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#44aa99", "#999933", "#777777")
+
+
+def policy_colours(names: Iterable[str]) -> dict[str, Any]:
+    """Return a colour per policy, no two the same; a well-known policy always has its own.
+
+    >>> policy_colours(["mine", "baseline"])
+    {'mine': '#cc6611', 'baseline': '#222222'}
+    """
+    unique = list(dict.fromkeys(names))
+    chosen: dict[str, Any] = {}
+    for name in unique:
+        colour = _POLICIES.get(name.lower())
+        if colour is not None and colour not in chosen.values():
+            chosen[name] = colour
+    others = [name for name in unique if name not in chosen]
+    free = [colour for colour in _OTHERS if colour not in chosen.values()]
+    rest = free if len(others) <= len(free) else colours(len(others))
+    chosen |= dict(zip(others, rest, strict=False))
+    return {name: chosen[name] for name in unique}
+
+
 def colours(n: int) -> list[Any]:
     """So many colours, no two the same; the bright scheme as far as it goes."""
     import matplotlib as mpl
@@ -59,7 +89,11 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def written(figure: Any, sink: IO[Any], **options: Any) -> None:
-    """Draw a figure into a file; what matplotlib warns of is nothing that a user could mend."""
+    """Draw a figure into a file, without matplotlib's warnings and with full numbers at ticks."""
+    for axes in figure.axes:
+        for formatter in (axes.xaxis.get_major_formatter(), axes.yaxis.get_major_formatter()):
+            if hasattr(formatter, "set_useOffset"):
+                formatter.set_useOffset(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure.savefig(sink, **options)

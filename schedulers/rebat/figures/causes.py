@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end of an attempt looks like: a colour for every cause, in all pictures of runs."""
+"""The colours of attempts in all pictures of runs: one for work kept, one per cause of a loss."""
 
 from __future__ import annotations
 
@@ -25,4 +25,39 @@ HELD_COLOUR = "#d5d5d5"
 """Of nodes that are held for a job which does not run on them."""
 
 STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Ends after which what was done since the last checkpoint has to be done again."""
+"""Ends after which the work since the last checkpoint has to be done again."""
+
+KEPT_COLOUR = CAUSE_COLOURS[Cause.COMPLETED]
+"""The colour of work that was kept, however its attempt ended."""
+
+
+def kept_colour(cause: Cause) -> str:
+    """Return the colour of an attempt up to its last checkpoint, or of all if it lost nothing."""
+    return KEPT_COLOUR if cause in STOPPED else CAUSE_COLOURS.get(cause, "#bbbbbb")
+
+
+def lost_colour(cause: Cause) -> str | None:
+    """Return the colour of the work that an interruption lost; None if none interrupted it."""
+    return CAUSE_COLOURS[cause] if cause in STOPPED else None
+
+
+def legend_text(cause: Cause) -> str:
+    """Return what the colour of a cause means.
+
+    >>> legend_text(Cause.COMPLETED), legend_text(Cause.NODE_FAILURE)
+    ('work kept', 'lost to a node failure')
+    """
+    return _LEGEND.get(cause, str(cause))
+
+
+_LEGEND = {
+    Cause.COMPLETED: "work kept",
+    Cause.NODE_FAILURE: "lost to a node failure",
+    Cause.STOLEN: "lost to a steal",
+    Cause.MOVED: "lost to a move",
+    Cause.PREEMPTED: "lost to a preemption",
+    Cause.SILENT_ERROR: "lost to a silent error",
+    Cause.WALLTIME: "killed at the walltime",
+    Cause.JOB_FAILED: "job failed",
+    Cause.HORIZON: "cut at the end of the simulation",
+}

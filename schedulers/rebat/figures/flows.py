@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rebat.figures.canvas import colours, label, new_figure, time_unit
+from rebat.figures.canvas import label, new_figure, policy_colours, time_unit
 from rebat.results.measures.summary import RunSummary
 
 
@@ -32,16 +32,16 @@ def _values(summary: RunSummary, field: str) -> dict[str, float]:
 def flows_figure(summaries: Mapping[str, RunSummary]) -> Any:
     """Maximum and mean flow by size class, and as ratios to the first policy."""
     names = list(summaries)
-    colour_of = dict(zip(names, colours(len(names)), strict=True))
+    colour_of = policy_colours(names)
     rows = 2 if len(names) > 1 else 1
     figure = new_figure(10 + 0.4 * max(0, len(names) - 4), 3.6 * rows)
     axes = figure.subplots(rows, 2, squeeze=False)
-    for column, (field, title) in enumerate((("max_s", "Maximum flow"), ("mean_s", "Mean flow"))):
+    for column, (field, title) in enumerate((("max_s", "Largest flow"), ("mean_s", "Mean flow"))):
         series = {name: _values(summaries[name], field) for name in names}
         groups = list(dict.fromkeys(group for values in series.values() for group in values))
         unit, scale = time_unit(value for values in series.values() for value in values.values())
         _bars(axes[0][column], groups, series, scale, colour_of)
-        axes[0][column].set_ylabel(f"{title} ({unit})")
+        axes[0][column].set_ylabel(f"{title} ({unit}), \N{DOWNWARDS ARROW} better")
         if rows == 2:
             others = _ratios(series, names)
             _bars(axes[1][column], groups, others, 1.0, colour_of)

@@ -9,11 +9,12 @@ from typing import Any
 
 from rebat.core.attempts import job_name
 from rebat.core.units import US_PER_S, to_s
+from rebat.figures.binning import tail_us
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, time_unit
-from rebat.figures.causes import HELD_COLOUR, STOPPED
+from rebat.figures.causes import HELD_COLOUR
 from rebat.results.measures.platform import Window, down_intervals
-from rebat.results.measures.timeline import holds_of
+from rebat.results.measures.timeline import holds_of, timeline_of
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
@@ -31,8 +32,9 @@ def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
 def named_gantt(
     ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
 ) -> Any:
-    """One panel per policy, each attempt with its name; hatched: it was interrupted; black: the
-    node is down; grey: it is held for a job.
+    """Return a panel per policy with every attempt and its name.
+
+    Hatched is work that was lost, black a node that is down, grey a node that is held for a job.
 
     ``window_us`` is what is shown (default: from 0 to the last end).
     """
@@ -66,7 +68,7 @@ def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> tuple[Any, float]:
     ends = {name: _end_us(ledger) for name, ledger in ledgers.items()}
     unit, scale = time_unit(to_s(end) for end in ends.values())
     for axis, (name, ledger) in zip(axes, ledgers.items(), strict=True):
-        _attempts(axis, ledger, scale)
+        _attempts(axis, ledger, n_nodes, scale)
         _outages(axis, ledger, ends[name], scale)
         _holds(axis, ledger, ends[name], scale)
         axis.set_ylim(n_nodes - 0.5, -0.5)
@@ -92,20 +94,23 @@ def _end_us(ledger: Ledger) -> int:
     return max((record.end_us for record in ledger.attempts), default=0)
 
 
-def _attempts(axis: Any, ledger: Ledger, scale: float) -> None:
-    for record in ledger.attempts:
+def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
+    tails_us = tail_us(timeline_of("", ledger, n_nodes))
+    for record, lost_us in zip(ledger.attempts, tails_us, strict=True):
         if record.nodes is None:
             continue
         start, length = (
             to_s(us) / scale for us in (record.start_us, record.end_us - record.start_us)
         )
-        interrupted = record.cause in STOPPED
+        lost = to_s(int(lost_us)) / scale
         colour = COLOURS[(record.attempt.job_serial - 1) % len(COLOURS)]
         for first, last in record.nodes.intervals.tolist():
-            axis.broken_barh(
-                [(start, length)], (first - 0.5, last - first + 1), facecolor=colour,
-                edgecolor="white", hatch=_HATCH if interrupted else None, alpha=0.85,
-            )  # fmt: skip
+            rows = (first - 0.5, last - first + 1)
+            look = {"facecolor": colour, "edgecolor": "white", "alpha": 0.85}
+            if lost < length:
+                axis.broken_barh([(start, length - lost)], rows, **look)
+            if lost:
+                axis.broken_barh([(start + length - lost, lost)], rows, hatch=_HATCH, **look)
             axis.text(
                 start + length / 2, (first + last) / 2, job_name(record.attempt.id),
                 ha="center", va="center", fontsize=8, clip_on=True, parse_math=False,
@@ -137,7 +142,7 @@ def _legend(figure: Any, held: bool) -> None:
         Patch(facecolor=COLOURS[0], edgecolor="white", hatch=_HATCH, alpha=0.85),
         Patch(facecolor="black"),
     ]
-    texts = ["ran to its end", "interrupted: failure, steal, resize or error", "node down"]
+    texts = ["work kept", "work lost to a failure, steal, resize or error", "node down"]
     if held:
         handles.append(Patch(facecolor=HELD_COLOUR))
         texts.append("held")

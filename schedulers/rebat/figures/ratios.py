@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import colours, label, new_figure
+from rebat.figures.canvas import label, new_figure, policy_colours
 from rebat.results.catalogue import RATIOS, metric
 from rebat.results.intervals import Interval
 from rebat.results.seeds import MetricRow
@@ -16,13 +16,22 @@ Ratios = Mapping[str, Mapping[str, Interval]]
 """By metric's title and policy."""
 
 
+_BETTER = {"high": "better \N{RIGHTWARDS ARROW}", "low": "\N{LEFTWARDS ARROW} better", "": ""}
+
+
+def ratio_title(name: str) -> str:
+    """Return the title of the panel of a metric, with an arrow that points to better values."""
+    row = metric(name)
+    return f"{row.title}\n{_BETTER[row.better]}"
+
+
 def ratios_figure(rows: Sequence[MetricRow]) -> Any:
     """The main metrics of many seeds; None where there is no ratio."""
     found: dict[str, dict[str, Interval]] = {}
     for name in RATIOS:
         for row in rows:
             if row.metric == name and row.ratio is not None:
-                found.setdefault(metric(name[0]).title, {})[row.policy] = row.ratio
+                found.setdefault(ratio_title(name[0]), {})[row.policy] = row.ratio
     if not found:
         return None
     first = next(row.policy for row in rows if row.ratio is None)
@@ -38,13 +47,14 @@ def ratios_svg(found: Ratios, base: str, over: str) -> str:
 def _drawn(found: Ratios, base: str, over: str) -> Any:
     shown = {title: ratios for title, ratios in found.items() if ratios}
     policies = list(dict.fromkeys(policy for ratios in shown.values() for policy in ratios))
-    figure = new_figure(2.9 * len(shown) + 1.2, 1.7 + 0.32 * len(policies))
+    shades = policy_colours([base, *policies])
+    figure = new_figure(2.9 * len(shown) + 1.2, 1.9 + 0.32 * len(policies))
     axes = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for axis, (title, ratios) in zip(axes, shown.items(), strict=True):
         axis.axvline(1.0, color="black", linewidth=0.8)
-        for shade, (at, policy) in zip(colours(len(policies)), enumerate(policies), strict=True):
+        for at, policy in enumerate(policies):
             if policy in ratios:
-                point(axis, ratios[policy], at, shade)
+                point(axis, ratios[policy], at, shades[policy])
         axis.set_title(title, fontsize=10)
         axis.set_xlabel(f"ratio to {label(base)}")
         axis.locator_params(axis="x", nbins=4)

@@ -10,9 +10,9 @@ import numpy as np
 
 from rebat.core.attempts import Cause
 from rebat.core.units import US_PER_S, to_s
-from rebat.figures.binning import PALE, binned, tail_us
-from rebat.figures.canvas import colours, label, new_figure, time_unit
-from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
+from rebat.figures.binning import binned
+from rebat.figures.canvas import label, new_figure, policy_colours, time_unit
+from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, legend_text
 from rebat.figures.gantt import named_gantt, worth_drawing
 from rebat.results.measures.platform import Window
 from rebat.results.measures.steps import Steps
@@ -46,8 +46,9 @@ def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
     axes = figure.subplots(3, 1, sharex=True)
     end_us = _end_us(timelines)
     unit, scale = time_unit([to_s(end_us)])
-    for timeline, colour in zip(timelines, colours(len(timelines)), strict=True):
-        series = series_of(timeline)
+    colour_of = policy_colours([timeline.name for timeline in timelines])
+    for timeline in timelines:
+        series, colour = series_of(timeline), colour_of[timeline.name]
         shares = (100.0 / timeline.n_nodes, 1.0, 100.0 / timeline.n_nodes)
         for axis, steps, share in zip(axes, series, shares, strict=True):
             _step(axis, steps, share, end_us, scale, label(timeline.name), colour)
@@ -122,9 +123,9 @@ def _legend(figure: Any, timelines: Sequence[Timeline]) -> None:
 
     seen = {int(number) for one in timelines for number in set(one.cause[one.ran])}
     known = [cause for cause in CAUSE_COLOURS if CAUSES.index(cause) in seen]
-    handles: list[Any] = [Patch(facecolor=CAUSE_COLOURS[cause], label=cause) for cause in known]
-    if any(tail_us(timeline).any() for timeline in timelines):
-        handles.append(Patch(facecolor=(1.0, PALE, PALE), label="paler: work lost"))
+    handles: list[Any] = [
+        Patch(facecolor=CAUSE_COLOURS[cause], label=legend_text(cause)) for cause in known
+    ]
     if any(len(timeline.held.first) for timeline in timelines):
         handles.append(Patch(facecolor=HELD_COLOUR, label="held"))
     if any(len(timeline.failures[0]) for timeline in timelines):

@@ -21,9 +21,12 @@ td, th { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: left 
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto }"""
 
 
-def page(title: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[str, Any]) -> str:
-    """Return the comparison, the pictures, and where the result came from."""
+def page(
+    title: str, verdict: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[str, Any]
+) -> str:
+    """Return the verdict, the pictures, the comparison, and where the result came from."""
     pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)
+    sentences = "\n".join(f"<p>{escape(line)}</p>" for line in verdict.splitlines())
     known = msgspec.json.format(msgspec.json.encode(provenance), indent=2).decode()
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -32,8 +35,9 @@ def page(title: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[st
 {_STYLE}
 </style></head><body>
 <h1>{escape(title)}</h1>
-<div class="wide">{sheet.html()}</div>
+{sentences}
 {pictures}
+<div class="wide">{sheet.html()}</div>
 <h2>Where it came from</h2>
 <pre>{escape(known)}</pre>
 </body></html>

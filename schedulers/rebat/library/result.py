@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,12 @@ from rebat.library import frames, sheets
 from rebat.library.checks import in_python
 from rebat.library.page import page
 from rebat.library.plots import Plot
-from rebat.results.catalogue import OF_POLICIES, USUAL
+from rebat.results.catalogue import USUAL, VERDICT
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import Name, flat_metrics
 from rebat.results.seeds import MetricRow, Seeds, intervals_csv, rows, seeds_csv
+from rebat.results.verdict import verdict
 from rebat.runs.comparing import PolicyRuns, failure_lines, folder_of
 from rebat.runs.single import RunResult, write_run
 from rebat.session.ledger import Ledger
@@ -158,18 +160,37 @@ class Result:
         }
         return pd.DataFrame(means, index=pd.Index(names, name="policy"))
 
-    def sheet(self, columns: Sequence[str] = ()) -> Sheet:
-        """The comparison for people: by metric, with many policies or ``columns`` by policy."""
-        sheet = self._sheet(columns_of(columns, self.seeds.metrics))
+    @property
+    def verdict(self) -> str:
+        """A sentence per policy: how it changes the main metrics of the first one."""
+        return verdict(self.rows, self.seeds)
+
+    def sheet(self, columns: Sequence[str] = (), all_metrics: bool = False) -> Sheet:
+        """Return the printed comparison.
+
+        Parameters
+        ----------
+        columns : list of str
+            Metrics as in `compare`; the table then has a row per policy.
+        all_metrics : bool
+            List every metric that is not 0, with all size classes, instead of the main ten.
+        """
+        sheet = self._sheet(columns_of(columns, self.seeds.metrics), all_metrics)
         failed = "".join(f"; failed: {line}" for line in failure_lines(self.failed))
         return msgspec.structs.replace(sheet, caption=sheet.caption + failed)
 
-    def _sheet(self, chosen: Sequence[Name]) -> Sheet:
-        if chosen or len(self.policies) > sheets.MANY_POLICIES:
-            return sheets.by_policy(self.rows, self.seeds, chosen or OF_POLICIES)
+    def _sheet(self, chosen: Sequence[Name], all_metrics: bool) -> Sheet:
+        many = len(self.policies) > sheets.MANY_POLICIES
+        if chosen or (many and not all_metrics):
+            return sheets.by_policy(self.rows, self.seeds, chosen or VERDICT)
         if self.runs:
-            return sheets.by_metric({run.policy: run.summary for run in self.runs})
-        return sheets.by_metric_of_seeds(self.rows, self.seeds, USUAL)
+            return sheets.by_metric({run.policy: run.summary for run in self.runs}, all_metrics)
+        listed = self.seeds.metrics if all_metrics else USUAL
+        return sheets.by_metric_of_seeds(self.rows, self.seeds, listed)
+
+    def text(self, columns: Sequence[str] = (), all_metrics: bool = False) -> str:
+        """Return the verdict, and under it the printed comparison, see `sheet`."""
+        return f"{self.verdict}\n\n{self.sheet(columns, all_metrics).text()}"
 
     # ---- pictures
 
@@ -262,7 +283,7 @@ class Result:
             plots = [self.plot_flows(), self.plot_utilisation(), self.plot_gantt()]
         elif len(self.policies) > 1:
             plots = [self.plot_ratios()]
-        text = page(title, self.sheet(), plots, self.provenance)
+        text = page(title, self.verdict, self.sheet(), plots, self.provenance)
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -328,7 +349,7 @@ class Result:
     # ---- notebooks
 
     def __repr__(self) -> str:
-        return self.sheet().text()
+        return self.text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return f"<p>{escape(self.verdict)}</p>{self.sheet().html()}"

@@ -1,47 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons as tables for people: by metric, or with many policies by policy."""
+"""Comparisons as printed tables: a row per metric or, with many policies, a row per policy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 from rebat.console.tables import Sheet
 from rebat.core.units import format_duration
 from rebat.results.catalogue import metric
-from rebat.results.comparison import comparable_with, comparison
+from rebat.results.comparison import comparable_with, comparison, main_lines
 from rebat.results.intervals import marked, spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
 from rebat.results.metric import Name, written
 from rebat.results.seeds import MetricRow, Seeds
 
-MANY_POLICIES = 4
-"""With more of them a table has a row per policy."""
+MANY_POLICIES = 3
+"""With more policies than this, a table has a row per policy."""
 
 
-def by_metric(summaries: Mapping[str, RunSummary]) -> Sheet:
-    """Of one run a policy: a row per metric, a column per policy, the ratios to the first."""
+def by_metric(summaries: Mapping[str, RunSummary], all_metrics: bool = False) -> Sheet:
+    """Return a row per metric and a column per policy, with changes against the first policy."""
     base, *others = summaries
-    columns = ["metric", *summaries, *(f"{name}/{base}" for name in others)]
-    rows = []
     apart = [name for name in others if not comparable_with(summaries[name], summaries[base])]
-    for line in comparison(summaries):
-        ratios = [line.ratio(name, base) for name in others]
-        values = [written(line.unit, line.values[name]) for name in summaries]
-        texts = ["-" if r is None else f"{r:.3f}" for r in ratios]
-        if line.of_window:
-            marks = (f" {NOT_COMPARABLE}" if name in apart else "" for name in others)
-            texts = [text + mark for text, mark in zip(texts, marks, strict=True)]
-        rows.append([line.metric, *values, *texts])
-    first = summaries[base]
-    title = f"{first.jobs} jobs, {first.n_nodes} nodes"
-    ratios_to = f"; ratios to {base}" if others else ""
-    caption = _measured(list(summaries.values())) + ratios_to + (f"; {WHY_NOT}" if apart else "")
-    return Sheet(title, caption, columns, rows)
+    lines = comparison(summaries)
+    rows = []
+    for line in lines if all_metrics else main_lines(lines):
+        cells = [written(line.unit, line.values[base])]
+        for name in others:
+            value, ratio = written(line.unit, line.values[name]), line.ratio(name, base)
+            cells += [value, "" if ratio is None else f"{ratio - 1:+.1%}"]
+            if line.of_window and name in apart:
+                cells[-1] = f"{cells[-1]} {NOT_COMPARABLE}".strip()
+        rows.append([line.metric, *cells])
+    heads = [text for name in others for text in (name, "change")]
+    caption = [_measured(list(summaries.values())), "shares are of node time unless named"]
+    caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(apart)
+    caption += ["all metrics with --all-metrics"] * (len(rows) < len(lines))
+    title = f"{summaries[base].jobs} jobs, {summaries[base].n_nodes} nodes"
+    return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
-    """Which stretch of time, and which jobs; runs that end at other times are measured so long."""
+    """Return the window and the number of measured jobs; ends differ without a fixed window."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (each to its last end)" if len(set(ends)) > 1 else ""
@@ -52,34 +54,43 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
 
 
 def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
-    """Of many seeds: a row per metric and policy, means and ratios with their intervals."""
+    """Return a row per metric and policy: means and changes with their intervals."""
     by, base = _by(rows), seeds.policies[0]
     cells = []
     for name in columns:
         measured = [p for p in seeds.policies if (name, p) in by]
         if any(by[name, p].value.mean for p in measured):
             for policy in measured:
-                title = metric(name[0]).recorded(name[1]) if policy == base else ""
+                title = _short_title(name) if policy == base else ""
                 cells.append([title, policy, *_cells(by[name, policy])])
     caption = f"{_intervals(base)}; other metrics in comparison.csv{_why_not(rows)}"
-    return Sheet(_seeds(seeds), caption, ["metric", "policy", "mean", "ratio"], cells, words=2)
+    return Sheet(_seeds(seeds), caption, ["metric", "policy", "mean", "change"], cells, words=2)
 
 
 def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
-    """A row per policy, the best by the first metric first; two columns per metric."""
+    """Return a row per policy, the best by the first metric first.
+
+    A metric has two columns, its value and its change. With several seeds it has one: the mean of
+    the first policy, and the changes of the others.
+    """
     by, base, single = _by(rows), seeds.policies[0], len(seeds.seeds) < 2
     cells = []
     for policy in _sorted(seeds.policies, columns[0], by):
-        pairs = [
-            _cells(by[name, policy]) if (name, policy) in by else ("-", "-") for name in columns
-        ]
-        cells.append([policy, *(text for pair in pairs for text in pair)])
+        cells.append([policy])
+        for name in columns:
+            value, change = _cells(by[name, policy]) if (name, policy) in by else ("-", "-")
+            cells[-1] += [value, change] if single else [value if policy == base else change]
     titles = [metric(name).recorded(size_class) for name, size_class in columns]
-    heads = [text for title in titles for text in (title, "ratio")]
-    caption = f"ratios to {base}" if single else _intervals(base)
+    heads = [h for title in titles for h in ([fill(title, 12), "change"] if single else [title])]
+    caption = f"changes against {base}" if single else _intervals(base)
     best = "highest" if metric(columns[0][0]).better == "high" else "lowest"
     order = f"sorted by {titles[0]}, {best} first{_why_not(rows)}"
     return Sheet(_seeds(seeds), f"{caption}; {order}", ["policy", *heads], cells)
+
+
+def _short_title(name: Name) -> str:
+    row = metric(name[0])
+    return row.title if row.whole == "time" else row.recorded(name[1])
 
 
 def _by(rows: Sequence[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
@@ -105,9 +116,7 @@ def _seeds(seeds: Seeds) -> str:
 
 
 def _intervals(base: str) -> str:
-    return (
-        f"mean [95 % interval]; ratios to {base}, paired by seed; = where 1 is within the interval"
-    )
+    return f"mean [95 % interval]; changes against {base}, paired by seed; = not significant"
 
 
 def _why_not(rows: Sequence[MetricRow]) -> str:
@@ -116,4 +125,6 @@ def _why_not(rows: Sequence[MetricRow]) -> str:
 
 def _cells(row: MetricRow) -> tuple[str, str]:
     mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
-    return spread(row.value, metric(row.metric[0]).text), marked(row.ratio) + mark
+    change = None if row.ratio is None else row.ratio.less(1.0)
+    shown = marked(change, 0.0, "{:+.1%}".format)
+    return spread(row.value, metric(row.metric[0]).text), shown + mark

@@ -82,14 +82,14 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("drains_refused", "operations refused", "count", "low", "", "operations that were not carried out"),
     Metric("energy_kwh", "energy, kWh", "count", "low", "", "energy, if the option `power` of the policy says the watts of a node"),
     Metric("energy_asleep", "  nodes asleep", "share", "", "node time", "node time asleep / W", of=lambda v: v.get(("energy_asleep", None), 0.0)),
-    Metric("turnaround_*_max_s", "max turnaround, partition *", "time", "low", "", "the longest flow of the jobs of a partition"),
+    Metric("turnaround_*_max_s", "largest turnaround, partition *", "time", "low", "", "the longest flow of the jobs of a partition"),
     Metric("turnaround_*_mean_s", "mean turnaround, partition *", "time", "low", "", "the mean flow of the jobs of a partition"),
     Metric("service_wait_p50_s", "wait, median", "time", "low", "", "the time from submission to end for which a job held no nodes"),
-    Metric("service_wait_p95_s", "wait, 95 % of the jobs", "time", "low", "", "the waiting time that 95 % of the jobs do not exceed"),
+    Metric("service_wait_p95_s", "wait, 95th percentile", "time", "low", "", "the waiting time that 95 % of the jobs do not exceed"),
     Metric("service_bounded_slowdown_mean", "bounded slowdown, mean", "factor", "low", "", "max(1, flow / max(10 s, time for which the job held nodes))"),
-    Metric("service_bounded_slowdown_p95", "bounded slowdown, 95 % of the jobs", "factor", "low", "", "the bounded slowdown that 95 % of the jobs do not exceed"),
+    Metric("service_bounded_slowdown_p95", "bounded slowdown, 95th percentile", "factor", "low", "", "the bounded slowdown that 95 % of the jobs do not exceed"),
     Metric("fairness_jain", "users alike (Jain's index)", "factor", "high", "", "of the n users' mean bounded slowdowns x: (sum x)^2 / (n sum x^2), 1 if all are alike, 1/n if one has it all"),
-    Metric("flow_max_s", "max flow", "time", "low", "", "the largest flow of a job: its end - its submission, over all its attempts", by_class=True),
+    Metric("flow_max_s", "largest flow", "time", "low", "", "the largest flow of a job: its end - its submission, over all its attempts", by_class=True),
     Metric("flow_mean_s", "mean flow", "time", "low", "", "the mean flow of the measured jobs", by_class=True),
     Metric("flow_weighted_mean_s", "weighted mean flow", "time", "low", "", "sum(nodes x flow) / sum(nodes)", by_class=True),
 )  # fmt: skip
@@ -120,12 +120,12 @@ FURTHER: tuple[Metric, ...] = (
     Metric("turnaround_*_weighted_mean_s", "weighted mean turnaround, partition *", "time", "low", "", "the weighted mean flow of the jobs of a partition"),
     Metric("flow_jobs", "jobs", "count", "", "", "jobs of a size class", by_class=True),
     Metric("service_wait_mean_s", "wait, mean", "time", "low", "", "the mean waiting time"),
-    Metric("service_wait_max_s", "wait, max", "time", "low", "", "the longest waiting time"),
+    Metric("service_wait_max_s", "wait, largest", "time", "low", "", "the longest waiting time"),
     Metric("service_slowdown_mean", "slowdown, mean", "factor", "low", "", "flow / time for which the job held nodes"),
     Metric("service_flow_p50_s", "flow, median", "time", "low", "", "the median flow"),
-    Metric("service_flow_p95_s", "flow, 95 % of the jobs", "time", "low", "", "the flow that 95 % of the jobs do not exceed"),
+    Metric("service_flow_p95_s", "flow, 95th percentile", "time", "low", "", "the flow that 95 % of the jobs do not exceed"),
     Metric("service_bounded_slowdown_p50", "bounded slowdown, median", "factor", "low", "", "the median bounded slowdown"),
-    Metric("service_bounded_slowdown_max", "bounded slowdown, max", "factor", "low", "", "the largest bounded slowdown"),
+    Metric("service_bounded_slowdown_max", "bounded slowdown, largest", "factor", "low", "", "the largest bounded slowdown"),
     Metric("fairness_users", "users", "count", "", "", "users that have measured jobs"),
     Metric("fairness_median_user", "bounded slowdown, median user", "factor", "low", "", "the median of the users' means"),
     Metric("fairness_worst_user", "bounded slowdown, worst user", "factor", "low", "", "the largest of the users' means"),
@@ -144,13 +144,27 @@ USUAL: tuple[Name, ...] = (
     ("flow_mean_s", "all"),
     ("flow_weighted_mean_s", "all"),
 )
-"""What the comparison of several seeds lists unless columns are given."""
+"""Metrics that the comparison of several seeds lists unless columns are given."""
 
-OF_POLICIES = tuple(name for name in USUAL if name[0] not in ("failures_hit", "steals"))
-"""What a table with a row per policy lists unless columns are given."""
+VERDICT: tuple[Name, ...] = (USUAL[0], ("flow_mean_s", "all"), ("flow_max_s", "all"))
+"""Metrics of a verdict, and of a table with a row per policy unless columns are given."""
+
+N_PRINTED = 10
+"""Rows of a printed comparison, unless all metrics are requested."""
+
+FIRST_PRINTED: tuple[Name, ...] = (
+    ("rejected", None),
+    ("given_up", None),
+    ("drains_refused", None),
+    *USUAL,
+    ("platform_waste_failure", None),
+    ("service_bounded_slowdown_mean", None),
+    ("platform_idle", None),
+)
+"""Metrics that a printed comparison prefers, the most important first."""
 
 RATIOS: tuple[Name, ...] = (USUAL[0], *USUAL[-3:])
-"""Metrics whose ratios figures draw."""
+"""Metrics whose ratios are drawn."""
 
 
 @lru_cache

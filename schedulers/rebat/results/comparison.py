@@ -3,25 +3,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from rebat.results.catalogue import CATALOGUE
+from rebat.results.catalogue import CATALOGUE, FIRST_PRINTED, N_PRINTED
 from rebat.results.measures.backlog import are_comparable, of_window
 from rebat.results.measures.summary import RunSummary, as_json
-from rebat.results.metric import Metric, Unit, Values, flat_metrics
+from rebat.results.metric import Metric, Name, Unit, Values, flat_metrics
 
 
 class MetricLine(msgspec.Struct, frozen=True):
     """One metric of every policy.
 
-    ``of_window``: it is of the window's node time, see `measures.backlog.comparable`.
+    Attributes
+    ----------
+    metric : str
+        The heading, with the size class.
+    unit : Unit
+    values : dict of str to float or None
+        The value of each policy.
+    name : Name, optional
+        As in comparison.csv.
+    of_window : bool
+        Whether it is a share of the window's node time, see `measures.backlog.comparable`.
     """
 
     metric: str
     unit: Unit
     values: dict[str, float | None]
+    name: Name | None = None
     of_window: bool = False
 
     def ratio(self, name: str, base: str) -> float | None:
@@ -42,11 +53,22 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[MetricLine]:
         for metric, size_class in _instances(row, classes, partitions):
             values = {name: metric.compared(of, size_class) for name, of in runs.items()}
             if any(values.values()):
-                title = f"{metric.heading}, jobs {size_class}" if size_class else metric.heading
-                lines.append(
-                    MetricLine(title, metric.compared_unit, values, of_window(metric.name))
-                )
+                title, name = metric.printed(size_class), (metric.name, size_class)
+                window = of_window(metric.name)
+                lines.append(MetricLine(title, metric.compared_unit, values, name, window))
     return lines
+
+
+def main_lines(lines: Sequence[MetricLine]) -> list[MetricLine]:
+    """Return the `N_PRINTED` most important lines, in the order of the catalogue."""
+    ranks = {name: rank for rank, name in enumerate(FIRST_PRINTED)}
+
+    def rank(line: MetricLine) -> int:
+        return ranks.get(line.name, len(ranks)) if line.name else len(ranks)
+
+    whole = [line for line in lines if line.name is None or line.name[1] in (None, "all")]
+    main = sorted(whole, key=rank)[:N_PRINTED]
+    return [line for line in whole if line in main]
 
 
 def _instances(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import comb
 from statistics import fmean, median, stdev
+from string import ascii_letters
 
 import msgspec
 
@@ -47,6 +48,12 @@ class Interval(msgspec.Struct, frozen=True):
     def holds(self, value: float) -> bool:
         """Whether a value is within the interval."""
         return self.low is not None and not self.tells_from(value)
+
+    def less(self, value: float) -> Interval:
+        """Return the interval of the estimate minus a number: of a ratio less 1, the change."""
+        low = None if self.low is None else self.low - value
+        high = None if self.high is None else self.high - value
+        return Interval(self.mean - value, low, high, self.n, self.half)
 
     @property
     def width(self) -> float | None:
@@ -170,10 +177,10 @@ Shown = Callable[[float], str]
 
 
 def spread(estimate: Interval | None, shown: Shown) -> str:
-    """A centre and the ends of its interval, for people; of a symmetric one, how far they are.
+    """Return a centre with its interval as text; a unit that all numbers share is written once.
 
-    >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.2f}".format)
-    '0.50 [0.40, 0.70]'
+    >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
+    '50.0% [40.0, 70.0]'
     >>> spread(interval([1.0, 2.0, 3.0], STUDENT), "{:+.1f}".format)
     '+2.0 ± 2.5'
     """
@@ -183,7 +190,14 @@ def spread(estimate: Interval | None, shown: Shown) -> str:
         return f"{shown(estimate.mean)} ± {shown(estimate.half).removeprefix('+')}"
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return shown(estimate.mean)
-    return f"{shown(estimate.mean)} [{shown(estimate.low)}, {shown(estimate.high)}]"
+    centre, *ends = shown(estimate.mean), shown(estimate.low), shown(estimate.high)
+    unit = centre[len(centre.rstrip(_UNITS)) :]
+    if unit and all(end.rstrip(_UNITS) + unit == end for end in ends):
+        ends = [end.removesuffix(unit) for end in ends]
+    return f"{centre} [{ends[0]}, {ends[1]}]"
+
+
+_UNITS = "% " + ascii_letters
 
 
 def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:

@@ -76,6 +76,12 @@ class Metric(msgspec.Struct, frozen=True):
             heading = self.heading.strip()
         return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
 
+    def printed(self, size_class: str | None) -> str:
+        """Return the heading in a printed comparison: its caption explains shares of node time."""
+        usual = self.whole in ("node time", "node time that was up")
+        heading = self.title if usual else self.heading
+        return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
+
     def text(self, value: float) -> str:
         """Return a value in the unit of the metric."""
         return written(self.unit, value)

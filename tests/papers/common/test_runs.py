@@ -13,7 +13,7 @@ from rebat.campaign.kinds import REPORTS as REPORT_OF_KIND
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.core.errors import InputError
-from rebat.papers.common.runs import METRICS, n_of, told_apart
+from rebat.papers.common.runs import METRICS, n_of, labels_of
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.differences import counterpart, gain, parsed
 from rebat.papers.simulations import REPORTS, maker
@@ -82,23 +82,24 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
     assert "Node stealing" not in text
 
 
-def test_settings_are_told_apart_by_what_differs() -> None:
+def test_settings_are_called_by_their_grids() -> None:
     hour, day = (
         ScenarioLabel("authors", 3600.0, downtime_s, checkpoint=USUAL_CHECKPOINTS)
         for downtime_s in (3600.0, 86400.0)
     )
     usual = "MTBF 1 h, Young/Daly checkpoints"
-    some = [Setting("one", "june", hour), Setting("one", "june", day)]
-    assert told_apart(some) == (f"june, {usual}", ["downtime 1 h", "downtime 1 d"])
+    of_one_grid = [Setting("one", "june", hour), Setting("one", "june", day)]
+    labels = ["one: downtime 1 h", "one: downtime 1 d"]
+    assert labels_of(of_one_grid) == (f"june, {usual}", labels)
     same = [Setting("one", "june", hour), Setting("two", "june", hour)]
-    assert told_apart(same) == (f"june, {hour.label}", ["one", "two"])
-    months = [Setting("one", "june", hour), Setting("two", "march", hour)]
-    assert told_apart(months) == (hour.label, ["june", "march"])
-    some = [Setting("one", "june", hour), Setting("two", "june", hour._replace(select="0.1:0.9"))]
-    assert told_apart(some) == (f"june, {hour.label}", ["one", "jobs 0.1:0.9, two"])
+    assert labels_of(same) == (f"june, {hour.label}", ["one", "two"])
+    months = [Setting("one", "june", hour), Setting("one", "march", hour)]
+    assert labels_of(months) == (hour.label, ["one: june", "one: march"])
     costs = [hour._replace(checkpoint=f"Young/Daly (cost {cost}, ceil)") for cost in ("1 s", "9 s")]
-    _, labels = told_apart([Setting("one", "june", scenario) for scenario in costs])
-    assert labels == [f"checkpoints: Young/Daly (cost {cost}, ceil)" for cost in ("1 s", "9 s")]
+    _, labels = labels_of([Setting("one", "june", scenario) for scenario in costs])
+    assert labels == [
+        f"one: checkpoints: Young/Daly (cost {cost}, ceil)" for cost in ("1 s", "9 s")
+    ]
 
 
 def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
@@ -165,11 +166,21 @@ def test_counterparts() -> None:
     assert parsed("h111:passes=one,semantics=authors,tie=order").difference == "semantics=authors"
 
 
+def test_a_report_has_the_title_of_its_file(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path, GRID, jobs=20)
+    file.write_text('title = "My machine"\n' + file.read_text())
+    run_here(file, tmp_path / "results")
+    write_report(open_campaign(file), tmp_path / "results", tmp_path / "report")
+    text = (tmp_path / "report/report.md").read_text()
+    assert text.startswith("# My machine\n")
+    assert "Table 2" not in text and "Table 3" not in text
+
+
 def test_a_file_that_names_no_report_gets_that_of_runs(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, GRID, jobs=20)
     run_here(file, tmp_path / "results")
     write_report(open_campaign(file), tmp_path / "results", tmp_path / "report")
-    assert "# Policies side by side" in (tmp_path / "report/report.md").read_text()
+    assert "# Policies compared" in (tmp_path / "report/report.md").read_text()
 
 
 @pytest.mark.parametrize("file", sorted(CAMPAIGNS.glob("*/*.toml")), ids=str)

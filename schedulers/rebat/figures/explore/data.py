@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.figures.binning import tail_us
-from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
+from rebat.figures.causes import HELD_COLOUR, kept_colour, lost_colour
 from rebat.results.measures.steps import Steps
 from rebat.results.measures.timeline import CAUSES, Pattern, Timeline, series_of
 
@@ -27,7 +27,8 @@ def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) 
         "window": [first / 1e3, min(last, max(end_us, 1)) / 1e3],
         "heldColour": HELD_COLOUR,
         "causes": [
-            {"name": str(cause), "colour": CAUSE_COLOURS.get(cause, "#bbbbbb")} for cause in CAUSES
+            {"name": str(cause), "kept": kept_colour(cause), "lost": lost_colour(cause)}
+            for cause in CAUSES
         ],
         "runs": [run_data(timeline) for timeline in timelines],
     }

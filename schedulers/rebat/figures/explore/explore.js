@@ -44,7 +44,10 @@ function markLines(run, mark) {
 class Explorer {
   constructor(data, doc) {
     this.data = data;
-    for (const cause of data.causes) cause.rgb = rgb(cause.colour);
+    for (const cause of data.causes) {
+      cause.rgb = rgb(cause.kept);
+      cause.lostRgb = cause.lost ? rgb(cause.lost) : null;
+    }
     HELD = rgb(data.heldColour);
     const named = (name) => doc.get_model_by_name(name);
     this.runs = data.runs.map((run, k) => new Run(run, data.causes, named(`gantt${k}`)));
@@ -104,7 +107,8 @@ class Explorer {
 
   colourBy(mode) {
     this.mode = mode;
-    for (const one of document.querySelectorAll(".key .cause")) one.hidden = mode === "job";
+    for (const entry of document.querySelectorAll(".key .cause")) entry.hidden = mode === "job";
+    for (const entry of document.querySelectorAll(".key .job")) entry.hidden = mode !== "job";
     this.draw();
   }
 

@@ -9,7 +9,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from rebat.core.attempts import Cause
-from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR
+from rebat.figures.canvas import policy_colours
+from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, legend_text
 from rebat.figures.explore.data import page_data
 from rebat.figures.explore.packing import packed
 from rebat.results.measures.timeline import CAUSES, Timeline
@@ -26,11 +27,8 @@ SERIES = (
 
 SCRIPTS = ("data.js", "canvas.js", "run.js", "explore.js")
 
-RUN_COLOURS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#777777")
-"""Of policies and their lines: others than those of how attempts end."""
-
-MOST_TOGETHER = len(RUN_COLOURS)
-"""So many runs can be told apart above each other and by the colours of their lines."""
+MOST_TOGETHER = 6
+"""The largest number of runs on a page."""
 
 
 def explorer_page(
@@ -51,17 +49,24 @@ def explorer_page(
     from bokeh.resources import Resources
 
     data = page_data(timelines, window_us)
+    colours = policy_colours([timeline.name for timeline in timelines])
     figures = _figures(data)
     script, places = _settled(*components(figures))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_asset("page.html")).render(
         title=title,
         runs=[
-            (run["name"], RUN_COLOURS[k], places[f"gantt{k}"], f"gantt{k}" in _with_axis(data))
+            (
+                run["name"],
+                colours[run["name"]],
+                places[f"gantt{k}"],
+                f"gantt{k}" in _with_axis(data),
+            )
             for k, run in enumerate(data["runs"])
         ],
         series=[(what, places[name], name in _with_axis(data)) for name, what in SERIES],
         causes=_causes(timelines),
+        legend={str(cause): legend_text(cause) for cause in CAUSE_COLOURS},
         shown=_shown(data),
         held=HELD_COLOUR,
         style=_asset("explore.css"),
@@ -124,9 +129,10 @@ def _figures(data: dict[str, Any]) -> dict[str, figure]:
     top, bottom = -0.5, data["nodes"] - 0.5
     y = Range1d(bottom, top, bounds=(top, bottom), min_interval=1, name="nodes")
     figures = {f"gantt{k}": _gantt(x, y) for k in range(len(data["runs"]))}
+    colours = policy_colours([run["name"] for run in data["runs"]])
     for name, _ in SERIES:
         most = max(int(run["series"][name]["value"].max(initial=1)) for run in data["runs"])
-        figures[name] = _lines(x, max(most, 1), len(data["runs"]))
+        figures[name] = _lines(x, max(most, 1), list(colours.values()))
     for name, one in figures.items():
         one.name = name
         one.xaxis.visible = name in _with_axis(data)
@@ -166,7 +172,7 @@ def _gantt(x: Any, y: Any) -> figure:
     return plot
 
 
-def _lines(x: Any, most: int, n_runs: int) -> figure:
+def _lines(x: Any, most: int, colours: Sequence[str]) -> figure:
     from bokeh.models import ColumnDataSource, Range1d
     from bokeh.plotting import figure
 
@@ -174,9 +180,9 @@ def _lines(x: Any, most: int, n_runs: int) -> figure:
     plot = figure(
         x_range=x, y_range=y, tools="xpan,xwheel_zoom", active_scroll="xwheel_zoom", **_LOOK
     )
-    for k in range(n_runs):
+    for k, colour in enumerate(colours):
         source = ColumnDataSource({"x": [], "y": []}, name=f"line{k}")
-        plot.line("x", "y", source=source, line_color=RUN_COLOURS[k], line_width=1.2, alpha=0.9)
+        plot.line("x", "y", source=source, line_color=colour, line_width=1.2, alpha=0.9)
     plot.yaxis.ticker.desired_num_ticks = 3
     plot.yaxis.formatter.use_scientific = False
     _plain(plot)

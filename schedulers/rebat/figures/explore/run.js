@@ -44,8 +44,18 @@ class Run {
   }
 
   colour(i, mode) {
-    const plain = mode === "job" ? PALETTE[this.job[i] % PALETTE.length]
-      : this.causes[this.cause[i]].rgb;
+    return this.shaded(i, mode === "job" ? PALETTE[this.job[i] % PALETTE.length]
+      : this.causes[this.cause[i]].rgb);
+  }
+
+  // The colour of the work that the end of an attempt lost; null: hatched in its own colour.
+  lostColour(i, mode) {
+    const { lostRgb } = this.causes[this.cause[i]];
+    return mode === "job" || !lostRgb ? null : this.shaded(i, lostRgb);
+  }
+
+  // Paler if another job is chosen.
+  shaded(i, plain) {
     return this.chosen < 0 || this.job[i] === this.chosen ? plain : mixed(plain, WHITE, 0.75);
   }
 
@@ -77,7 +87,8 @@ class Run {
   }
 
   drawAttempt(i, place, mode) {
-    const { view, sx, sy, canvas, ratio } = place, colour = this.colour(i, mode);
+    const { view, sx, sy, canvas, ratio } = place;
+    const colour = this.colour(i, mode), lost = this.lostColour(i, mode);
     let x0 = (this.start[i] - view.x0) * sx, x1 = (this.end[i] - view.x0) * sx;
     const kept = x1 - this.tail[i] * sx, found = this.job[i] === this.chosen;
     const cycle = this.firstPeriod[i] >= 0 ? this.period[i] + this.cost[i] : 0;
@@ -93,7 +104,7 @@ class Run {
       if (found && y1 - y0 < 3 * ratio) y1 = y0 + 3 * ratio;
       if (this.tail[i] > 0) {
         if (kept > x0) canvas.fill(x0, kept, y0, y1, colour, false, found);
-        canvas.fill(Math.max(kept, x0), x1, y0, y1, colour, true, found);
+        canvas.fill(Math.max(kept, x0), x1, y0, y1, lost || colour, !lost, found);
       } else canvas.fill(x0, x1, y0, y1, colour, false, found);
       if (dark) this.drawCheckpoints(i, place, y0, y1, dark);
     }

@@ -19,13 +19,16 @@ _TEMPLATE = """<!DOCTYPE html>
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-size: 1rem }
-.wide { overflow-x: auto }
+.wide, .figure { overflow-x: auto; background:
+  linear-gradient(90deg, Canvas 30%, transparent) local 0 0 / 3rem 100% no-repeat,
+  linear-gradient(270deg, Canvas 30%, transparent) local 100% 0 / 3rem 100% no-repeat,
+  linear-gradient(90deg, #8888, transparent) 0 0 / 1rem 100% no-repeat,
+  linear-gradient(270deg, #8888, transparent) 100% 0 / 1rem 100% no-repeat }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
 td:first-child, th:first-child, table.words td { text-align: left }
 td { white-space: nowrap } table.words td { white-space: normal } table.words { min-width: 52rem }
-.figure { display: flex; flex-wrap: wrap; row-gap: .8rem; align-items: flex-start;
-  overflow-x: auto }
+.figure { display: flex; flex-wrap: wrap; row-gap: .8rem; align-items: flex-start }
 .figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
   height: auto }
 .figure svg:only-child { flex: 1 0 auto; width: 100%; min-width: 38rem; max-width: 66rem }
@@ -44,9 +47,11 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 </style></head><body>
 <h1>{{ r.title }}</h1>
 <p>{{ r.lead }}</p>
-{% if r.claims or r.unfinished %}<section class="summary"><h2>Summary</h2>
+{% if r.claims or r.findings or r.unfinished %}<section class="summary"><h2>Summary</h2>
 {% if r.unfinished %}<p class="no"><strong>{{ r.unfinished }}</strong></p>
 {% endif %}{% if r.claims %}<p><strong>{{ r.verdict }}</strong>{{ failing_head if r.failing }}</p>
+{% endif %}{% if r.findings %}<ul>{% for text in r.findings %}<li>{{ text }}</li>
+{% endfor %}</ul>
 {% endif %}{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ j.workload }}: {{ j.claim }}:
 <strong class="no">{{ j.ours }}</strong> (rule: {{ j.rule }}; paper: {{ j.paper }})
 {%- if j.why %}. {{ j.why }}{% endif %}</li>
@@ -61,14 +66,7 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 <td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
 <td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
 {% endfor %}</table></div>
-{% endif %}<h2>Tables</h2>
-{% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
-{% if t.note %}<p class="note">{{ t.note }}</p>{% endif %}
-<div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
-{% for row in t.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}</table></div>
-{% endfor %}
-<h2>Figures</h2>
+{% endif %}{% if r.pictures %}<h2>Figures</h2>
 <p>{{ r.figures_note }}</p>
 {% for p in r.pictures %}<h3>{{ p.title }} <span class="paper">{{ p.paper }}</span></h3>
 {% if p.note %}<p class="note">{{ p.note }}</p>{% endif %}
@@ -76,7 +74,14 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %}
 <div class="figure">{{ p.svg | safe }}</div>
 {% endfor %}
-<h2>Provenance</h2>
+{% endif %}{% if r.tables %}<h2>Tables</h2>
+{% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
+{% if t.note %}<p class="note">{{ t.note }}</p>{% endif %}
+<div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
+{% for row in t.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</table></div>
+{% endfor %}
+{% endif %}<h2>Provenance</h2>
 <ul>{% for line in r.provenance %}<li>{{ line }}</li>{% endfor %}</ul>
 </body></html>
 """
@@ -118,12 +123,13 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 def _summary(report: Report) -> Iterator[str]:
     """How far it is, how many claims hold, and which do not."""
-    if report.claims or report.unfinished:
+    if report.claims or report.findings or report.unfinished:
         yield from ("## Summary", "")
     if report.unfinished:
         yield from (f"**{report.unfinished}**", "")
     if report.claims:
         yield from (f"**{report.verdict}**{FAILING if report.failing else ''}", "")
+    yield from (f"- {text}" for text in report.findings)
     for one in report.failing:
         why = f". {one.why}" if one.why else ""
         yield (

@@ -95,9 +95,26 @@ BOXES_NOTE = (
 class Report(msgspec.Struct, frozen=True):
     """Everything that the page shows.
 
-    ``remarks`` are paragraphs after the summary; ``subject`` heads the first column of judgements,
-    which says what each is about. ``unfinished`` says how far a campaign is that has units left,
-    ``claims`` whether it is about what a paper claims.
+    Attributes
+    ----------
+    title, lead : str
+        The heading, and a paragraph on what was run and how numbers are given.
+    judgements : sequence of Judgement
+    tables : sequence of Table
+    pictures : sequence of Picture
+    provenance : sequence of str
+        Lines on where the results come from.
+    remarks : sequence of str
+        Paragraphs after the summary.
+    subject : str
+        The heading of the first column of judgements.
+    figures_note : str
+    unfinished : str
+        How far a campaign is, if it has units left.
+    claims : bool
+        Whether the report judges what a paper claims.
+    findings : sequence of str
+        Sentences of the summary, for a report without claims.
     """
 
     title: str
@@ -111,6 +128,7 @@ class Report(msgspec.Struct, frozen=True):
     figures_note: str = BOXES_NOTE
     unfinished: str = ""
     claims: bool = True
+    findings: Sequence[str] = ()
 
     @property
     def verdict(self) -> str:
@@ -129,10 +147,14 @@ def seeds_text(counts: Iterable[int]) -> str:
 
     >>> seeds_text([5, 4, 5, 0]), seeds_text([5, 5]), seeds_text([])
     ('4 to 5 seeds', '5 seeds', 'no seed')
+    >>> seeds_text([1])
+    '1 seed'
     """
     some = sorted({*counts} - {0})
     if not some:
         return "no seed"
+    if some == [1]:
+        return "1 seed"
     return f"{some[0]} seeds" if len(some) == 1 else f"{some[0]} to {some[-1]} seeds"
 
 

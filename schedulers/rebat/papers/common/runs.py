@@ -6,13 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from rebat.core.units import format_duration
-from rebat.figures.ratios import ratios_svg
+from rebat.figures.ratios import ratio_title, ratios_svg
 from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, percent, seeds_text
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.common.tables import Column, column
+from rebat.results.catalogue import VERDICT
+from rebat.results.catalogue import metric as row_of
 from rebat.results.intervals import marked, spread
 from rebat.results.measures.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
+from rebat.results.verdict import change_text
 from rebat.runs.simulating import workload_of
 from rebat.runs.unit import Unit
 from rebat.workloads.describe import describe
@@ -38,19 +43,50 @@ def report(
     """What a campaign's ``results.parquet`` shows; the tables of its workloads first."""
     runs = RunIndex(simulations(path, str))
     return Report(
-        title="Policies side by side",
+        title="Policies compared",
         lead=(
             "Means over seeds with 95 % bootstrap intervals; ratios are to the first policy of the "
             "file, paired by seed, and marked = where 1 is within the interval. Of a workload that "
             "was drawn several times a value is the mean of a draw over the seeds of the failures."
         ),
         judgements=[],
-        tables=[*_overview(runs), *_settings(runs), *tables],
+        tables=[*_overview(runs), *_settings(runs), *map(_without_number, tables)],
         pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
         figures_note="A point is a mean over seeds, a line its 95 % interval.",
         claims=False,
+        findings=[*_findings(runs)],
     )
+
+
+def _without_number(table: Table) -> Table:
+    """Return a table of a paper as a table of any workload."""
+    return msgspec.structs.replace(table, paper="")
+
+
+MOST_FINDINGS = 12
+"""Sentences of the summary; tables and figures have all the rest."""
+
+
+def _findings(runs: RunIndex[str]) -> Iterator[str]:
+    """Yield a sentence per setting and policy: its changes against the first policy."""
+    settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
+    _, labels = labels_of(settings) if settings else ("", [])
+    sentences = []
+    for item, label in zip(settings, labels, strict=True):
+        base, *others = runs.cases(item)
+        for policy in others:
+            changes = [
+                f"{row_of(name).title} {change_text(ratio)}"
+                for name, _ in VERDICT
+                if (ratio := runs.ratio(item, policy, base, name))
+            ]
+            where = f"{label}: " if len(settings) > 1 else ""
+            texts = f"{', '.join(changes)} ({n_of(runs, item)})"
+            sentences.append(f"{where}{policy} against {base}: {texts}")
+    yield from sentences[:MOST_FINDINGS]
+    if len(sentences) > MOST_FINDINGS:
+        yield f"{len(sentences) - MOST_FINDINGS} more comparisons are in the figures and tables"
 
 
 def n_of(runs: RunIndex[str], setting: Setting) -> str:
@@ -66,7 +102,7 @@ def _overview(runs: RunIndex[str]) -> Iterator[Table]:
     if len(settings) < 2:
         return
     names = list(dict.fromkeys(p for item in settings for p in runs.cases(item)[1:]))
-    shared, labels = told_apart(settings)
+    shared, labels = labels_of(settings)
     for metric in DRAWN:
         rows = []
         for item, label in zip(settings, labels, strict=True):
@@ -81,24 +117,29 @@ def _overview(runs: RunIndex[str]) -> Iterator[Table]:
         yield Table("", title, ["runs", "over", *names], rows, shared)
 
 
-def told_apart(settings: Sequence[Setting]) -> tuple[str, list[str]]:
-    """What all settings share, and what each has of its own, for people.
+def labels_of(settings: Sequence[Setting]) -> tuple[str, list[str]]:
+    """Return the parts that all settings share, and a short label for each.
 
-    The grid is named where nothing else tells two of them apart.
+    The label is the name of the grid. If a grid has several settings, the parts that differ within
+    the grid follow.
     """
-    parts = [[item.workload, *item.scenario.parts] for item in settings]
+    parts = [_parts(item) for item in settings]
     shared = [part for part in parts[0] if all(part in others for others in parts)]
-    own = [", ".join(p for p in some if p not in shared) for some in parts]
-    if len(set(own)) < len(own) or not all(own):
-        own = [
-            ", ".join(filter(None, (text, item.grid)))
-            for text, item in zip(own, settings, strict=True)
-        ]
-    return ", ".join(shared), own
+    labels = []
+    for item in settings:
+        alike = [_parts(other) for other in settings if other.grid == item.grid]
+        own = [p for p in _parts(item) if not all(p in others for others in alike)]
+        labels.append(f"{item.grid}: {', '.join(own)}" if own else item.grid)
+    return ", ".join(shared), labels
+
+
+def _parts(setting: Setting) -> list[str]:
+    return [setting.workload, *setting.scenario.parts]
 
 
 def _settings(runs: RunIndex[str]) -> Iterator[Table]:
-    for setting in runs.settings:
+    _, labels = labels_of(runs.settings)
+    for setting, label in zip(runs.settings, labels, strict=True):
         base = runs.cases(setting)[0]
         shown = [metric for metric in METRICS if _any(runs, setting, metric)]
         rows = []
@@ -117,9 +158,9 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
                 ]
                 rows.append([f"  / {base}", *ratios])
         columns = ["policy", *(metric.heading for metric in shown)]
-        note = f"means over {n_of(runs, setting)}, 95 % intervals in brackets"
+        note = f"{setting.label}; means over {n_of(runs, setting)}, 95 % intervals in brackets"
         note += _apart(runs, setting)
-        yield Table("", f"{setting.label} ({setting.grid})", columns, rows, note)
+        yield Table("", label, columns, rows, note)
 
 
 def not_comparable(metric: str, same: bool | None) -> str:
@@ -157,10 +198,11 @@ def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
 
 
 def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    for setting in runs.settings:
+    _, labels = labels_of(runs.settings)
+    for setting, label in zip(runs.settings, labels, strict=True):
         base, *others = runs.cases(setting)
         ratios = {
-            metric.heading: {
+            ratio_title(metric.metric): {
                 policy: ratio
                 for policy in others
                 if (ratio := runs.ratio(setting, policy, base, metric.metric))
@@ -168,16 +210,21 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             for metric in DRAWN
         }
         if any(ratios.values()):
-            title = f"{setting.label}: ratios to {base}"
-            over = n_of(runs, setting)
-            yield Picture("", title, ratios_svg(ratios, base, over), over)
+            title, over = f"{label}: ratios to {base}", n_of(runs, setting)
+            picture = ratios_svg(ratios, base, over)
+            yield Picture("", title, picture, f"{setting.label}; {over}")
 
 
 def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
     """Tables 2 and 3, of the workloads as they were run but without checkpoints."""
     one_each = {unit.spec.workload: unit for unit in reversed(units)}
     facts = {name: describe(workload_of(unit)) for name, unit in sorted(one_each.items())}
-    classes = list(dict.fromkeys(c for fact in facts.values() for c in fact["size_classes"]))
+    counted = [fact["size_classes"] for fact in facts.values()]
+    classes = [
+        c
+        for c in dict.fromkeys(c for of in counted for c in of)
+        if any(of.get(c) for of in counted)
+    ]
     yield Table(
         "Table 2",
         "Number of jobs by size",

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict of a comparison: one sentence per policy, which every output begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rebat.results.catalogue import VERDICT, metric
+from rebat.results.intervals import Interval, spread
+from rebat.results.metric import Name
+from rebat.results.seeds import MetricRow, Seeds
+
+MOST_SENTENCES = 3
+"""With more policies than this (and the first), the verdict names only the best one."""
+
+FEWEST_SEEDS = 5
+"""Below this number of seeds the verdict has no intervals."""
+
+_Rows = Mapping[tuple[Name, str], MetricRow]
+
+
+def verdict(rows: Sequence[MetricRow], seeds: Seeds) -> str:
+    """Return the verdict, a line for each sentence.
+
+    >>> seeds = Seeds(["baseline", "sfsj"])
+    >>> seeds.add(0, "baseline", [("flow_mean_s", "all", 100.0)])
+    >>> seeds.add(0, "sfsj", [("flow_mean_s", "all", 97.0)])
+    >>> from rebat.results.seeds import rows
+    >>> verdict(list(rows(seeds)), seeds)
+    'sfsj against baseline: mean flow -3.0 % (1 run, no interval)'
+    """
+    by = {(row.metric, row.policy): row for row in rows}
+    base, *others = seeds.policies
+    if not others:
+        return _alone(by, base, seeds)
+    if len(others) > MOST_SENTENCES:
+        return _best_of_many(by, seeds)
+    return "\n".join(_against(by, policy, base, seeds) for policy in others)
+
+
+def _alone(by: _Rows, policy: str, seeds: Seeds) -> str:
+    parts = [
+        f"{metric(name[0]).title} {spread(_shown(row.value), metric(name[0]).text)}"
+        for name in VERDICT
+        if (row := by.get((name, policy))) is not None
+    ]
+    return f"{policy}: {', '.join(parts)} ({_runs(seeds)})"
+
+
+def _against(by: _Rows, policy: str, base: str, seeds: Seeds) -> str:
+    rows = [row for name in VERDICT if (row := by.get((name, policy))) and row.ratio]
+    if not rows:
+        return f"{policy} against {base}: nothing to compare ({_runs(seeds)})"
+    return f"{policy} against {base}: {', '.join(map(_part, rows))} ({_runs(seeds)})"
+
+
+def _best_of_many(by: _Rows, seeds: Seeds) -> str:
+    base, name = seeds.policies[0], VERDICT[0]
+    means = {p: by[name, p].value.mean for p in seeds.policies if (name, p) in by}
+    best = max(means, key=lambda policy: means[policy])
+    title = f"the highest {metric(name[0]).title} of {len(seeds.policies)} policies"
+    if best == base:
+        return f"{best} has {title}: {metric(name[0]).text(means[best])} ({_runs(seeds)})"
+    return f"{best} has {title}.\n{_against(by, best, base, seeds)}"
+
+
+def _part(row: MetricRow) -> str:
+    if row.ratio is None:
+        return ""
+    title = metric(row.metric[0]).title
+    if row.comparable is False:
+        change = spread(_shown(row.ratio.less(1.0)), _percent)
+        return f"{title} {change} (not comparable: different work)"
+    return f"{title} {change_text(row.ratio)}"
+
+
+def change_text(ratio: Interval) -> str:
+    """Return the change that a ratio means, with its interval.
+
+    >>> change_text(Interval(0.968, 0.95, 1.01, 9))
+    '-3.2 % [-5.0, +1.0] (not significant)'
+    """
+    change = _shown(ratio.less(1.0))
+    if change.mean == change.low == change.high == 0.0:
+        return "unchanged"
+    unsure = change.low is not None and not change.tells_from(0.0)
+    return spread(change, _percent) + (" (not significant)" if unsure else "")
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:+.1f} %"
+
+
+def _shown(estimate: Interval) -> Interval:
+    return estimate if estimate.n >= FEWEST_SEEDS else Interval(estimate.mean)
+
+
+def runs_text(n: int) -> str:
+    """Return the number of seeds that a verdict rests on.
+
+    >>> runs_text(1), runs_text(3), runs_text(30)
+    ('1 run, no interval', '3 seeds, too few for an interval', '30 seeds')
+    """
+    if n == 1:
+        return "1 run, no interval"
+    return f"{n} seeds" if n >= FEWEST_SEEDS else f"{n} seeds, too few for an interval"
+
+
+def _runs(seeds: Seeds) -> str:
+    return runs_text(len(seeds.seeds))
