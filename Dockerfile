@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# rebat as an image: the scheduler process of docker-compose.yml, and the embedded engine.
+# An image of rebat: the scheduler process of docker-compose.yml, and the embedded engine.
 FROM python:3.12-slim
 
 WORKDIR /opt/rebat
@@ -11,7 +11,7 @@ COPY platforms ./platforms
 COPY campaigns ./campaigns
 RUN pip install --no-cache-dir .
 
-# The toy example: a check of the image, and the kernels are compiled once, here.
+# The toy example checks the image and compiles the kernels.
 RUN rebat toy --out /tmp/toy && rm -r /tmp/toy
 
 WORKDIR /project

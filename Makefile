@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything runs in .venv, which the first target that needs it makes; only Python 3.11+ and pip
-# have to be there.
+# Everything runs in .venv, which the first target creates. Required: Python 3.11+ and pip.
 PYTHON ?= python3
 BIN := .venv/bin
 REBAT := $(BIN)/rebat
 MONTH := mira-like-june-2017
-# pybatsim with what it needs besides rebat's own dependencies; the pyzmq that it pins does not build on
-# Python 3.11 and later.
+# pybatsim and its requirements, without the pyzmq that it pins: that version does not build on Python
+# 3.11 and later.
 PYBATSIM := --no-deps pybatsim==3.2.1 docopt==0.6.2 sortedcontainers==2.4.0
 
 .PHONY: help setup run toy test lint docs notebooks bench clean
 
 help:
-	@echo "make run    simulate a month of Mira under failures: Baseline against SFSJ"
-	@echo "make toy    the node-stealing paper's toy example, with its Gantt chart"
+	@echo "make run    simulate a month of Mira under failures: Baseline and SFSJ"
+	@echo "make toy    the toy example of the node-stealing paper, with its Gantt chart"
 	@echo "make test   all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in build/site"
-	@echo "make notebooks   run the notebooks of the documentation anew"
+	@echo "make notebooks   run the notebooks of the documentation again"
 	@echo "make bench  benchmarks"
 
 setup: .venv/ready
 
-# What users need; what tests and linters need besides comes with the targets that need it.
+# What users need. Other targets install what tests and linters need.
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -40,7 +39,7 @@ run: setup
 	    --checkpoint-rounding ceil --accounting program --figures \
 	    --out out/june-2017 --force
 	@echo
-	@echo "Figure: out/june-2017/flows.png. The same on a real trace, once you have one:"
+	@echo "Figure: out/june-2017/flows.png. The same with a real trace:"
 	@echo "  $(REBAT) workload import TRACE.swf.gz --month 2018-11 --cap 49000 -o november.json.gz"
 	@echo "  $(REBAT) run november.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\"
 	@echo "      --checkpoint young-daly --out out/november"
@@ -62,7 +61,7 @@ lint: .venv/tested
 
 docs: .venv/documented
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "The site: build/site/index.html; with its search:"
+	@echo "The site is build/site/index.html. To use its search, run"
 	@echo "  $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 notebooks: .venv/tested

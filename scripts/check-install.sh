@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds wheel and sdist, installs each into an environment of its own, far from the repository, and
-# runs what a user would first. Usage: scripts/check-install.sh [PYTHON ...], default: python3.
+# Build wheel and sdist, install each into a new environment outside the repository, and run the first
+# commands of a user. Usage: scripts/check-install.sh [PYTHON ...], default: python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

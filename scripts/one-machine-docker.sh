@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# docker-compose.yml on one Debian machine: an engine of its own, a base image, the campaign of two
-# policies, and the same campaign on rebat's own engine, which must give the same. Root, apt-get; no
-# systemd, no image registry. All is in one folder; the engine has a network of its own.
+# Run docker-compose.yml on one Debian machine: a separate Docker engine, a base image, the campaign of
+# two policies, and the same campaign on rebat's engine. The results must be equal. Needs root and
+# apt-get, but no systemd and no image registry. All files are in one folder, and the engine has a
+# separate network.
 #
 #   scripts/one-machine-docker.sh check   # up, run, down
 #   scripts/one-machine-docker.sh up      # start the engine, make the base image, build rebat's
 #   scripts/one-machine-docker.sh run     # both services of compose, validated and compared
-#   scripts/one-machine-docker.sh down    # end it: no process, network or file is left of it
+#   scripts/one-machine-docker.sh down    # stop it and remove all its processes, networks and files
 #
-# Packages that are missing are installed by `up` (apt-get install docker.io docker-compose
-# debootstrap python3-venv) and stay. The base image is Debian with Python, tagged with the name in
-# the Dockerfile; pip in it finds wheels that this machine's pip has made, and asks nobody else.
+# `up` installs missing packages (apt-get install docker.io docker-compose debootstrap python3-venv);
+# `down` does not remove them. The base image is Debian with Python, tagged with the name in the
+# Dockerfile. Its pip uses only wheels that this machine's pip has built.
 # DOCKER_DIR: the folder (default /tmp/one-machine-docker). REBAT_POLICY: the policy that is compared
-# with Baseline (default sfsj). BATSIM_ARCHIVE, BATSCHED_ARCHIVE: images of Batsim and Batsched as
-# `docker save` writes them, with BATSIM_IMAGE, BATSIM_TAG and BATSCHED_IMAGE, their names. Without
-# an image of Batsim `rebat simulate` takes its place; without one of Batsched it is left out.
-# Exit status 2, and one line that says why, where it cannot run.
+# with Baseline (default sfsj). BATSIM_ARCHIVE, BATSCHED_ARCHIVE: images of Batsim and Batsched from
+# `docker save`; BATSIM_IMAGE, BATSIM_TAG and BATSCHED_IMAGE are their names. Without an image of
+# Batsim `rebat simulate` replaces it. Without an image of Batsched this part is omitted.
+# If it cannot run, it prints the reason in one line and ends with exit status 2.
 set -euo pipefail
 
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -26,8 +27,8 @@ patience_s=30
 export DOCKER_HOST=unix://$folder/docker.sock
 export COMPOSE_PROJECT_NAME=one-machine-docker REBAT_POLICY=$policy
 
-tell() { echo "one-machine-docker: $*" >&2; }
-refuse() { tell "$*"; exit 2; }
+report() { echo "one-machine-docker: $*" >&2; }
+refuse() { report "$*"; exit 2; }
 
 main() {
     case ${1:-} in
@@ -44,9 +45,9 @@ check() {
 
 up() {
     [ "$(uname -s)" = Linux ] || refuse "needs Linux"
-    [ "$(id -u)" = 0 ] || refuse "needs root: the engine makes namespaces and mounts"
-    [ ! -e "$folder" ] || refuse "$folder is there already: it runs, or down comes first"
-    unshare --net --mount true 2> /dev/null || refuse "the kernel allows no namespaces here"
+    [ "$(id -u)" = 0 ] || refuse "needs root: the engine creates namespaces and mounts"
+    [ ! -e "$folder" ] || refuse "$folder exists: the engine runs, or an earlier one was not removed; run down first"
+    unshare --net --mount true 2> /dev/null || refuse "the kernel does not allow namespaces"
     install_packages
     trap down EXIT
     install -d -m 700 "$folder" "$folder/log"
@@ -54,14 +55,14 @@ up() {
     start
     make_wheels &
     make_system
-    wait $! || failed "pip could not make the wheels" wheels
+    wait $! || failed "pip could not build the wheels" wheels
     import_base
     copy_project
-    tell "building rebat's image ..."
+    report "building rebat's image ..."
     compose build --quiet > "$folder/log/build" 2>&1 || failed "the image was not built" build
     load_images
     trap - EXIT
-    tell "is up, DOCKER_HOST=$DOCKER_HOST"
+    report "started, DOCKER_HOST=$DOCKER_HOST"
 }
 
 install_packages() {
@@ -71,8 +72,8 @@ install_packages() {
     done
     /usr/bin/python3 -c 'import ensurepip' 2> /dev/null || missing+=(python3-venv)
     [ ${#missing[@]} -gt 0 ] || return 0
-    command -v apt-get > /dev/null || refuse "no ${missing[*]} here, and no apt-get to install it"
-    tell "installing ${missing[*]} ..."
+    command -v apt-get > /dev/null || refuse "${missing[*]} is missing, and there is no apt-get to install it"
+    report "installing ${missing[*]} ..."
     { apt-get update && DEBIAN_FRONTEND=noninteractive \
         apt-get install --yes --no-install-recommends "${missing[@]}"; } > /tmp/apt.$$ 2>&1 || {
         tail -n 3 /tmp/apt.$$ >&2
@@ -82,18 +83,18 @@ install_packages() {
     rm -f /tmp/apt.$$
 }
 
-# The engine with Docker's defaults, or else without what the kernel may lack. Its bridges, rules and
-# mounts are in namespaces, which end with it.
+# Start the engine with Docker's defaults, or without features that the kernel may lack. Its bridges,
+# rules and mounts are in namespaces, which end with it.
 start() {
     local options
     for options in "" --storage-driver=vfs --iptables=false \
         "--iptables=false --storage-driver=vfs"; do
-        # shellcheck disable=SC2016,SC2086  # expanded by the inner shell; words on purpose
+        # shellcheck disable=SC2016,SC2086  # the inner shell expands; word splitting is intended
         unshare --net --mount sh -c 'ip link set lo up 2> /dev/null; exec "$@"' sh \
             dockerd --host "$DOCKER_HOST" --data-root "$folder/data" --exec-root "$folder/exec" \
             --pidfile "$folder/dockerd.pid" $options > "$folder/log/dockerd" 2>&1 &
         wait_until_up $! && return 0
-        tell "dockerd $options: $(tail -n 1 "$folder/log/dockerd")"
+        report "dockerd $options: $(tail -n 1 "$folder/log/dockerd")"
         end_engine
     done
     refuse "dockerd does not start"
@@ -107,7 +108,7 @@ wait_until_up() {
     done
 }
 
-# Wheels of all that rebat needs, by this machine's pip and its configuration.
+# Build wheels of all requirements of rebat with this machine's pip and its configuration.
 make_wheels() {
     /usr/bin/python3 -m venv "$folder/venv"
     "$folder/venv/bin/pip" wheel --wheel-dir "$folder/wheels" pip hatchling hatch-vcs "$source" \
@@ -115,7 +116,7 @@ make_wheels() {
     rm "$folder"/wheels/rebat-*.whl
 }
 
-# Debian with Python, in memory: a package manager waits for the disk after each file.
+# Install Debian with Python into memory, because a package manager syncs the disk after each file.
 make_system() {
     local release mirror
     release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -124,7 +125,7 @@ make_system() {
     [ -n "$mirror" ] || refuse "apt-get knows no archive of Debian $release"
     install -d "$folder/system"
     mount -t tmpfs tmpfs "$folder/system" || refuse "cannot mount a tmpfs"
-    tell "making the base image ..."
+    report "creating the base image ..."
     debootstrap --variant=minbase --include=python3 "$release" "$folder/system" "$mirror" \
         > "$folder/log/debootstrap" 2>&1 || failed "debootstrap failed" debootstrap
 }
@@ -141,7 +142,7 @@ import_base() {
     umount "$system"
 }
 
-# Nothing is written into the folder of the sources.
+# Copy the sources, so that nothing is written into their folder.
 copy_project() {
     install -d "$folder/project/results/batsim"
     cd "$source"
@@ -152,7 +153,7 @@ copy_project() {
 load_images() {
     local archive
     for archive in ${BATSIM_ARCHIVE:-} ${BATSCHED_ARCHIVE:-}; do
-        docker load --quiet --input "$archive" >&2 || refuse "$archive: is no image"
+        docker load --quiet --input "$archive" >&2 || refuse "$archive: not an image"
     done
 }
 
@@ -167,14 +168,14 @@ rebat() { compose run --rm embedded "$@" < /dev/null; }
 run() {
     local name small=(--workload workloads/synthetic-small.json)
     small+=(--events failure_events/synthetic-small.events)
-    [ -e "$folder/project" ] || refuse "is down: up comes first"
-    tell "baseline and $policy, ${BATSIM_ARCHIVE:-rebat simulate} in Batsim's place ..."
+    [ -e "$folder/project" ] || refuse "not started; run up first"
+    report "baseline and $policy, with ${BATSIM_ARCHIVE:-rebat simulate} as Batsim ..."
     compose up --no-build --no-color
     for name in $(compose ps --quiet); do
         [ "$(docker inspect --format '{{.State.ExitCode}}' "$name")" = 0 ] ||
             failed "a service of compose failed: $(docker inspect --format '{{.Name}}' "$name")"
     done
-    tell "the same on the embedded engine ..."
+    report "the same on the embedded engine ..."
     compose run --rm embedded < /dev/null > "$folder/log/embedded" 2>&1 ||
         failed "the embedded run failed" embedded
     for name in baseline "$policy"; do
@@ -184,29 +185,29 @@ run() {
     cmp "$folder/project/results/campaign/comparison.csv" \
         "$folder/project/results/embedded/comparison.csv"
     if [ -n "${BATSCHED_ARCHIVE:-}" ]; then
-        tell "Batsched ..."
+        report "Batsched ..."
         compose --profile batsched up --detach batsched
         compose run --rm compare-batsched < /dev/null
     fi
-    tell "no difference; the page: $folder/project/results/campaign/report.html"
+    report "no difference; the report is $folder/project/results/campaign/report.html"
 }
 
 failed() {
     [ -z "${2:-}" ] || tail -n 5 "$folder/log/$2" >&2
-    tell "$1"
+    report "$1"
     exit 1
 }
 
 down() {
-    [ -d "$folder" ] || { tell "is down"; return 0; }
-    [ -e "$folder/ours" ] || refuse "$folder is not this script's: left alone"
+    [ -d "$folder" ] || { report "stopped"; return 0; }
+    [ -e "$folder/ours" ] || refuse "$folder was not created by this script, so it is not removed"
     if [ -e "$folder/project" ] && docker version > /dev/null 2>&1; then
         compose --profile batsched --profile embedded down --timeout 5 > /dev/null 2>&1 || true
     fi
     end_engine
     umount "$folder/system" 2> /dev/null || true
     rm -rf --one-file-system "$folder"
-    tell "is down"
+    report "stopped"
 }
 
 end_engine() {

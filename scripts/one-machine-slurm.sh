@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A Slurm on this machine, to try campaigns on: munged, slurmctld and a slurmd per node, all in a
-# folder of their own and on 127.0.0.1. Debian's or Ubuntu's packages, root, no systemd, no cgroups,
-# no accounting. The nodes share the machine's cores; where it has two, there are two nodes of one.
+# Start a Slurm on this machine to test campaigns: munged, slurmctld and a slurmd per node, in one folder
+# and on 127.0.0.1. Needs root and Debian's or Ubuntu's packages, but no systemd, cgroups or accounting.
+# The nodes share the machine's cores: on a machine of two cores there are two nodes of one core.
 #
 #   eval "$(scripts/one-machine-slurm.sh up)"   # start it; sets SLURM_CONF in this shell
-#   scripts/one-machine-slurm.sh status         # nodes and jobs; exit status 1 where it is down
-#   scripts/one-machine-slurm.sh down           # end it: no process and no file is left of it
+#   scripts/one-machine-slurm.sh status         # nodes and jobs; exit status 1 if it is not running
+#   scripts/one-machine-slurm.sh down           # stop it and remove all its processes and files
 #
-# Packages that are missing are installed by `up` (apt-get install slurm-wlm munge) and stay.
-# SLURM_DIR: the folder (default /tmp/one-machine-slurm). SLURM_NODES: how many nodes (default 2).
+# `up` installs missing packages (apt-get install slurm-wlm munge); `down` does not remove them.
+# SLURM_DIR: the folder (default /tmp/one-machine-slurm). SLURM_NODES: number of nodes (default 2).
 # SLURM_PORT: the first of 1 + SLURM_NODES ports (default 16817).
-# Exit status 2, and one line that says why, where it cannot run.
+# If it cannot run, it prints the reason in one line and ends with exit status 2.
 set -euo pipefail
 
 folder=${SLURM_DIR:-/tmp/one-machine-slurm}
@@ -20,8 +20,8 @@ port=${SLURM_PORT:-16817}
 patience_s=30
 export SLURM_CONF=$folder/slurm.conf
 
-tell() { echo "one-machine-slurm: $*" >&2; }
-refuse() { tell "$*"; exit 2; }
+report() { echo "one-machine-slurm: $*" >&2; }
+refuse() { report "$*"; exit 2; }
 
 main() {
     case ${1:-} in
@@ -33,7 +33,7 @@ main() {
 up() {
     [ "$(uname -s)" = Linux ] || refuse "needs Linux"
     [ "$(id -u)" = 0 ] || refuse "needs root: slurmd starts the jobs of all users"
-    [ ! -e "$folder" ] || refuse "$folder is there already: it runs, or down comes first"
+    [ ! -e "$folder" ] || refuse "$folder exists: Slurm runs, or an earlier one was not removed; run down first"
     install_packages
     trap 'failed' EXIT
     make_folder
@@ -41,7 +41,7 @@ up() {
     start
     wait_until_idle
     trap - EXIT
-    tell "$nodes nodes are idle; another shell needs SLURM_CONF too"
+    report "$nodes nodes are idle; set SLURM_CONF in other shells too"
     echo "export SLURM_CONF=$SLURM_CONF"
 }
 
@@ -51,8 +51,8 @@ install_packages() {
         command -v "$program" > /dev/null || missing+=("$program")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
-    command -v apt-get > /dev/null || refuse "no ${missing[*]} here, and no apt-get to install it"
-    tell "installing slurm-wlm and munge ..."
+    command -v apt-get > /dev/null || refuse "${missing[*]} is missing, and there is no apt-get to install it"
+    report "installing slurm-wlm and munge ..."
     { apt-get update && DEBIAN_FRONTEND=noninteractive \
         apt-get install --yes --no-install-recommends slurm-wlm munge; } > /tmp/apt.$$ 2>&1 || {
         tail -n 3 /tmp/apt.$$ >&2
@@ -76,7 +76,7 @@ write_conf() {
 ClusterName=one-machine
 SlurmctldHost=$(hostname -s)(127.0.0.1)
 SlurmctldPort=$port
-# Nothing listens beyond this machine.
+# Listen only on this machine.
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 AuthType=auth/munge
 CredType=cred/munge
@@ -89,7 +89,7 @@ SlurmctldLogFile=$folder/log/slurmctld.log
 SlurmdSpoolDir=$folder/spool/%n
 SlurmdPidFile=$folder/slurmd-%n.pid
 SlurmdLogFile=$folder/log/slurmd-%n.log
-# Processes are told by their group: a machine without writable cgroups will do.
+# Track processes by their group, so that no writable cgroups are needed.
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -100,7 +100,7 @@ PlugStackConfig=/dev/null
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0
-# A node may be a part of the machine, and not the one that slurmd sees.
+# A node may be a part of the machine that slurmd sees.
 SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=5
@@ -134,15 +134,15 @@ failed() {
 }
 
 status() {
-    [ -e "$SLURM_CONF" ] || { tell "down"; exit 1; }
-    sinfo --Node --format="%N %T %c cpus %m MB" --noheader || { tell "does not answer"; exit 1; }
+    [ -e "$SLURM_CONF" ] || { report "not running"; exit 1; }
+    sinfo --Node --format="%N %T %c cpus %m MB" --noheader || { report "does not answer"; exit 1; }
     squeue
 }
 
 down() {
     local file pids=()
-    [ -d "$folder" ] || { tell "is down"; return 0; }
-    [ -e "$folder/munge.key" ] || refuse "$folder is not this script's: left alone"
+    [ -d "$folder" ] || { report "stopped"; return 0; }
+    [ -e "$folder/munge.key" ] || refuse "$folder was not created by this script, so it is not removed"
     end_jobs
     for file in "$folder"/slurmd-*.pid "$folder"/slurmctld.pid "$folder"/munged.pid; do
         [ ! -s "$file" ] || pids+=("$(cat "$file")")
@@ -150,7 +150,7 @@ down() {
     [ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2> /dev/null || true
     wait_until_gone "${pids[@]}"
     rm -rf "$folder"
-    tell "is down"
+    report "stopped"
 }
 
 end_jobs() {

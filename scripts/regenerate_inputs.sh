@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the shipped inputs again, byte for byte: workloads, failure events, platforms.
+# Generate the workloads, failure events and platforms of the repository again, byte for byte.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rebat=.venv/bin/rebat

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the notebooks of the documentation anew and keep what they show.
+"""Run the notebooks of the documentation again and save their outputs.
 
 Usage: python scripts/run_notebooks.py [FOLDER]
 """
@@ -17,18 +17,18 @@ FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
-    """A notebook with its output; what it writes goes into a folder that does not stay."""
+    """Return a notebook with its output. Files that it writes are deleted."""
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}})
         client.execute()
     for cell in notebook.cells:
-        cell.metadata.clear()  # when it ran
+        cell.metadata.clear()  # the times of its execution
     return notebook
 
 
 def main(folder: Path) -> None:
-    """Every notebook of a folder."""
+    """Run every notebook of a folder."""
     for path in sorted(folder.glob("*.ipynb")):
         nbformat.write(executed(path), path)
         print(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mkdocs makes of our pages: commands and axes from the code, and needs that are seen."""
+"""Hooks of mkdocs: insert commands, axes and metrics from the code, and show what a block needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Called by mkdocs with the text of each page."""
+    """Return the text of a page with its inserts; mkdocs calls this for each page."""
     text = NEEDS.sub(r"*Needs \1:*\n", markdown)
     if "<!-- commands -->" in text:
         text = text.replace("<!-- commands -->", "\n".join(commands()))
@@ -39,17 +39,17 @@ def metrics() -> str:
 
 
 def commands() -> Iterator[str]:
-    """Every command with its help, as it prints it."""
+    """Yield every command with the output of its --help."""
     from rebat.cli.main import cli
 
     root = click.Context(cli, info_name="rebat", max_content_width=100)
     for name in cli.list_commands(root):
         command = cli.get_command(root, name)
         if command is not None:
-            yield from _told(command, click.Context(command, root, name), 2)
+            yield from _help(command, click.Context(command, root, name), 2)
 
 
-def _told(command: click.Command, ctx: click.Context, level: int) -> Iterator[str]:
+def _help(command: click.Command, ctx: click.Context, level: int) -> Iterator[str]:
     ctx.max_content_width = 100
     yield f"{'#' * level} {ctx.command_path}\n"
     yield f"```text\n{command.get_help(ctx)}\n```\n"
@@ -57,26 +57,26 @@ def _told(command: click.Command, ctx: click.Context, level: int) -> Iterator[st
         for name in command.list_commands(ctx):
             below = command.get_command(ctx, name)
             if below is not None:
-                yield from _told(below, click.Context(below, ctx, name), level + 1)
+                yield from _help(below, click.Context(below, ctx, name), level + 1)
 
 
 def axes() -> str:
-    """Each axis, its choices with the default first, and what it means."""
+    """Return the output of `rebat policies --axes`."""
     from click.testing import CliRunner
 
     from rebat.cli.policies import policies
 
-    told = CliRunner().invoke(policies, ["--axes"])
-    return f"```text\n{told.output}```\n"
+    result = CliRunner().invoke(policies, ["--axes"])
+    return f"```text\n{result.output}```\n"
 
 
 def schedulers() -> str:
-    """The presets as a table."""
+    """Return the presets as a table."""
     from rebat.policies.preset_table import ALIASES, PRESETS
 
-    also = {name: alias for alias, name in ALIASES.items()}
-    rows = ["| name | what | source |", "|---|---|---|"]
-    for one in PRESETS.values():
-        other = f" (`{also[one.name]}`)" if one.name in also else ""
-        rows.append(f"| `{one.name}`{other} | {one.summary} | {one.source} |")
+    aliases = {name: alias for alias, name in ALIASES.items()}
+    rows = ["| name | rule | source |", "|---|---|---|"]
+    for preset in PRESETS.values():
+        alias = f" (`{aliases[preset.name]}`)" if preset.name in aliases else ""
+        rows.append(f"| `{preset.name}`{alias} | {preset.summary} | {preset.source} |")
     return "\n".join(rows) + "\n"
