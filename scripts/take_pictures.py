@@ -39,8 +39,16 @@ def photograph(page: Path, image: str, act: Callable[[Any], None], height: int) 
         tab.goto(page.as_uri())
         tab.wait_for_timeout(2000)
         act(tab)
-        tab.screenshot(path=IMAGES / image)
+        tab.screenshot(path=IMAGES / image, clip=area(tab))
         browser.close()
+
+
+def area(tab: Any) -> dict[str, int]:
+    """Return where the charts of both policies are, with their axis."""
+    panels = [panel.bounding_box() for panel in tab.locator("section.gantt").all()]
+    top = int(panels[0]["y"])
+    bottom = int(panels[-1]["y"] + panels[-1]["height"])
+    return {"x": 0, "y": top, "width": 1280, "height": bottom - top}
 
 
 def zoom(tab: Any) -> None:

@@ -21,7 +21,7 @@ from rebat.workloads.batsim_json import read_workload
 from tests.scenarios import check_run
 
 ROOT = Path(__file__).parents[2]
-OWN_POLICY = r"## A policy of your own\n\n```python\n(.*?)```"
+OWN_POLICY = r"## Your own policy\n\n```python\n(.*?)```"
 
 
 def test_the_readmes_policy_runs_under_failures(tmp_path: Path) -> None:
