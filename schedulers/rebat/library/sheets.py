@@ -37,7 +37,7 @@ def by_metric(summaries: Mapping[str, RunSummary], all_metrics: bool = False) ->
     heads = [text for name in others for text in (name, "change")]
     caption = [_measured(list(summaries.values())), "shares are of node time unless named"]
     caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(apart)
-    caption += ["all metrics with --all-metrics"] * (len(rows) < len(lines))
+    caption += ["other metrics: comparison.csv or --all-metrics"] * (len(rows) < len(lines))
     title = f"{summaries[base].jobs} jobs, {summaries[base].n_nodes} nodes"
     return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
 
