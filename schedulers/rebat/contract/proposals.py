@@ -130,9 +130,9 @@ class Undrain(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Record that a requested operation ``what`` is not carried out, and why."""
+    """Record that a requested operation is not carried out, and why."""
 
-    what: str
+    operation: str
     reason: str
 
 

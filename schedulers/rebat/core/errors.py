@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from typing import Any
 
 
@@ -16,7 +17,7 @@ class InputError(RebatError):
 
     Parameters
     ----------
-    what : str
+    problem : str
         What is wrong.
     where : str, optional
         Where it is: a file with its line, a job id, an option.
@@ -24,15 +25,21 @@ class InputError(RebatError):
         What is expected instead.
     """
 
-    def __init__(self, what: str, where: str | None = None, expected: str | None = None) -> None:
-        self.what, self.where, self.expected = what, where, expected
-        text = f"{where}: {what}" if where else what
+    def __init__(self, problem: str, where: str | None = None, expected: str | None = None) -> None:
+        self.problem, self.where, self.expected = problem, where, expected
+        text = f"{where}: {problem}" if where else problem
         super().__init__(f"{text} (expected {expected})" if expected else text)
+
+    @property
+    def what(self) -> str:
+        """The problem, under its earlier name."""
+        warnings.warn("InputError.what is now called problem", DeprecationWarning, stacklevel=2)
+        return self.problem
 
     def at(self, where: str) -> InputError:
         """Return the error with an outer place before its own (a file before a line)."""
         place = f"{where}: {self.where}" if self.where else where
-        return InputError(self.what, place, self.expected)
+        return InputError(self.problem, place, self.expected)
 
 
 class BatsimAbort(RebatError):

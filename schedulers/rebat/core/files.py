@@ -85,7 +85,7 @@ def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
         if temporary is None or error.where is None:
             raise
         where = error.where.replace(str(temporary), str(path))
-        raise InputError(error.what, where, error.expected) from None
+        raise InputError(error.problem, where, error.expected) from None
 
 
 def write_text(path: Path, text: str) -> None:

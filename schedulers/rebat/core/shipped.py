@@ -50,5 +50,5 @@ def located(path: Path, kind: str, *endings: str) -> Path:
     paths = names(kind, *endings)
     if path.as_posix() not in paths:
         error = unknown_name("file or shipped input", str(path), paths)
-        raise InputError(error.what, expected=f"a file, or {error.expected}")
+        raise InputError(error.problem, expected=f"a file, or {error.expected}")
     return paths[path.as_posix()]

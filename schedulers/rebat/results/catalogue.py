@@ -201,6 +201,6 @@ def columns(texts: Iterable[str], recorded: Sequence[Name]) -> tuple[Name, ...]:
             of = (name, "all")
         if of not in recorded:
             error = unknown_name("metric", text.strip(), map(name_text, recorded))
-            raise InputError(error.what, "--columns", "a metric of comparison.csv")
+            raise InputError(error.problem, "--columns", "a metric of comparison.csv")
         names.append(of)
     return tuple(names)

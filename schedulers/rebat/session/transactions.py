@@ -319,7 +319,7 @@ class Transactions:
 
     def _note(self, note: Note) -> None:
         ledger, now_us = self._board.ledger, self._board.now_us
-        ledger.refusals.append((now_us, note.what, note.reason))
+        ledger.refusals.append((now_us, note.operation, note.reason))
         ledger.not_done.append(now_us)
 
     # ---- times
