@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that were given and have no effect are refused; remarks are told on standard error."""
+"""The options of the current command line, and remarks on standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def given_options() -> Given:
-    """The options that this command line gives, as they are typed."""
+    """Return the options on this command line, by parameter name, in their long spelling."""
     context = click.get_current_context()
     return {
         option.name: next(text for text in reversed(option.opts) if text.startswith("--"))
@@ -30,6 +30,6 @@ def given_options() -> Given:
 
 
 def tell_all(remarks: Iterable[Remark]) -> None:
-    """A line on standard error for each."""
+    """Print each remark as a line on standard error."""
     for remark in remarks:
         tell(f"rebat: {remark.kind}: {remark.text}")
