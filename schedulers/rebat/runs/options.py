@@ -260,7 +260,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
             return PerfectCheckpoints()
         mtbf_s = self.mtbf_s
         if mtbf_s is None:
-            raise InputError("needs the MTBF", "--checkpoint young-daly", "also --mtbf")
+            raise InputError("needs the MTBF", "--checkpoint young-daly", "--mtbf as well")
         costs = self.checkpoint_cost, self.recovery_cost
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
