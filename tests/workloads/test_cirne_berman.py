@@ -221,9 +221,9 @@ def test_arrivals_may_be_those_of_a_trace(tmp_path: Path) -> None:
 
 def test_a_trace_that_does_not_do(tmp_path: Path) -> None:
     file = trace(tmp_path)
-    with pytest.raises(InputError, match="holds 5 jobs"):
+    with pytest.raises(InputError, match="has 5 jobs"):
         generator(f"cirne-berman:jobs=6,arrivals={file}")(0)
-    with pytest.raises(InputError, match="arrive at once"):
+    with pytest.raises(InputError, match="arrive at the same time"):
         generator(f"cirne-berman:jobs=3,arrivals={trace(tmp_path, (5, 5, 5))},load=80")(0)
     with pytest.raises(InputError, match=r"no\.swf"):
         generator(f"cirne-berman:jobs=6,arrivals={tmp_path}/no.swf")(0)
