@@ -87,7 +87,7 @@ def batch(
     from rebat.models.topology import parse_torus
 
     if lists and not set(policies) & set(OF_BOXES):
-        raise InputError("has no effect", "--list", f"also -p {' or -p '.join(OF_BOXES)}")
+        raise InputError("has no effect", "--list", f"-p {' or -p '.join(OF_BOXES)} as well")
     if seeds is not None and seed is not None:
         raise InputError("contradicts --seeds", "--seed", "one of the two")
     with given_by("--torus"):

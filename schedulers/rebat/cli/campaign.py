@@ -64,7 +64,7 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
     from rebat.campaign.run import run_campaign
 
     if options["address"] is not None and options["executor"] != "dask":
-        raise InputError("has no effect without Dask", "--address", "also --executor dask")
+        raise InputError("has no effect without Dask", "--address", "--executor dask as well")
     options = with_jobs(options)
     opened, folder = _open(file, results, trace)
     with campaign_bar() as on_progress:

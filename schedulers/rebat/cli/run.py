@@ -117,6 +117,6 @@ def _check_gantt(drawn: bool, gantt: str | None) -> None:
     if gantt is None:
         return
     if not drawn:
-        raise InputError("has no effect", "--gantt", "also --figures, and a single seed")
+        raise InputError("has no effect", "--gantt", "--figures as well, and a single seed")
     with given_by("--gantt"):
         parse_window(gantt)

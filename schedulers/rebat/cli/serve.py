@@ -59,7 +59,7 @@ def serve(
         options["cores_per_node"] = cores_per_node
     _check(policies, options)
     if force and out is None:
-        raise InputError("has no effect", "--force", "also --out FOLDER")
+        raise InputError("has no effect", "--force", "--out FOLDER as well")
     with atomic_folder(out, force) if out else nullcontext() as folder:
         sessions = []
         for policy in policies:

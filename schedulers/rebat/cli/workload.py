@@ -168,7 +168,7 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
 
     scenario = ScenarioOptions(**options)
     if scenario.mtbf is not None and scenario.checkpoint != "young-daly":
-        raise InputError("has no effect", "--mtbf", "also --checkpoint young-daly")
+        raise InputError("has no effect", "--mtbf", "--checkpoint young-daly as well")
     loaded = load_workload(file)
     n_nodes = scenario.nodes or loaded.n_nodes
     with_additions = prepared(loaded, scenario.scenario())
