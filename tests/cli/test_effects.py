@@ -122,7 +122,7 @@ def test_overload_is_told_before_anything_runs(tmp_path: Path, capsys) -> None:
     hard = ["--mtbf", "1s", "--downtime", "100ms", "--horizon", "1min"]
     line = told(capsys, tmp_path / "out", *hard)[0]
     assert "2 of 5 jobs are unlikely to complete" in line
-    assert "job 3: 6 nodes, 10 s between what is kept, some 1,808 attempts expected" in line
+    assert "The worst is job 3: about 1,808 attempts on 6 nodes" in line
 
 
 def test_a_job_that_cannot_survive_to_its_end_is_ended_and_named(

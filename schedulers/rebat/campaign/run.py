@@ -85,8 +85,8 @@ def run_campaign(
             others = store.status(_without(campaign.units, todo))
             total = len(campaign.distinct)
             n_workers = _workers(workers, executor)
-            there = 0 if executor in SYSTEMS else n_workers
-            tally = Tally(total, others, len(tasks), there, on_progress)
+            n_started = 0 if executor in SYSTEMS else n_workers
+            tally = Tally(total, others, len(tasks), n_started, on_progress)
             resources = Resources(
                 workers=n_workers, address=address, jobs=jobs or Jobs(), folder=store.folder,
                 on_crew=tally.crew,

@@ -14,12 +14,12 @@ import click
 
 from rebat.cli.scenario_options import LawType
 from rebat.cli.types import DURATION, FOLDER, NODES, SEED
-from rebat.console.output import say, tell
+from rebat.console.output import print_line, print_result
 from rebat.console.progress import EVERY_S, compiling_notice
 from rebat.console.tables import Sheet
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
-from rebat.library.checks import given_by
+from rebat.library.checks import error_at
 from rebat.results.intervals import paired_ratio
 from rebat.results.verdict import change_text, runs_text
 
@@ -90,7 +90,7 @@ def batch(
         raise InputError("has no effect", "--list", f"-p {' or -p '.join(OF_BOXES)} as well")
     if seeds is not None and seed is not None:
         raise InputError("contradicts --seeds", "--seed", "one of the two")
-    with given_by("--torus"):
+    with error_at("--torus"):
         machine = parse_torus(torus)
     drawn = per_node(law, "--law")
     if repair is not None:
@@ -110,7 +110,7 @@ def batch(
         results = _run(todo)
         write_text(folder / "batch.csv", _csv(cases, results))
     text = _verdict(cases, results) + _table(cases, results)
-    say(f"{text}results in {out}", saved=f"the results are in {out}")
+    print_result(f"{text}results in {out}", saved=f"the results are in {out}")
 
 
 def _run(todo: Sequence[Batch]) -> Results:
@@ -214,16 +214,16 @@ def _progress(total: int) -> Iterator[Reporter]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task, shown = bar.add_task("", total=total), time.monotonic() - EVERY_S + 2.0
+        task, printed_at = bar.add_task("", total=total), time.monotonic() - EVERY_S + 2.0
 
         def reporter(done: int, label: str, jobs: int) -> Callable[[int, float], None]:
             def on_progress(ended: int, at_s: float) -> None:
-                nonlocal shown
+                nonlocal printed_at
                 if bar.disable:
-                    if time.monotonic() - shown >= EVERY_S:
-                        shown = time.monotonic()
+                    if time.monotonic() - printed_at >= EVERY_S:
+                        printed_at = time.monotonic()
                         time_text = format_duration(at_s)
-                        tell(
+                        print_line(
                             f"rebat: {done} of {total} batches; {label}: {ended} of {jobs} jobs "
                             f"completed, simulated {time_text}"
                         )

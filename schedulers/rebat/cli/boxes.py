@@ -12,7 +12,7 @@ import click
 from rebat.cli.types import DURATION, FILE, NODES
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
-from rebat.library.checks import given_by
+from rebat.library.checks import error_at
 
 if TYPE_CHECKING:
     from rebat.models.box_list import BoxList, SafestBox
@@ -55,9 +55,9 @@ def boxes(
 
     if aligned and which not in (None, "aligned"):
         raise InputError(f"contradicts --boxes {which}", "--aligned", "one of the two")
-    with given_by("--torus"):
+    with error_at("--torus"):
         of_nodes = parse_torus(torus)
-    with given_by("--block"):
+    with error_at("--block"):
         unit_extents = parse_extents(block) if block is not None else None
     listed = BoxList(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
     best = _best(listed, **job)
@@ -82,7 +82,7 @@ def _best(
         return None
     if duration is None:
         raise InputError("is missing", "--duration", "the run time of the job, like 24h")
-    with given_by("--busy"):
+    with error_at("--busy"):
         taken = NodeSet.parse(busy or "")
     return listed.best(read_nodes(law, listed.units.of_nodes.n_nodes), duration, taken)
 

@@ -11,7 +11,7 @@ import click
 
 from rebat.cli.job_options import job_options, with_jobs
 from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
-from rebat.console.output import tell
+from rebat.console.output import print_line
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import InputError
 
@@ -78,7 +78,7 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 @campaign.command()
 @_with_file
 def status(file: Path, results: Path | None, trace: Path | None) -> None:
-    """Print the progress of FILE per grid, and the runs that failed.
+    """Print the progress per grid, and the failed runs.
 
     \b
     Example:
@@ -191,7 +191,7 @@ def _open(file: Path, results: Path | None, trace: Path | None) -> tuple[Campaig
 
     opened = open_campaign(file, trace)
     for note in opened.notes:
-        tell(note)
+        print_line(note)
     return opened, results or Path("out") / "campaigns" / opened.owner.name
 
 
@@ -202,6 +202,6 @@ def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
     store = Store(folder)
     failed = failures(opened, {key: store.read(key) for key in opened.distinct})
     for label, error in failed[:most]:
-        tell(f"  failed: {label}: {error}")
+        print_line(f"  failed: {label}: {error}")
     if len(failed) > most:
-        tell(f"  ... and {len(failed) - most} more, see campaign.json")
+        print_line(f"  ... and {len(failed) - most} more, see campaign.json")

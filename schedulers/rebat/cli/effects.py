@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rebat.console.output import tell
+from rebat.console.output import print_line
 
 if TYPE_CHECKING:
-    from rebat.library.checks import Given
+    from rebat.library.checks import UsedOptions
     from rebat.library.remarks import Remark
 
 
-def given_options() -> Given:
+def used_options() -> UsedOptions:
     """Return the options on this command line, by parameter name, in their long spelling."""
     context = click.get_current_context()
     return {
@@ -29,7 +29,7 @@ def given_options() -> Given:
     }
 
 
-def tell_all(remarks: Iterable[Remark]) -> None:
+def print_remarks(remarks: Iterable[Remark]) -> None:
     """Print each remark as a line on standard error."""
     for remark in remarks:
-        tell(f"rebat: {remark.kind}: {remark.text}")
+        print_line(f"rebat: {remark.kind}: {remark.text}")

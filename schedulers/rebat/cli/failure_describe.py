@@ -49,7 +49,9 @@ def describe(
     file: Path, nodes: int, cores_per_node: int, begin_s: float | None, end_s: float | None,
     figure: Path | None,
 ) -> None:  # fmt: skip
-    """Print failures, MTBF, downtime and busiest nodes of an event FILE, and fit failure laws.
+    """Describe an event file and fit failure laws.
+
+    Prints the number of failures, the MTBF, the downtime and the nodes with most failures.
 
     Fits exponential, Weibull, log-normal and gamma laws by maximum likelihood to three samples:
     the times between failures of the machine (failures at the same time count once), the uptimes

@@ -75,7 +75,7 @@ def import_(
     trace: Path, form: str, out: Path, begin: str | None, end: str | None,
     names: Path | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Convert a machine's failure record to an event file for --failures and --events.
+    """Convert a failure record to an event file.
 
     Prints how many lines were read, used and dropped, and why. Joins outages of a node that
     overlap or touch.
@@ -241,9 +241,10 @@ def _source(file: Path, n_nodes: int | None) -> MappedRecord:
 @click.argument("events", type=FILE)
 @output_file()
 def export(events: Path, out: Path) -> None:
-    """Write an event file as a table with the columns node,down,up, in seconds.
+    """Write an event file as a CSV table.
 
-    'rebat failures import --format csv' converts the table back to the same failures.
+    The columns are node,down,up, in seconds. 'rebat failures import --format csv' converts the
+    table back to the same failures.
 
     \b
     Example:

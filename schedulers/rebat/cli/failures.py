@@ -34,20 +34,22 @@ def failures() -> None:
 @click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Draw no failure after this time.")  # fmt: skip
 @output_file()
 def generate(nodes: int, out: Path, **options: Any) -> None:
-    """Draw failures and write an event file for 'rebat run --failures' or Batsim's --events.
+    """Draw failures and write an event file.
+
+    The file is for 'rebat run --failures' and Batsim's --events.
 
     \b
     Example (first scenario of the node-stealing paper on Mira):
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
-    from rebat.cli.effects import given_options
+    from rebat.cli.effects import used_options
     from rebat.library.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
     from rebat.runs.options import ScenarioOptions
 
     scenario = ScenarioOptions(**options)
-    check_options(scenario, given_options())
+    check_options(scenario, used_options())
     law = scenario.failure_law()
     if law is None or not law.drawn:
         raise InputError("no failures to draw", expected="--law or --mtbf")
@@ -66,7 +68,9 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the parameters; use the seed of 'rebat failures generate' or of the run.")  # fmt: skip
 @output_file("Table to write (.gz: compressed).")
 def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
-    """Write the parameters that LAW draws for each node, with uptime 0.
+    """Write the parameters of each node under a law.
+
+    LAW draws the parameters of each node at random; the uptimes in the table are 0.
 
     \b
     Example (nodes of the first trace of the torus paper):
@@ -94,9 +98,10 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
 @click.option("--until", "until_s", type=DURATION, help="End of the record, later events are ignored (default: the last event).")  # fmt: skip
 @output_file("Table to write (.gz: compressed).")
 def fit(events: Path, n_nodes: int | None, out: Path, **options: Any) -> None:
-    """Fit a failure law to each node of an event file by maximum likelihood.
+    """Fit a failure law to each node of an event file.
 
-    The table has the parameters of each node, and its uptime at the end of the record.
+    The fit uses maximum likelihood. The table has the parameters of each node, and its uptime at
+    the end of the record.
 
     \b
     Example:

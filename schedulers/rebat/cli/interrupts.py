@@ -42,8 +42,8 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heeded = [number for number in _RAISED if signal.getsignal(number) != signal.SIG_IGN]
-    handlers = {number: signal.signal(number, _raise) for number in heeded}
+    handled = [number for number in _RAISED if signal.getsignal(number) != signal.SIG_IGN]
+    handlers = {number: signal.signal(number, _raise) for number in handled}
     hook, sys.unraisablehook = sys.unraisablehook, _send_again
     try:
         yield

@@ -44,10 +44,10 @@ def with_jobs(options: dict[str, Any]) -> dict[str, Any]:
     from rebat.executors.systems import SYSTEMS
 
     others = {name: value for name, value in options.items() if name not in _OPTIONS}
-    given = {name: options[name] for name in _OPTIONS if options[name] not in (None, ())}
-    for name in given:
+    used = {name: options[name] for name in _OPTIONS if options[name] not in (None, ())}
+    for name in used:
         if options["executor"] not in SYSTEMS:
             raise InputError(
                 "needs a batch system", _OPTIONS[name][0], f"--executor {', '.join(SYSTEMS)}"
             )
-    return others | {"jobs": Jobs(**given)}
+    return others | {"jobs": Jobs(**used)}

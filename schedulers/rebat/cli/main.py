@@ -13,7 +13,7 @@ import click
 
 from rebat.cli.interrupts import HungUp, Interrupted, Terminated, interruptible
 from rebat.cli.once import OnceGroup
-from rebat.console.output import silence, tell
+from rebat.console.output import print_line, silence
 from rebat.core.errors import InputError, RebatError, unknown_name
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -96,7 +96,7 @@ class LazyGroup(OnceGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in EARLIER:
-            tell(f"rebat: note: 'rebat {cmd_name}' is now 'rebat {EARLIER[cmd_name]}'")
+            print_line(f"rebat: note: 'rebat {cmd_name}' is now 'rebat {EARLIER[cmd_name]}'")
             cmd_name = EARLIER[cmd_name]
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:
@@ -156,13 +156,13 @@ def main(arguments: list[str] | None = None) -> Any:
         error.show()
         sys.exit(2)
     except (click.Abort, Interrupted, KeyboardInterrupt):
-        tell("rebat: interrupted")
+        print_line("rebat: interrupted")
         sys.exit(130)
     except Terminated:
-        tell("rebat: terminated")
+        print_line("rebat: terminated")
         sys.exit(143)
     except HungUp:
-        tell("rebat: hung up")
+        print_line("rebat: hung up")
         sys.exit(129)
     except MemoryError:
         fail("not enough memory")
@@ -170,7 +170,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 def fail(text: str) -> None:
     """Print an error line and exit with status 2."""
-    tell(f"rebat: error: {' '.join(text.split())}")
+    print_line(f"rebat: error: {' '.join(text.split())}")
     sys.exit(2)
 
 

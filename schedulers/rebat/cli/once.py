@@ -16,11 +16,11 @@ class OnceGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, arguments = super().resolve_command(ctx, args)
         if command is not None:
-            refuse_repeated(command, arguments, ctx)
+            reject_repeated(command, arguments, ctx)
         return name, command, arguments
 
 
-def refuse_repeated(command: click.Command, arguments: list[str], parent: click.Context) -> None:
+def reject_repeated(command: click.Command, arguments: list[str], parent: click.Context) -> None:
     """Check the arguments of a command for repeated options; click reports all other errors.
 
     Raises
@@ -36,7 +36,7 @@ def refuse_repeated(command: click.Command, arguments: list[str], parent: click.
     if isinstance(command, click.Group) and positional:
         subcommand = command.get_command(ctx, positional[0])
         if subcommand is not None:
-            refuse_repeated(subcommand, positional[1:], ctx)
+            reject_repeated(subcommand, positional[1:], ctx)
 
 
 def _single(option: click.Option) -> bool:

@@ -29,7 +29,9 @@ def platform() -> None:
 @click.option("--latency", help="Latency of a link (default: 1us).")
 @output_file("File to write (.xml).")
 def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -> None:
-    """Write the platform SPEC: mira, intrepid, torus:8,8,8,8 or flat:128.
+    """Write a platform file.
+
+    SPEC is mira, intrepid, torus:8,8,8,8 or flat:128.
 
     Node numbers follow SimGrid: the first dimension of a torus varies fastest. Batsim uses the
     same numbers.
@@ -57,7 +59,7 @@ def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -
 @platform.command()
 @click.argument("file", type=PLATFORM)
 def describe(file: Path) -> None:
-    """Print the nodes, torus, latency and node numbering of a platform FILE.
+    """Describe a platform: nodes, torus, latency and numbering.
 
     \b
     Example:

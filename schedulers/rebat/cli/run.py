@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rebat.cli.effects import given_options, tell_all
+from rebat.cli.effects import print_remarks, used_options
 from rebat.cli.scenario_options import LAW, PREPARATION, LawCommand, scenario_options, with_options
 from rebat.cli.types import (
     FOLDER,
@@ -16,7 +16,7 @@ from rebat.cli.types import (
     WORKLOAD,
     FiniteRange,
 )
-from rebat.console.output import say, tell
+from rebat.console.output import print_line, print_result
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
 
@@ -87,36 +87,36 @@ def run(
         lambda: load_workload(workload),
         policies,
         ScenarioOptions(**scenario),
-        given_options(),
+        used_options(),
         SeedOptions(
             seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
         ),
     )
-    tell_all(comparison.remarks)
+    print_remarks(comparison.remarks)
     with atomic_folder(out, force) as folder:
         result = comparison.run()
         result.write_into(folder, figures, gantt)
-    tell_all(remarks.of_results(result.runs))
+    print_remarks(remarks.of_results(result.runs))
     for failure in failure_lines(result.failed):
-        tell(f"rebat: error: {failure}")
+        print_line(f"rebat: error: {failure}")
     saved = f"the results are in {out}"
     try:
         text = result.text(columns.split(",") if columns else (), all_metrics)
     except InputError as error:
         raise InputError(f"{error}; {saved}") from None
-    say(f"{text}results in {out}", saved=saved)
+    print_result(f"{text}results in {out}", saved=saved)
     if result.failed:
         raise SystemExit(2)
 
 
 def _check_gantt(drawn: bool, gantt: str | None) -> None:
     """Check --gantt before the simulation starts."""
-    from rebat.library.checks import given_by
+    from rebat.library.checks import error_at
     from rebat.results.measures.summary import parse_window
 
     if gantt is None:
         return
     if not drawn:
         raise InputError("has no effect", "--gantt", "--figures as well, and a single seed")
-    with given_by("--gantt"):
+    with error_at("--gantt"):
         parse_window(gantt)

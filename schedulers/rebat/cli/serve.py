@@ -49,7 +49,7 @@ def serve(
     are lines in Batsim's --events file and need its option --forward-unknown-events. Policies
     without migration need the axis drain=migrate to execute them.
     """
-    from rebat.console.output import say as print_result
+    from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder
     from rebat.policies.options import parse_options
     from rebat.runs.comparing import folder_of
@@ -84,7 +84,7 @@ def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
         try:
             configured.make()
         except InputError as error:  # Batsim's --sched-cfg may correct the option
-            say(f"warning: {error}")
+            log(f"warning: {error}")
 
 
 def _serve_one(
@@ -102,7 +102,7 @@ def _serve_one(
 
     conversation = Conversation(make, whole_instants=True)
     spans: list[float] = []
-    refused = Refusals()
+    refusals = Refusals()
 
     def answer(data: bytes) -> bytes:
         start = time.perf_counter()
@@ -110,17 +110,17 @@ def _serve_one(
         spans.append(time.perf_counter() - start)
         if conversation.messages == 1:
             _warn_of_missing_flags(conversation.session)
-        refused.print_new(conversation.session)
+        refusals.print_new(conversation.session)
         return reply
 
     def bound(address: str) -> None:
-        say(f"{policy} waits at {address} for this command:\n  {_launch_command(address)}")
+        log(f"{policy} waits at {address} for this command:\n  {_launch_command(address)}")
 
     try:
         with Recorder(record) if record else nullcontext() as recorder:
             serve_zmq(
                 endpoint, answer, conversation.finished,
-                timeout_s=timeout, record=recorder, on_bound=bound, on_stray=say,
+                timeout_s=timeout, record=recorder, on_bound=bound, on_stray=log,
             )  # fmt: skip
     except PeerGone as error:
         raise InputError(f"{error}; {conversation.standing()}") from None
@@ -142,7 +142,7 @@ def _write(
     return repr(result)
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Print a line on standard error."""
     click.echo(f"rebat: {text}", err=True)
 
@@ -159,9 +159,9 @@ class Refusals:
         """Print the proposals refused since the last call, at most ``MOST`` in total."""
         refusals = session.ledger.refusals if session else []
         for at_us, attempt, reason in refusals[self._printed : self.MOST]:
-            say(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
+            log(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
         if self._printed < self.MOST < len(refusals):
-            say(f"more than {self.MOST} proposals refused; further ones are not printed")
+            log(f"more than {self.MOST} proposals refused; further ones are not printed")
         self._printed = len(refusals)
 
 
@@ -179,12 +179,12 @@ def _warn_of_missing_flags(session: Session | None) -> None:
     if began is None:
         return
     if not began.config.get("dynamic-jobs-enabled"):
-        say(
+        log(
             "warning: Batsim runs without --enable-dynamic-jobs: interrupted jobs cannot be "
             "resubmitted"
         )
     elif not began.config.get("dynamic-jobs-acknowledged"):
-        say(
+        log(
             "warning: Batsim runs without --acknowledge-dynamic-jobs: Batsim aborts if a node is "
             "repaired and fails again at the same time and a job starts on it in between"
         )
@@ -193,7 +193,7 @@ def _warn_of_missing_flags(session: Session | None) -> None:
 def _report(session: Session, spans: list[float]) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
-    say(
+    log(
         f"{len(spans)} messages, {len(ledger.attempts)} attempts ended, {len(ledger.refusals)} "
         f"proposals refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
         f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rebat.cli.types import FOLDER
-from rebat.console.output import say
+from rebat.console.output import print_result
 
 
 @click.command()
@@ -28,4 +28,4 @@ def toy(out: Path) -> None:
 
     result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
     result.write(out, figures=True, force=True)
-    say(f"{result!r}Gantt chart: {out / 'gantt.png'}", saved=f"the results are in {out}")
+    print_result(f"{result!r}Gantt chart: {out / 'gantt.png'}", saved=f"the results are in {out}")

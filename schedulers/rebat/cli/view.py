@@ -42,15 +42,15 @@ def view(
     from rebat.core.errors import InputError
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
-    from rebat.library.checks import given_by
+    from rebat.library.checks import error_at
     from rebat.results.measures.summary import parse_window
 
     if html and html.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"is {html.name!r}", "--html", "a name ending in .html")
-    with given_by("--window"):
+    with error_at("--window"):
         span = None if window == "all" else parse_window(window)
     timelines = _timelines(out, policies)
-    with given_by("--window"):
+    with error_at("--window"):
         _check_window(span, timelines)
     page = explorer_page(timelines, f"rebat: {out.resolve().name}", span)
     size_mb = len(page.encode()) / 1e6

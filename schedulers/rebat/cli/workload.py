@@ -49,7 +49,9 @@ def workload() -> None:
 @click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")  # fmt: skip
 @click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")  # fmt: skip
 def import_(trace: Path, out: Path, **options: Any) -> None:
-    """Convert a trace (SWF, or ALCF's DIM_JOB_COMPOSITE CSV; plain or .gz) to a workload.
+    """Convert a trace to a workload.
+
+    TRACE is an SWF file or ALCF's DIM_JOB_COMPOSITE CSV, plain or .gz.
 
     \b
     Example (one month of Mira, as in the node-stealing paper):
@@ -78,7 +80,9 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the workload.")
 @workload_file
 def generate(name: str, seed: int, out: Path) -> None:
-    """Generate the workload NAME. Append parameters as NAME:PARAMETER=VALUE,...
+    """Generate a workload by name.
+
+    Append parameters as NAME:PARAMETER=VALUE,... The names are:
 
     june-2017, march-2018, intrepid-june-2013: random months with the numbers that the node-stealing
     paper prints of the real ones (Tables 2 and 3, section 5.2). They are not the real traces.
@@ -120,9 +124,9 @@ def generate(name: str, seed: int, out: Path) -> None:
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the choice of jobs and their speedups.")  # fmt: skip
 @workload_file
 def flex(file: Path, out: Path, **options: Any) -> None:
-    """Make a share of the rigid jobs in FILE (a workload or trace) moldable or malleable.
+    """Make rigid jobs moldable or malleable.
 
-    Sizes are limited to the machine. Speedups follow Downey's model. With the same seed, a larger
+    FILE is a workload or a trace, and options set the shares of its rigid jobs. Sizes are limited to the machine. Speedups follow Downey's model. With the same seed, a larger
     share includes all jobs of a smaller share.
 
     \b
@@ -149,8 +153,9 @@ def flex(file: Path, out: Path, **options: Any) -> None:
     seed="Seed of the silent errors.",
 )  # fmt: skip
 def prepare(file: Path, out: Path, **options: Any) -> None:
-    """Add checkpoints and silent errors to WORKLOAD, as 'rebat run' does with the same options.
+    """Add checkpoints and silent errors to a workload.
 
+    The result is the workload that 'rebat run' simulates with the same options.
     Use the prepared workload without these options: for the same run on a real Batsim, and for
     'rebat validate --workload'.
 
@@ -211,7 +216,7 @@ def _in_words(scenario: ScenarioOptions) -> str:
 @click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all facts as JSON.")
 def describe(file: Path, period: float | None, as_json: bool) -> None:
-    """Print sizes, run times and stress of a workload or trace.
+    """Print sizes, run times and load of a workload.
 
     \b
     Example:

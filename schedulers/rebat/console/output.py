@@ -19,7 +19,7 @@ class Unprinted(RebatError):
     """A failure to write to standard output."""
 
 
-def tell(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line on standard error. If this fails, drop the line."""
     try:
         click.echo(text, err=True)
@@ -29,10 +29,10 @@ def tell(text: str) -> None:
 
 def warn(text: str) -> None:
     """Print a warning on standard error."""
-    tell(f"rebat: warning: {text}")
+    print_line(f"rebat: warning: {text}")
 
 
-def say(text: str, saved: str) -> None:
+def print_result(text: str, saved: str) -> None:
     """Print a result on standard output; ``saved`` states where its files are, for the error.
 
     Raises

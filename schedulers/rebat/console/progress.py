@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from rebat.console.output import tell
+from rebat.console.output import print_line
 from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
 
@@ -76,7 +76,7 @@ def _occasional_lines(label: str) -> OnProgress:
         if time.monotonic() - printed_at >= EVERY_S:
             printed_at = time.monotonic()
             simulated = format_duration(to_s(now_us))
-            tell(f"rebat: {label}: {ended} of {total} attempts ended, simulated {simulated}")
+            print_line(f"rebat: {label}: {ended} of {total} attempts ended, simulated {simulated}")
 
     return on_progress
 
@@ -97,7 +97,7 @@ def counting_bar(label: str, total: int) -> Iterator[Count]:
             bar.update(task, completed=done, total=total)
             if bar.disable and time.monotonic() - printed_at >= EVERY_S:
                 printed_at = time.monotonic()
-                tell(f"rebat: {label}: {done} of {total}")
+                print_line(f"rebat: {label}: {done} of {total}")
 
         yield on_progress
 
@@ -121,7 +121,7 @@ def compiling_notice() -> Iterator[None]:
     from rebat.kernels.compiled import is_compiled
 
     if not is_compiled():
-        tell("rebat: compiling the kernels, only this time (a few seconds) ...")
+        print_line("rebat: compiling the kernels, only this time (a few seconds) ...")
     yield
 
 
@@ -148,14 +148,14 @@ def campaign_bar() -> Iterator[OnCampaignProgress]:
 
 def _lines(every: int = 20) -> OnCampaignProgress:
     """Print a line at the start, at the end and about ``every`` times in between."""
-    shown: tuple[int, str] = (-1, "")
+    last_step: tuple[int, str] = (-1, "")
 
     def on_progress(now: CampaignProgress) -> None:
-        nonlocal shown
+        nonlocal last_step
         step = (now.done + now.failed) * every // max(now.total, 1), now.note
-        if step != shown or not (now.running or now.left):
-            shown = step
-            tell(_text(now))
+        if step != last_step or not (now.running or now.left):
+            last_step = step
+            print_line(_text(now))
 
     return on_progress
 

@@ -29,8 +29,8 @@ def _clock(seconds: float) -> str:
     >>> _clock(90061)
     '25:01:01'
     """
-    whole = math.ceil(seconds)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+    total = math.ceil(seconds)
+    return f"{total // 3600:02}:{total // 60 % 60:02}:{total % 60:02}"
 
 
 def _minutes(seconds: float) -> str:
@@ -39,8 +39,8 @@ def _minutes(seconds: float) -> str:
     >>> _minutes(90061)
     '25:02'
     """
-    whole = math.ceil(seconds / 60)
-    return f"{whole // 60:02}:{whole % 60:02}"
+    total = math.ceil(seconds / 60)
+    return f"{total // 60:02}:{total % 60:02}"
 
 
 class System(NamedTuple):

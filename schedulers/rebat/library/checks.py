@@ -25,12 +25,12 @@ OF_CHECKPOINTS = ("checkpoint_cost", "recovery_cost", "checkpoint_rounding")
 SHORTEST_S = 1e-6
 """Shortest duration: simulated time has a resolution of one microsecond."""
 
-Given = Mapping[str, str]
+UsedOptions = Mapping[str, str]
 """Names of the options set by the user, with their command-line spelling."""
 
 
 @contextmanager
-def given_by(option: str) -> Iterator[None]:
+def error_at(option: str) -> Iterator[None]:
     """Add the name of an option to errors raised in the block."""
     try:
         yield
@@ -56,7 +56,7 @@ def python_spelling(text: str) -> str:
     return re.sub(r"(?<![\w/.-])--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
 
 
-def check_options(options: ScenarioOptions, used: Given) -> None:
+def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
     """Reject options that have no effect, and durations below a microsecond.
 
     Raises
@@ -75,7 +75,7 @@ def check_options(options: ScenarioOptions, used: Given) -> None:
             _reject(["mtbf"], used, "no --failures, or --checkpoint young-daly as well")
     if options.checkpoint != "young-daly":
         _reject(OF_CHECKPOINTS, used, "--checkpoint young-daly as well")
-    with given_by("--failure-model"):
+    with error_at("--failure-model"):
         law_named(options.model)
     for name in ("mtbf", "downtime"):
         seconds = getattr(options, name)
@@ -83,7 +83,7 @@ def check_options(options: ScenarioOptions, used: Given) -> None:
             raise InputError(f"is {seconds:g} s", used[name], "a microsecond or longer")
     if not options.cascade:
         _reject(OF_CASCADES, used, "--cascade as well")
-    with given_by("--failure-model"):
+    with error_at("--failure-model"):
         law = options.single_law()
     if law is None:
         expected = "--law, --failures or --mtbf as well"
@@ -91,7 +91,7 @@ def check_options(options: ScenarioOptions, used: Given) -> None:
     options.failure_law()
 
 
-def _check_with_law(options: ScenarioOptions, law: Law, used: Given) -> None:
+def _check_with_law(options: ScenarioOptions, law: Law, used: UsedOptions) -> None:
     """Reject options that repeat what the law defines."""
     _reject(("failures", *OF_SHORT_LAWS), used, "no --law")
     if not law.drawn:
@@ -100,13 +100,13 @@ def _check_with_law(options: ScenarioOptions, law: Law, used: Given) -> None:
         _reject(["mtbf"], used, "no --law, or a law without MTBF and --checkpoint young-daly")
 
 
-def _reject(names: Iterable[str], used: Given, expected: str) -> None:
+def _reject(names: Iterable[str], used: UsedOptions, expected: str) -> None:
     for name in names:
         if name in used:
             raise InputError("has no effect", used[name], expected)
 
 
-def given_of(failures: FailureOptions | None, options: Mapping[str, object]) -> Given:
+def options_of_call(failures: FailureOptions | None, options: Mapping[str, object]) -> UsedOptions:
     """Return the options that a Python caller set: non-default failures, and ``options``."""
     changed = [
         field.name

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from rebat.console.output import tell
+from rebat.console.output import print_line
 from rebat.core.declared import converted
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.library import remarks
-from rebat.library.checks import given_of, in_python, python_spelling
+from rebat.library.checks import in_python, options_of_call, python_spelling
 from rebat.library.choosing import Policies
 from rebat.library.failures import Duration
 from rebat.library.many import SeedOptions
@@ -95,7 +95,7 @@ def run(
     sfsj        21.0
     Name: flow, dtype: float64
     """
-    given = dict(options)
+    used = dict(options)
     many = {
         "seeds": seeds, "until_width": until_width, "until_metric": until_metric,
         "workers": workers,
@@ -106,12 +106,12 @@ def run(
             lambda: _read(workload, Path(folder)),
             policies,
             _options(failures, options),
-            given_of(failures, given),
+            options_of_call(failures, used),
             converted(many, SeedOptions),
         )
         _warn(comparison.remarks)
         for remark in comparison.of_checkpoints:
-            tell(f"rebat: {remark.kind}: {python_spelling(remark.text)}")
+            print_line(f"rebat: {remark.kind}: {python_spelling(remark.text)}")
         result = comparison.run()
         _warn(remarks.of_results(result.runs))
         _warn(Remark("warning", f"failed: {line}") for line in failure_lines(result.failed))
@@ -140,7 +140,7 @@ OPTIONS = (
 """The options of a scenario that are arguments of `run`."""
 
 
-def _options(failures: FailureOptions | None, given: dict[str, Any]) -> ScenarioOptions:
+def _options(failures: FailureOptions | None, arguments: dict[str, Any]) -> ScenarioOptions:
     """Return the options of a scenario.
 
     Raises
@@ -150,15 +150,15 @@ def _options(failures: FailureOptions | None, given: dict[str, Any]) -> Scenario
     """
     if failures is not None and not isinstance(failures, FailureOptions):
         raise InputError(f"is {short(failures)}", "failures", "rebat.failures(...)")
-    for name in given:
+    for name in arguments:
         if name in FailureOptions.__struct_fields__ and name != "seed":
             raise InputError("is an option of failures", name, f"rebat.failures({name}=...)")
         if name not in OPTIONS:
             raise unknown_name("option of run", name, OPTIONS)
-    drawn = {"silent_errors", "silent_error_probability"} & given.keys()
-    if "seed" in given and (failures or not drawn):
+    drawn = {"silent_errors", "silent_error_probability"} & arguments.keys()
+    if "seed" in arguments and (failures or not drawn):
         raise InputError("has no effect", "--seed", "failures(..., seed=...), or silent errors")
-    options = converted(given, ScenarioOptions)
+    options = converted(arguments, ScenarioOptions)
     if failures is None:
         return options
     of_failures = {name: getattr(failures, name) for name in FailureOptions.__struct_fields__}

@@ -10,16 +10,16 @@ from typing import Any
 
 import msgspec
 
-from rebat.console.output import tell
+from rebat.console.output import print_line
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.library import remarks
 from rebat.library.checks import (
     OF_CORRELATIONS,
-    Given,
+    UsedOptions,
     check_options,
-    given_by,
+    error_at,
 )
 from rebat.library.choosing import Policies, chosen
 from rebat.library.many import SeedOptions
@@ -101,7 +101,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def _run_one(self, policy: Runnable) -> RunResult:
         with simulation_bar(policy.name, len(self.stage.workload.jobs)) as on_progress:
-            return self.stage.run(policy, on_progress, lambda text: tell(f"rebat: warning: {text}"))
+            return self.stage.run(
+                policy, on_progress, lambda text: print_line(f"rebat: warning: {text}")
+            )
 
     def _seeds(self) -> Result:
         self._check_drawn()
@@ -132,7 +134,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 def study(
     workload: Callable[[], LoadedWorkload], policies: Policies, options: ScenarioOptions,
-    given: Given, many: SeedOptions,
+    used: UsedOptions, many: SeedOptions,
 ) -> Study:  # fmt: skip
     """Check all options, then read and prepare the workload.
 
@@ -142,14 +144,14 @@ def study(
         For options that contradict each other or have no effect, and for files that cannot be read.
     """
     many.check()
-    check_options(options, given)
-    with given_by("--policy"):
+    check_options(options, used)
+    with error_at("--policy"):
         presets = chosen(policies, many.many)
     nodes = options.nodes
     scenario = options.with_record_mtbf(nodes).scenario()
-    with given_by("--window"):
+    with error_at("--window"):
         parse_window(scenario.window)
-    with given_by("--select"):
+    with error_at("--select"):
         parse_selection(scenario.select)
     jobs = workload()
     if of_record := options.uses_record_mtbf:

@@ -199,7 +199,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     select: Annotated[
         str,
         _doc(
-            "Jobs whose flow is measured: all, 0.2:0.8:count (the node-stealing paper), 0.2:0.8:time (its program) or auto."
+            "Jobs whose flow is measured: all, FIRST:LAST:count (a range of the jobs by number), FIRST:LAST:time (by submission time) or auto. The node-stealing paper uses 0.2:0.8:count, its program 0.2:0.8:time."
         ),
     ] = "auto"
     walltime_kills: Annotated[

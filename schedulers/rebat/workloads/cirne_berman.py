@@ -33,7 +33,7 @@ class LogUniform(NamedTuple):
         """Return log2 of the values for uniform numbers in [0, 1)."""
         return np.maximum((uniform - self.intercept) / self.slope, 0.0)
 
-    def whole(self, uniform: Floats) -> Ints:
+    def integers(self, uniform: Floats) -> Ints:
         """Return the values rounded up, so that P(N <= n) equals the law at every integer n."""
         return np.ceil(2 ** self.exponents(uniform)).astype(np.int64)
 
@@ -61,7 +61,7 @@ def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
     """Return sizes of rigid jobs, from a uniform number for the size and one for the rounding."""
     exponents = SIZE.exponents(uniform)
     rounded = (2 ** np.rint(exponents)).astype(np.int64)
-    sizes = np.where(powers < POWER_OF_TWO, rounded, SIZE.whole(uniform))
+    sizes = np.where(powers < POWER_OF_TWO, rounded, SIZE.integers(uniform))
     return np.minimum(sizes, most)
 
 

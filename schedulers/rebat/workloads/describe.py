@@ -79,13 +79,13 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
 
 def size_classes(sizes: npt.NDArray[np.int64], n_nodes: int) -> dict[str, int]:
     """Count jobs per size interval (Table 2 of Du et al. 2024) and jobs of the entire machine."""
-    whole = sizes >= WHOLE_MACHINE * n_nodes
-    counts, _ = np.histogram(sizes[~whole], bins=[*SIZE_BOUNDS, np.inf])
+    full_size = sizes >= WHOLE_MACHINE * n_nodes
+    counts, _ = np.histogram(sizes[~full_size], bins=[*SIZE_BOUNDS, np.inf])
     labels = [
         f"[{low}, {high})" if high else f">= {low}"
         for low, high in zip(SIZE_BOUNDS, [*SIZE_BOUNDS[1:], 0], strict=True)
     ]
-    return dict(zip(labels, counts.tolist(), strict=True)) | {"whole machine": int(whole.sum())}
+    return dict(zip(labels, counts.tolist(), strict=True)) | {"whole machine": int(full_size.sum())}
 
 
 def _shapes(workload: Workload) -> dict[str, dict[str, int]]:

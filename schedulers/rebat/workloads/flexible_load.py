@@ -170,10 +170,10 @@ def _drafts(rng: Callable[[str], np.random.Generator], kinds: list[str], most: i
     """Draw the sizes of all jobs; a job of any kind consumes the same number of random numbers."""
     n_jobs = len(kinds)
     rigid = laws.rigid_sizes(rng("sizes").random(n_jobs), rng("powers").random(n_jobs), most)
-    least = np.minimum(laws.LEAST_SIZE.whole(rng("least sizes").random(n_jobs)), most)
+    least = np.minimum(laws.LEAST_SIZE.integers(rng("least sizes").random(n_jobs)), most)
     mean = np.maximum(laws.parallelisms(least, rng("parallelism").random(n_jobs)), least)
     sigma = rng("sigmas").uniform(0, SIGMA_MAX, n_jobs)
-    count = laws.REQUESTS.whole(rng("requests").random(n_jobs))
+    count = laws.REQUESTS.integers(rng("requests").random(n_jobs))
     drawn, drafts = rng("request sizes"), []
     for kind, size, low, parallelism, s, n_requests in zip(
         kinds, *(column.tolist() for column in (rigid, least, mean, sigma, count)), strict=True

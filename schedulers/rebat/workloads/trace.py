@@ -129,10 +129,18 @@ def _check_rows(trace: TraceColumns) -> None:
         expected = f"{span}, or -1 if unknown"
         _check_range(trace, field, values, low=-1, high=MAX_SECONDS, expected=expected)
     for values in (trace.requested, trace.allocated):
-        whole = np.where(values == np.floor(values), values, np.inf)  # inf is rejected as too large
+        integers = np.where(
+            values == np.floor(values), values, np.inf
+        )  # inf is rejected as too large
         expected = f"a whole number up to {MAX_SIZE}"
         _check_range(
-            trace, "number of nodes", whole, low=-1, high=MAX_SIZE, expected=expected, shown=values
+            trace,
+            "number of nodes",
+            integers,
+            low=-1,
+            high=MAX_SIZE,
+            expected=expected,
+            shown=values,
         )
 
 
