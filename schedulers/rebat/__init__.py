@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """rebat: resilient batch schedulers for Batsim.
 
-A library of a few verbs; nothing heavy is imported before one of them is used::
+Example (modules are imported on first use)::
 
     import rebat
 
@@ -10,7 +10,7 @@ A library of a few verbs; nothing heavy is imported before one of them is used::
     result = rebat.run(month, ["baseline", "sfsj"], failures=failures, checkpoint="young-daly")
     result
 
-``rebat.policies()`` lists the schedulers. The command line does the same: ``rebat --help``.
+``rebat.policies()`` lists the policies. The command line has the same functions: ``rebat --help``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _VERBS = {
     "PolicyError": "rebat.core.errors",
     "RebatError": "rebat.core.errors",
 }
-"""Name -> the module that it comes from."""
+"""Module of each public name."""
 
 __all__ = [*_VERBS, "policies"]  # noqa: PLE0604
 
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
 
     if name == "__version__":
         return _version()
-    if name == "policies":  # the package, which lists what is in it
+    if name == "policies":  # the package is callable and lists the policies
         return import_module("rebat.policies")
     if name not in _VERBS:
         raise AttributeError(f"module 'rebat' has no attribute {name!r}")
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _version() -> str:
-    """That of the tag from which it was installed."""
+    """Return the installed version."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -187,7 +187,7 @@ def test_the_command_line_runs_says_how_far_it_is_and_cleans(tmp_path: Path, cap
     command("status", *where)
     out = capsys.readouterr().out
     assert "small: 6 of 6 runs done" in out
-    assert "4 results of other runs" in out
+    assert "4 results belong to no run" in out
     command("clean", *where)
     assert "removed 4 results" in capsys.readouterr().out
     assert len(list((results / "runs").iterdir())) == 6
@@ -205,7 +205,7 @@ def test_the_exit_status_is_one_when_some_run_failed(tmp_path: Path, capsys) -> 
 
 
 def test_a_report_needs_results(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no results yet"):
+    with pytest.raises(InputError, match="contains no results"):
         command("report", campaign_file(tmp_path), "--results", tmp_path / "r")
 
 

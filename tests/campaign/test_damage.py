@@ -48,7 +48,7 @@ def test_a_changed_result_is_repeated_and_named(damage, tmp_path: Path, unbroken
     campaign.main(["status", str(file), "--results", str(tmp_path / "r")], standalone_mode=False)
     captured = capsys.readouterr()
     assert "9 of 10 runs done, 0 failed, 1 left" in captured.out
-    said = f"{victim}: does not match its checksum, or has none; its run counts as left"
+    said = f"{victim}: does not match its checksum, or has none; this run counts as missing"
     assert said in captured.err
     _, told = run_here(file, tmp_path / "r")
     assert n_run(told) == 1
@@ -129,9 +129,9 @@ def test_a_run_writes_nothing_into_a_campaigns_folder(tmp_path: Path, unbroken, 
         ("name = '..'\n", r"name: is '\.\.'"),
         ("name = ''\n", "name: is ''"),
         ("name = 'a/b'\n", "name: is 'a/b'"),
-        ('name = "a\\u0000b"\n', "holds a NUL character"),
-        ('"a\\u0000b" = 1\n', "holds a NUL character"),
-        ('[workloads.one]\nfile = "a\\u0000.json"\n', "holds a NUL character"),
+        ('name = "a\\u0000b"\n', "contains a NUL character"),
+        ('"a\\u0000b" = 1\n', "contains a NUL character"),
+        ('[workloads.one]\nfile = "a\\u0000.json"\n', "contains a NUL character"),
         ("name = 'a\0b'\n", "not TOML: Found invalid character"),
         ("a = " + "[" * 50_000, "nested too deeply"),
         ("a = " + "[" * 50_000 + "]" * 50_000, "nested too deeply"),

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from rebat.campaign.keeping import read_kept
+from rebat.campaign.keeping import read_data
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_pages, write_report
 from rebat.cli.campaign import campaign as command
@@ -74,18 +74,18 @@ def test_the_rows_are_those_of_the_results(reported: Path) -> None:
 
 
 def test_nothing_in_it_names_a_folder(reported: Path) -> None:
-    kept = read_kept(reported / "results.parquet")
+    kept = read_data(reported / "results.parquet")
     assert str(reported.parent) not in "".join([*kept.provenance, *map(str, kept.kinds.values())])
 
 
 def test_other_files_are_refused(reported: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not what a report needs beside them"):
+    with pytest.raises(InputError, match="contains results, but no report data"):
         main("--from", reported.parent / "r" / "results.parquet")
     spoilt = pq.read_table(reported / "results.parquet").replace_schema_metadata(
         {b"rebat.report": b"nothing"}
     )
     pq.write_table(spoilt, tmp_path / "spoilt.parquet")
-    with pytest.raises(InputError, match="holds what is no report"):
+    with pytest.raises(InputError, match="contains damaged report data"):
         main("--from", tmp_path / "spoilt.parquet")
     text = tmp_path / "text.parquet"
     text.write_text("no table")

@@ -109,7 +109,7 @@ BAD = {
     ),
     "tables of no grid": (SETS + WORKLOADS + GRID, "synthetic: has no effect"),
     "a seed of no grid": ("seed = 3\n" + WORKLOADS + GRID, "seed: has no effect"),
-    "no kind": ('[[grid]]\nname = "a"\n', "grid[0]: has nothing to run"),
+    "no kind": ('[[grid]]\nname = "a"\n', "grid[0]: has no runs"),
     "sets without tables": (PLAYED, "synthetic or days: is missing"),
     "a grid twice": (
         WORKLOADS + SETS + PLAYED.replace('"played"', '"small"') + GRID,

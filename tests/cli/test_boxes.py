@@ -54,7 +54,7 @@ def test_a_size_that_is_no_box_gets_the_smallest_larger_one(capsys) -> None:
     found = told(capsys, "--torus", "5x4x4", "--size", "13")
     assert (found["size"], found["box_nodes"], found["waste"]) == (13, 15, 2)
     main(["boxes", "--torus", "5x4x4", "--size", "13"])
-    assert "13 nodes: boxes of 15, 2 left over" in capsys.readouterr().out
+    assert "13 nodes: boxes of 15, 2 unused" in capsys.readouterr().out
 
 
 def test_units_are_handed_out_as_a_whole(capsys) -> None:
@@ -122,7 +122,7 @@ def test_the_same_for_people(nodes: Path, capsys) -> None:
     best = told(capsys, *arguments)["best"]
     main(["boxes", *arguments])
     text = capsys.readouterr().out
-    assert "24 nodes\n4 nodes: boxes of 4, 0 left over" in text
+    assert "24 nodes\n4 nodes: boxes of 4, 0 unused" in text
     assert f"probability  {best['failure_probability']:.6g}" in text
     assert f"nodes                {NodeSet.of(best['nodes'])}" in text
 

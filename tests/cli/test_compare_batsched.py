@@ -78,8 +78,8 @@ def test_a_changed_recording_is_a_difference(tmp_path: Path, monkeypatch, capsys
         main(["compare", "--batsched", "synthetic-small"])
     told = capsys.readouterr().out
     assert told.count("equal, 100 jobs") == 2
-    assert "batsched-easy          against recorded Batsched: DIFFERENT: of 100 jobs" in told
-    assert "1 have another time or state" in told
+    assert "batsched-easy          against recorded Batsched: DIFFERENT: of 100 common jobs" in told
+    assert "1 have different times or states" in told
 
 
 def test_an_installed_batsched_runs_over_the_wire(batsched) -> None:
@@ -113,9 +113,9 @@ def test_every_policy_of_batsched_can_be_chosen() -> None:
     ("arguments", "told"),
     [
         ([ROOT / "workloads/toy.json"], "mira-like-june-2017 or synthetic-small, or Batsched 1.4"),
-        (["toy", "a.csv"], "takes no runs A and B"),
+        (["toy", "a.csv"], "replaces the runs A and B"),
         (["absent"], "absent"),
-        (["toy", "--endpoint", "tcp://127.0.0.1:1"], "--endpoint: needs one policy"),
+        (["toy", "--endpoint", "tcp://127.0.0.1:1"], "--endpoint: needs exactly one policy"),
     ],
 )
 def test_what_cannot_be_compared(arguments: list, told: str, monkeypatch) -> None:

@@ -107,7 +107,7 @@ def test_batsched_is_compared_where_it_listens(project: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["-p", "easy", "-p", "easy"], "easy is given twice"),
+        (["-p", "easy", "-p", "easy"], "easy is a duplicate"),
         (["--force"], "--force: has no effect"),
         (["--out", "docs"], "docs: exists and holds no earlier result"),
     ],

@@ -61,6 +61,21 @@ def test_makespans_go_to_a_file_with_all_heuristics_and_rules(job_set, tmp_path)
     assert gzip.decompress(packed.read_bytes()).decode() == out.read_text()
 
 
+def test_a_file_of_makespans_comes_with_a_verdict(job_set, tmp_path) -> None:
+    out = tmp_path / "m.csv"
+    lines = call(makespan, job_set, "-o", out).splitlines()
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for row in csv.DictReader(out.open()):
+        ratio = float(row["makespan"]) / float(row["lower_bound"])
+        ratios.setdefault((row["heuristic"], row["rule"]), []).append(ratio)
+    best = min(ratios, key=lambda pair: sum(ratios[pair]) / 2)
+    assert lines == [
+        f"lowest mean makespan: {best[0]} with {best[1]}, {sum(ratios[best]) / 2:.3f} times the "
+        "lower bound (2 scenarios)",
+        f"makespans in {out}",
+    ]
+
+
 def test_an_unknown_rule_is_refused(job_set) -> None:
     with pytest.raises(InputError, match="LPT"):
         call(makespan, job_set, "--rule", "FASTEST")
@@ -107,8 +122,8 @@ def test_failures_of_nodes_are_no_errors(tmp_path) -> None:
     lines = call(bound, TOY, "--failures-of", out / "sfsj").splitlines()
     assert lines[1].split()[:2] == ["scenario", "errors"]
     assert lines[2].split()[:2] == ["0", "0"]
-    assert "errors: attempts that end with a silent error; failures of nodes do not count." in lines
-    assert "  2 attempts of the run were killed: they are no errors." in lines
+    assert "errors: attempts that end with a silent error; node failures do not count." in lines
+    assert "  2 attempts of the run were killed; they do not count as errors." in lines
 
 
 def test_a_job_with_the_id_of_a_resubmission_has_its_own_errors(tmp_path) -> None:
@@ -121,7 +136,7 @@ def test_a_job_with_the_id_of_a_resubmission_has_its_own_errors(tmp_path) -> Non
 
 
 def test_a_rate_and_a_probability_exclude_each_other(tmp_path) -> None:
-    with pytest.raises(InputError, match="give one"):
+    with pytest.raises(InputError, match="contradicts --silent-error-probability"):
         call(run, TOY, "-p", "r-list-0", "--silent-errors", 1e-3,
              "--silent-error-probability", 0.1, "--out", tmp_path / "out")  # fmt: skip
 
@@ -139,7 +154,7 @@ def test_a_job_killed_at_its_walltime_counts_as_far_as_it_runs(tmp_path) -> None
 
 
 def test_jobs_larger_than_the_machine_are_told(tmp_path) -> None:
-    told = "2 of 5 jobs are larger than the 2 nodes and left out"
+    told = "2 of 5 jobs are larger than the 2 nodes and are left out"
     result = CliRunner().invoke(bound, [TOY, "--nodes", "2"], catch_exceptions=False)
     assert result.stdout.splitlines()[1] == told
     assert result.stderr == f"rebat: warning: {told}\n"

@@ -49,7 +49,7 @@ def test_a_record_is_fitted(record: Path, tmp_path: Path, capsys) -> None:
     found = fit_nodes(read_events(record), 33, until_s=3.6e6)
     told = capsys.readouterr().out
     assert f"{found.n_failures} failures of 33 nodes in 41.7 d" in told
-    assert "of their own  32; with the shape of all: 1" in told
+    assert "individual shape 32; with the common shape: 1" in told
     assert f"shape {found.pooled.shape:.4g}" in told
     assert f"{found.log_likelihood:.10g}" in told
     table = read_nodes(out, 33)
@@ -67,7 +67,7 @@ def test_the_machine_is_as_large_as_its_largest_failed_node(record: Path, tmp_pa
 
 
 BAD = {
-    "no nodes of its own": (["nodes", "poisson:mtbf=1h", "--nodes", "4"], "poisson:mtbf=1h: its"),
+    "no nodes of its own": (["nodes", "poisson:mtbf=1h", "--nodes", "4"], "no parameters per node"),
     "no such law": (["nodes", "x:mtbf=1h", "--nodes", "4"], "unknown failure law 'x'"),
     "no shape": (["nodes", "weibull:scale=1h", "--nodes", "4"], "weibull lacks shape"),
     "sigma": (["nodes", "exponential:mean=1h,mean_sigma=1d", "--nodes", "99"], "mean_sigma: is 86"),

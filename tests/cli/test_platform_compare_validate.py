@@ -99,7 +99,7 @@ def test_equal_tables_give_status_0(capsys) -> None:
     Path("run/jobs.csv").write_text(toy_csv())
     assert status("compare", "a.csv", "run", "--allocations") == 0
     told = capsys.readouterr().out
-    assert "7 jobs in both, 0 only in A, 0 only in B" in told
+    assert "7 jobs in both runs, 0 only in A, 0 only in B" in told
     assert "makespan" in told
     assert "first difference" not in told
 
@@ -109,9 +109,9 @@ def test_different_tables_give_status_1_and_say_where(capsys) -> None:
     Path("b.csv").write_text(without(late, "1"))
     assert status("compare", "a.csv", "b.csv", "--out", "out") == 1
     told = capsys.readouterr().out
-    assert "6 jobs in both, 1 only in A" in told
+    assert "6 jobs in both runs, 1 only in A" in told
     assert "first difference at 0.000000 s" in told
-    assert "it is not there" in told
+    assert "it is missing" in told
     names = {"differences.csv", "differences.png", "SHA256SUMS"}
     assert {p.name for p in Path("out").iterdir()} == names
 
@@ -120,7 +120,7 @@ def test_tolerance_and_allocations_decide(capsys) -> None:
     Path("b.csv").write_text(edited(toy_csv(), "1", allocated_resources="5"))
     assert status("compare", "a.csv", "b.csv") == 0
     assert status("compare", "a.csv", "b.csv", "--allocations") == 1
-    assert "other nodes: 1" in capsys.readouterr().out
+    assert "different nodes: 1" in capsys.readouterr().out
     Path("b.csv").write_text(edited(toy_csv(), "4", starting_time="11.5"))
     assert status("compare", "a.csv", "b.csv") == 1
     assert status("compare", "a.csv", "b.csv", "--tolerance", "0.5") == 0
@@ -154,7 +154,15 @@ def test_bad_comparisons(capsys) -> None:
 def test_a_clean_table_gives_status_0(capsys) -> None:
     arguments = ["--workload", str(TOY), "--events", str(TOY_EVENTS)]
     assert status("validate", "a.csv", *arguments) == 0
-    assert capsys.readouterr().out == "a.csv: 7 rows, 0 findings\n"
+    assert capsys.readouterr().out == "a.csv: valid: 7 rows, 0 findings\n"
+
+
+def test_the_first_line_is_the_verdict(capsys) -> None:
+    Path("b.csv").write_text(edited(toy_csv(), "4", execution_time="99"))
+    assert status("validate", "b.csv") == 1
+    first, *findings = capsys.readouterr().out.splitlines()
+    assert first == "b.csv: not valid: 7 rows, 1 findings"
+    assert findings[0] == "columns that contradict each other: 1"
 
 
 def test_findings_give_status_1_a_few_of_each_kind(capsys) -> None:
@@ -167,7 +175,7 @@ def test_findings_give_status_1_a_few_of_each_kind(capsys) -> None:
     assert "not as many nodes as requested: 1" in told
     assert "columns that contradict each other: 7" in told
     assert "  ... and 4 more" in told
-    assert told[-1] == "b.csv: 7 rows, 8 findings"
+    assert told[0] == "b.csv: not valid: 7 rows, 8 findings"
 
 
 def test_the_machine_comes_from_option_or_workload(capsys) -> None:

@@ -80,13 +80,13 @@ def test_what_is_prepared_says_how(folder: Path) -> None:
 
 
 BAD_PREPARATIONS = {
-    "nothing asked for": ([], "nothing to prepare"),
-    "no period": (["--checkpoint", "young-daly"], "needs --mtbf"),
+    "nothing asked for": ([], "no preparation requested"),
+    "no period": (["--checkpoint", "young-daly"], "needs the MTBF"),
     "no checkpoints": (["--mtbf", "1h", "--silent-errors", "1e-6"], "--mtbf: has no effect"),
     "no rate": (["--silent-errors", "nan"], "finite"),
     "an infinite rate": (["--silent-errors", "inf"], "finite"),
     "two kinds of errors": (
-        ["--silent-errors", "1e-6", "--silent-error-probability", "0.1"], "give one of",
+        ["--silent-errors", "1e-6", "--silent-error-probability", "0.1"], "contradicts",
     ),
 }  # fmt: skip
 

@@ -135,7 +135,7 @@ def test_jobs_whose_workers_never_report_end_the_campaign(
     tmp_path: Path, fake: Fake, unbroken
 ) -> None:
     jobs = Jobs(interface="lo", prologue=("exit 3",))
-    with pytest.raises(RebatError, match="3 jobs ended before their workers reported; see"):
+    with pytest.raises(RebatError, match="3 jobs ended before their workers connected; see"):
         run_campaign(open_campaign(unbroken[0]), tmp_path / "r", executor="slurm", jobs=jobs)
     assert len(list(fake.queue.glob("script.*"))) == crew.STILLBORN
 
@@ -225,7 +225,7 @@ def test_a_batch_system_that_is_not_here(
     needs_jobqueue()
     monkeypatch.setenv("PATH", str(tmp_path))
     found = refused(unbroken, tmp_path / "r", name)
-    assert found == f"executor {name}: there is no {SYSTEMS[name].submit} on this machine"
+    assert found == f"executor {name}: {SYSTEMS[name].submit} is not on the PATH of this machine"
 
 
 def test_options_that_fit_nothing(tmp_path: Path, fake: Fake, unbroken) -> None:
@@ -235,7 +235,7 @@ def test_options_that_fit_nothing(tmp_path: Path, fake: Fake, unbroken) -> None:
     assert "--job-memory: Could not interpret 'much'" in refused(
         unbroken, tmp_path / "r", memory="much"
     )
-    assert "no folder with spaces" in refused(unbroken, tmp_path / "a r")
+    assert "a folder with spaces" in refused(unbroken, tmp_path / "a r")
     assert fake.jobs() == []
 
 
@@ -247,14 +247,14 @@ def test_options_that_fit_nothing(tmp_path: Path, fake: Fake, unbroken) -> None:
 @pytest.mark.parametrize("executor", ["processes", "dask", "inline"])
 def test_options_of_jobs_are_for_batch_systems(option: str, executor: str, unbroken) -> None:
     arguments = ["run", str(unbroken[0]), "--executor", executor, option]
-    with pytest.raises(InputError, match="is for batch systems") as error:
+    with pytest.raises(InputError, match="needs a batch system") as error:
         campaign.main(arguments, standalone_mode=False)
     assert error.value.where == option.partition("=")[0]
 
 
 def test_an_address_is_for_dask(unbroken) -> None:
     arguments = ["run", str(unbroken[0]), "--executor", "slurm", "--address", "tcp://127.0.0.1:1"]
-    with pytest.raises(InputError, match="is for Dask"):
+    with pytest.raises(InputError, match="has no effect without Dask"):
         campaign.main(arguments, standalone_mode=False)
 
 

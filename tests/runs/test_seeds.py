@@ -16,7 +16,7 @@ from rebat.results.intervals import relative_width
 from rebat.results.metric import name_of
 from rebat.results.seeds import intervals_csv, rows, seeds_csv
 from rebat.runs.options import ScenarioOptions
-from rebat.runs.seeds import Asked, Narrow, run_seeds
+from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
 from rebat.runs.spec import Source
 from rebat.workloads.batsim_json import write_workload
 from tests.scenarios import machine
@@ -37,7 +37,7 @@ def asked(workload: Path, n_seeds: int = 4, workers: int = 1, narrow: Narrow | N
 
     source = Source(file=str(workload))
     policies = {"baseline": "baseline", "sfsj": "SFSJ"}
-    return Asked(source, policies, scenario_of, 3, n_seeds, workers, narrow)
+    return SeedRuns(source, policies, scenario_of, 3, n_seeds, workers, narrow)
 
 
 def test_each_seed_is_the_run_of_that_seed(workload: Path, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_on_the_command_line(workload: Path, tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seeds", "3"], "nothing is drawn"),
+        (["--seeds", "3"], "nothing is random"),
         (["--workers", "2", "--mtbf", "40s"], "--workers"),
         (["--until-metric", "x", "--seeds", "2", "--mtbf", "40s"], "--until-width"),
         (["--seeds", "1", "--mtbf", "40s"], "--seeds"),

@@ -44,7 +44,7 @@ def within(share: float, expected: float, count: int = N) -> bool:
     [(laws.SIZE, 0.20, 102), (laws.LEAST_SIZE, 0.6279, 42), (laws.REQUESTS, 0.1876, 19)],
 )
 def test_whole_values_are_log_uniform(law, of_one, most) -> None:
-    drawn = law.whole(uniform(1))
+    drawn = law.integers(uniform(1))
     assert (drawn.min(), drawn.max()) == (1, most)
     assert within((drawn == 1).mean(), of_one)
     for n in range(2, most):  # equation (4), at every whole number
@@ -55,7 +55,7 @@ def test_sizes_are_often_powers_of_two() -> None:
     sizes = laws.rigid_sizes(uniform(1), uniform(2), 500)
     assert (sizes.min(), sizes.max()) == (1, 128)  # 2 ** round(6.67)
     powers = (sizes & (sizes - 1)) == 0
-    plain = laws.SIZE.whole(uniform(1))
+    plain = laws.SIZE.integers(uniform(1))
     by_chance = ((plain & (plain - 1)) == 0).mean()
     assert within(powers.mean(), 0.75 + 0.25 * by_chance)
     assert laws.rigid_sizes(uniform(1), uniform(2), 60).max() == 60
@@ -75,7 +75,7 @@ def test_estimates_are_log_uniform() -> None:
 )
 def test_least_sizes_and_parallelisms_follow_the_joint_law(least, parallelism, probability) -> None:
     assert joint_law(least, parallelism) == pytest.approx(probability, abs=5e-5)
-    sizes = laws.LEAST_SIZE.whole(uniform(4))
+    sizes = laws.LEAST_SIZE.integers(uniform(4))
     means = laws.parallelisms(sizes, uniform(5))
     assert within(((sizes <= least) & (means <= parallelism)).mean(), probability)
     assert within((means[sizes == 1] < 2 ** (0.3 / 0.07468)).mean(),
@@ -221,9 +221,9 @@ def test_arrivals_may_be_those_of_a_trace(tmp_path: Path) -> None:
 
 def test_a_trace_that_does_not_do(tmp_path: Path) -> None:
     file = trace(tmp_path)
-    with pytest.raises(InputError, match="holds 5 jobs"):
+    with pytest.raises(InputError, match="has 5 jobs"):
         generator(f"cirne-berman:jobs=6,arrivals={file}")(0)
-    with pytest.raises(InputError, match="arrive at once"):
+    with pytest.raises(InputError, match="arrive at the same time"):
         generator(f"cirne-berman:jobs=3,arrivals={trace(tmp_path, (5, 5, 5))},load=80")(0)
     with pytest.raises(InputError, match=r"no\.swf"):
         generator(f"cirne-berman:jobs=6,arrivals={tmp_path}/no.swf")(0)

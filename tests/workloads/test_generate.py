@@ -194,10 +194,10 @@ def test_a_torus_load_of_another_machine():
         ("torus-load:largest=48", "largest: is 48"),
         ("torus-load:largest=8192", "largest: is 8192"),
         ("torus-load:size=3", "option of torus-load"),
-        ("torus-load:load=", "has not one value"),
-        ("torus-load:load=1,load=2", "has not one value"),
+        ("torus-load:load=", "expected exactly one value"),
+        ("torus-load:load=1,load=2", "expected exactly one value"),
         ("synthetic:load=3", "option of synthetic"),
-        ("torus-load:load=0.01", "jobs make this load"),
+        ("torus-load:load=0.01", "this load has 0 jobs"),
         ("nothing", "generator"),
     ],
 )

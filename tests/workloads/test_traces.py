@@ -180,11 +180,11 @@ def bad(name, lines, words, **options):
         bad("nan", [row(), row(run="nan")], [":5", "field 4 is 'nan'", "a number"]),
         bad("inf", [row(submit="1e999")], [":4", "field 2"]),
         bad("short line", [row(), row(), "1 2 3"], [":6", "3 fields", "18 fields"]),
-        bad("no jobs", [], ["holds no job"]),
+        bad("no jobs", [], ["contains no job"]),
         bad("absurd run", [row(run=1e300)], [":4", "run time of job 1 is 1e+300"]),
         bad("absurd walltime", [row(walltime=1e15)], [":4", "walltime of job 1"]),
-        bad("negative submit", [row(), row(submit=-5)], [":5", "submission date -5"]),
-        bad("absurd submit", [row(submit=1e300)], [":4", "submission date of job 1"]),
+        bad("negative submit", [row(), row(submit=-5)], [":5", "submission time -5"]),
+        bad("absurd submit", [row(submit=1e300)], [":4", "submission time of job 1"]),
         bad("negative run", [row(run=-7)], [":4", "run time of job 1 is -7"]),
         bad("half a node", [row(size=1.5)], [":4", "number of nodes of job 1 is 1.5"]),
         bad("absurd size", [row(size=1e12)], [":4", "number of nodes of job 1 is 1e+12"]),
@@ -194,7 +194,7 @@ def bad(name, lines, words, **options):
         bad("bad month", [row()], ["not a month: '2001-13'", "YYYY-MM"], months="2001-13"),
         bad("window", [row()], ["no job is left"], first_s=99),
         bad("bad zone", [row()], ["unknown time zone 'Mars/Base'"], tz="Mars/Base"),
-        bad("no start", [row(wait=-1)], ["start is not known"], months="1970-01", by="start"),
+        bad("no start", [row(wait=-1)], ["a job has no start"], months="1970-01", by="start"),
         bad("bad rule", [row()], ["overrun", "clamp, drop, keep, raise"], overrun="x"),
         bad("bad option", [row()], ["unknown trace option 'capp'", "cap, first_s"], capp=3),
         bad("absurd machine", [row()], ["a machine of 1000000000000"], n_nodes=10**12),
@@ -212,7 +212,7 @@ def test_a_bad_swf_is_refused_with_its_place(tmp_path, lines, words, options):
 
 def test_a_machine_of_unknown_size_has_to_be_given(tmp_path):
     path = swf(tmp_path, row(), header="")
-    with pytest.raises(InputError, match="give n_nodes"):
+    with pytest.raises(InputError, match="expected n_nodes"):
         read_swf(path)
     assert read_swf(path, n_nodes=4).n_nodes == 4
 
@@ -329,9 +329,9 @@ def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path):
 def test_bad_alcf_files(tmp_path):
     with pytest.raises(InputError, match=r"log\.csv:1: no column RUNTIME_SECONDS"):
         read_alcf(alcf(tmp_path, {}, without=["RUNTIME_SECONDS"]))
-    with pytest.raises(InputError, match=r"log\.csv: the log holds no job"):
+    with pytest.raises(InputError, match=r"log\.csv: the log contains no job"):
         read_alcf(alcf(tmp_path))
-    with pytest.raises(InputError, match="give n_nodes"):
+    with pytest.raises(InputError, match="expected n_nodes"):
         read_alcf(alcf(tmp_path, {"MACHINE_NAME": "elsewhere"}))
     path = alcf(tmp_path, {})
     path.write_text(path.read_text() + '"1","2"\n')
@@ -340,7 +340,7 @@ def test_bad_alcf_files(tmp_path):
 
 
 def test_the_reader_is_chosen_by_name(tmp_path):
-    with pytest.raises(InputError, match=r"jobs\.txt: cannot tell .*\.json, \.swf or \.csv"):
+    with pytest.raises(InputError, match=r"jobs\.txt: unknown kind .*\.json, \.swf or \.csv"):
         load_workload(tmp_path / "jobs.txt")
     with pytest.raises(InputError, match="option cap does not apply"):
         load_workload(tmp_path / "w.json", cap=3)

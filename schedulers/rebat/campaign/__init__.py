@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole evaluations: one run, many runs, their results."""
+"""Campaigns: many runs from one file, and their results."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of Batsched: recorded ones, those of its presets, those of an installed program."""
+"""Schedules of Batsched: recorded, of the embedded presets, and of a running program."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ VARIANTS = {
     "batsched-easy": "easy_bf",
     "batsched-fcfs": "fcfs",
 }
-"""Preset -> Batsched's name of the scheduler (its option ``-v``)."""
+"""Batsched's name of the scheduler (option ``-v``) for each preset."""
 
 PROGRAM = "batsched"
 START_S = 120.0
-"""How long Batsched may take until it listens."""
+"""Maximum start time of Batsched in seconds."""
 POLL_S = 0.05
 
 
 def recorded() -> dict[str, dict[str, Path]]:
-    """The recorded schedules that come with rebat: workload -> preset -> file."""
-    known: dict[str, dict[str, Path]] = {}
+    """Return the files of the recorded schedules in rebat, by workload and preset."""
+    files: dict[str, dict[str, Path]] = {}
     for name in names("workloads", ".json"):
         for policy, variant in VARIANTS.items():
             file = folder("workloads") / "batsched" / f"{name}.{variant}.csv.gz"
             if file.is_file():
-                known.setdefault(name, {})[policy] = file
-    return known
+                files.setdefault(name, {})[policy] = file
+    return files
 
 
 def recorded_of(workload: Path) -> dict[str, Path]:
-    """The recorded schedules of a workload file, by preset; none for a file of the user's."""
+    """Return the recorded schedules of a workload file by preset; empty for a user's file."""
     shipped = names("workloads", ".json")
-    return next((of for name, of in recorded().items() if shipped[name] == workload), {})
+    return next((files for name, files in recorded().items() if shipped[name] == workload), {})
 
 
 def installed() -> str | None:
-    """The Batsched program on the PATH."""
+    """Return the path of the program batsched, if it is on the PATH."""
     return shutil.which(PROGRAM)
 
 
 def embedded(workload: Workload, policy: str, on_progress: OnProgress | None = None) -> JobsFile:
-    """The schedule of a preset on the embedded engine."""
+    """Return the schedule of a preset on the embedded engine."""
     result = simulate(workload, preset(policy), on_progress=on_progress)
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / f"{policy}_jobs.csv"
@@ -73,12 +73,12 @@ def played(
     workload: Workload, policy: str, endpoint: str, timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:  # fmt: skip
-    """The schedule of the Batsched that listens at ``endpoint``, on the embedded engine.
+    """Return the schedule of the Batsched at ``endpoint``, on the embedded engine.
 
     Raises
     ------
     InputError
-        When it does not answer within ``timeout_s``.
+        If Batsched does not answer within ``timeout_s``.
     """
     engine = Engine(workload, options=EngineOptions(list_resources=True))
     with connect(endpoint, timeout_s=timeout_s) as ask:
@@ -90,12 +90,12 @@ def played(
 
 @contextmanager
 def listening(program: str, policy: str) -> Iterator[str]:
-    """A running Batsched: its endpoint. The process ends with the block.
+    """Run Batsched during the block and yield its endpoint.
 
     Raises
     ------
     InputError
-        When the program does not start.
+        If the program does not start.
     """
     port = _free_port()
     endpoint = f"tcp://127.0.0.1:{port}"
@@ -119,15 +119,15 @@ def _free_port() -> int:
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Return when the process listens on the port."""
+    """Wait until the process listens on the port."""
     until = time.monotonic() + START_S
-    expected = "a scheduler that listens, as Batsched 1.4 does"
+    expected = "a scheduler that listens on a socket, like Batsched 1.4"
     program = str(process.args[0])  # type: ignore[index]
     while time.monotonic() < until:
         if process.poll() is not None:
-            said = log.read_text(errors="replace").strip().splitlines()[-1:]
-            what = ": ".join([f"ended with exit status {process.returncode}", *said])
-            raise InputError(what, program, expected)
+            last_line = log.read_text(errors="replace").strip().splitlines()[-1:]
+            problem = ": ".join([f"ended with exit status {process.returncode}", *last_line])
+            raise InputError(problem, program, expected)
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return

@@ -13,21 +13,22 @@ from rebat.runs.options import Count, ScenarioOptions
 from rebat.runs.reading import Duration
 
 _DEFAULTS = ScenarioOptions()
-"""Defaults are those of the command line."""
+"""Defaults of the command line."""
 
 
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.failures]`` without the parameters of its law, which stand there too.
+    """``[grid.failures]``, which also contains the parameters of its law.
 
-    ``model`` is another word for ``law``; a ``file`` alone is the law ``trace``. Seeds are numbers,
-    or 'workload': each workload meets the failures of its own seed. ``group`` and the like are
-    those of `Correlation`.
+    ``group`` and the cascade options are those of `Correlation`.
     """
 
     law: str | None = None
     model: str | None = None
+    """Alternative name of ``law``."""
     file: str | None = None
+    """Event file of the law ``trace``."""
     seeds: list[int] | Literal["workload"] | None = None
+    """Seeds of the failures; 'workload': the seed of each workload."""
     horizon: Duration | None = None
     begin: Duration = 0
     group: int = _DEFAULTS.failure_group
@@ -37,9 +38,9 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.checkpoint]``; its MTBF is the failures' unless it says otherwise.
+    """``[grid.checkpoint]``. The default MTBF is that of the failures.
 
-    'perfect' has no other parameters.
+    The model 'perfect' has no other parameters.
     """
 
     model: Literal["none", "young-daly", "perfect"] = "young-daly"
@@ -50,8 +51,10 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.silent_errors]``: every rate or every probability, with the seeds of the failures, or
-    with these where no failures are drawn."""
+    """``[grid.silent_errors]``: rates or probabilities, each with the seeds of the failures.
+
+    ``seeds`` applies only if no failures are drawn.
+    """
 
     rate: float | list[float] | None = None
     probability: float | list[float] | None = None
@@ -59,15 +62,15 @@ class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]``: workloads x policies x failures; ``failure_free`` policies also run without
-    failures and silent errors, once per workload and kind of checkpoints; without
-    ``failure_free_checkpoints`` without checkpoints, too."""
+    """``[[grid]]``: all combinations of workloads, policies and failures."""
 
     name: str
     workloads: list[str]
     policies: list[str]
     failure_free: list[str] = []
+    """Policies to run without failures and silent errors, with each kind of checkpoints."""
     failure_free_checkpoints: bool = True
+    """Whether these runs have checkpoints."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None

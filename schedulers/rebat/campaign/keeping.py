@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of results that stands for itself: in its metadata is what its reports need beside it.
+"""A table of results that contains the additional data of its reports in its metadata.
 
-So a report can be written again where neither the runs nor their inputs are at hand.
+A report can then be written again without the runs and their inputs.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from rebat.core.files import atomic_path
 T = TypeVar("T")
 
 _KEY = b"rebat.report"
-"""The metadata's name in the file; its value is a `Kept` as JSON, deflated (pictures are long),
-in base 64."""
+"""Key of the metadata in the file. The value is a `ReportData` as JSON, deflated, in base 64."""
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """What reports need beside the table.
+class ReportData(msgspec.Struct, frozen=True):
+    """The data that reports need in addition to the table.
 
     Attributes
     ----------
     provenance, unfinished
-        As of a `Report`.
+        See `Report`.
     kinds : dict
-        What `Kind.gather` returned, for every kind of unit that has results.
+        Result of `Kind.gather` for each kind of unit with results.
     title : str
-        The title of the campaign, for a report that is not about a paper's claims.
+        Title of the campaign, for a report without claims of a paper.
     """
 
     provenance: list[str]
@@ -42,11 +41,11 @@ class Kept(msgspec.Struct, frozen=True):
     title: str = ""
 
 
-def keep(results: Path, kept: Kept, target: Path) -> None:
-    """Write a table of results once more, with this in it."""
+def write_with_data(results: Path, data: ReportData, target: Path) -> None:
+    """Copy a table of results and add the report data to it."""
     import pyarrow.parquet as pq
 
-    packed = base64.b64encode(zlib.compress(msgspec.json.encode(kept), 9))
+    packed = base64.b64encode(zlib.compress(msgspec.json.encode(data), 9))
     table = pq.read_table(results).replace_schema_metadata({_KEY: packed})
     names = set(table.column_names) - {"value"}
     with atomic_path(target) as temporary:
@@ -56,33 +55,33 @@ def keep(results: Path, kept: Kept, target: Path) -> None:
         )  # fmt: skip
 
 
-def read_kept(table: Path) -> Kept:
-    """What a table was kept with.
+def read_data(table: Path) -> ReportData:
+    """Read the report data of a table.
 
     Raises
     ------
     InputError
-        For a file that is no such table.
+        For a file that is not a table of results with report data.
     """
     import pyarrow.parquet as pq
 
     try:
-        found = (pq.read_metadata(table).metadata or {}).get(_KEY)
+        packed = (pq.read_metadata(table).metadata or {}).get(_KEY)
     except (OSError, ValueError) as error:
         raise InputError(f"not a table of results: {error}", str(table)) from None
-    if found is None:
-        what = "holds results, but not what a report needs beside them"
-        raise InputError(what, str(table), "the table that rebat campaign report FILE writes")
+    if packed is None:
+        problem = "contains results, but no report data"
+        raise InputError(problem, str(table), "a results.parquet of 'rebat campaign report FILE'")
     try:
-        return decoded(zlib.decompress(base64.b64decode(found)), Kept, table)
+        return decoded(zlib.decompress(base64.b64decode(packed)), ReportData, table)
     except (ValueError, zlib.error) as error:
-        raise InputError(f"holds what is no report: {error}", str(table)) from None
+        raise InputError(f"contains damaged report data: {error}", str(table)) from None
 
 
-def decoded(text: bytes | msgspec.Raw, what: type[T], table: Path) -> T:
-    """A part of what was kept."""
+def decoded(text: bytes | msgspec.Raw, kind: type[T], table: Path) -> T:
+    """Decode a part of the report data."""
     try:
-        return msgspec.json.decode(text, type=what)
+        return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
-        told = f"was kept by another version: {error}"
-        raise InputError(told, str(table), "rebat campaign report FILE") from None
+        problem = f"was written by another version: {error}"
+        raise InputError(problem, str(table), "'rebat campaign report FILE' again") from None

@@ -21,19 +21,19 @@ REPORTS: dict[str, str] = {
     "silent-errors": silent_errors.NAME,
     "torus": torus.NAME,
 }
-"""What a campaign's file may name as its report -> the kind of the units that it is of."""
+"""Kind of unit for each report that a campaign file can select."""
 
 FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
-"""What units of any kind can leave in a folder."""
+"""Files that units of any kind can write to a folder."""
 
 
 def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
-    """The kind of a grid: the one it names, else by its keys, else by the file's tables.
+    """Return the kind of a grid: its key ``kind``, or by its other keys, or by the file's tables.
 
     Raises
     ------
     InputError
-        For a grid that may be of any kind.
+        For a grid of unknown kind.
     """
     name = grid.get("kind")
     if name is not None:
@@ -47,4 +47,4 @@ def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
         if any(key in tables for key in kind.tables):
             return kind
     marks = " or ".join(kind.mark for kind in KINDS.values())
-    raise InputError("has nothing to run", where, marks)
+    raise InputError("has no runs", where, marks)

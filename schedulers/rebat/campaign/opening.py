@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign file, read and checked: the units that it stands for.
+"""Reading of a campaign file, with checks and expansion to units.
 
-The file (TOML) says in ``[[grid]]`` tables what to run; which kind of unit a grid is of follows
-from its keys, and each kind reads its own tables. ``docs/how-to/campaigns.md`` shows it.
+The file (TOML) defines runs in ``[[grid]]`` tables. The keys of a grid determine its kind of unit,
+and each kind reads its own tables. See ``docs/how-to/campaigns.md``.
 """
 
 from __future__ import annotations
@@ -19,46 +19,47 @@ from rebat.campaign.store import Owner
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import read_text
 from rebat.papers.common.kind import Document, Kind
-from rebat.runs.reading import distinct, known_keys, required
+from rebat.runs.reading import check_keys, distinct, required
 from rebat.runs.unit import Unit
 
 _TOP = ("name", "title", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
-"""Further keys of the file, with whose they are."""
+"""Kind of unit that reads each further key of the file."""
 
 
 class Campaign(msgspec.Struct, frozen=True):
-    """A campaign file's units, what its results folder carries as a sign of it, and notes on what
-    was left out."""
+    """A campaign."""
 
     owner: Owner
+    """Name and file of the campaign, stored in its results folder."""
     units: list[Unit]
     notes: list[str] = []
+    """Notes on units that are left out."""
     title: str = ""
 
     @property
     def distinct(self) -> dict[str, Unit]:
-        """The units by key, in the order of the file: grids may share some."""
-        found: dict[str, Unit] = {}
+        """The units by key, in the order of the file. Grids may share units."""
+        units: dict[str, Unit] = {}
         for unit in self.units:
-            found.setdefault(unit.key, unit)
-        return found
+            units.setdefault(unit.key, unit)
+        return units
 
 
 def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
-    """Read a campaign file and the inputs that it names; check its form and every name in it.
+    """Read a campaign file and its inputs, and check them.
 
     Parameters
     ----------
     file : Path
-        The TOML file; files that it names are looked for from its folder on.
+        The TOML file. Files in it are relative to its folder.
     trace : Path, optional
-        Takes the place of every trace or workload file that it names.
+        Trace or workload file that replaces those in the campaign file.
 
     Raises
     ------
     InputError
-        With the file and the key, before anything runs.
+        For an error in the file, with its key.
     """
     try:
         tables = _toml(file)
@@ -77,7 +78,7 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
 
 
 def _toml(file: Path) -> dict[str, Any]:
-    """The tables of a file, without the one character that no name of a file may have."""
+    """Read the tables of a file; reject NUL characters, which file names cannot have."""
     text = read_text(file)
     try:
         tables = tomllib.loads(text)
@@ -85,14 +86,14 @@ def _toml(file: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {error}") from None
     except RecursionError:
-        raise InputError("not TOML that can be read: it is nested too deeply") from None
+        raise InputError("not TOML: nested too deeply") from None
     if holds_null:
-        raise InputError("holds a NUL character (\\u0000)")
+        raise InputError("contains a NUL character (\\u0000)")
     return tables
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value, and every key."""
+    """Yield all texts and keys in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -110,7 +111,7 @@ def _name(tables: dict[str, Any], file: Path) -> str:
 
 
 def _title(tables: dict[str, Any]) -> str:
-    """Return the title of the report: of the file, or its name."""
+    """Return the title of the report: the title or the name in the file."""
     title = tables.get("title", tables.get("name", ""))
     if not isinstance(title, str):
         raise InputError(f"is {title!r}", "title", "a text")
@@ -118,15 +119,15 @@ def _title(tables: dict[str, Any]) -> str:
 
 
 def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str, Document]:
-    """The file as each kind sees it that has a grid there."""
-    known_keys(tables, (*_TOP, *_OWN), "")
+    """Return the part of the file for each kind of unit with a grid."""
+    check_keys(tables, (*_TOP, *_OWN), "")
     rows = required(tables, "grid", list, "one or more tables [[grid]]")
     reported = _reported(tables)
     documents: dict[str, Document] = {}
     for index, row in enumerate(rows):
         where = f"grid[{index}]"
         if not isinstance(row, dict):
-            raise InputError("is no table", where, "[[grid]]")
+            raise InputError("is not a table", where, "[[grid]]")
         kind = kind_of(row, where, tables)
         own = {key: value for key, value in tables.items() if key != "report" or kind == reported}
         document = documents.setdefault(kind.name, Document(file, own, [], trace))
@@ -138,7 +139,7 @@ def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str
 
 
 def _reported(tables: dict[str, Any]) -> Kind | None:
-    """The kind of the units whose report the file names."""
+    """Return the kind of unit of the report that the file selects."""
     name = tables.get("report")
     if name is not None and (not isinstance(name, str) or name not in REPORTS):
         raise unknown_name("report", str(name), REPORTS)
@@ -146,7 +147,7 @@ def _reported(tables: dict[str, Any]) -> Kind | None:
 
 
 def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> None:
-    """Refuse tables of a kind that has no grid."""
+    """Reject tables of a kind that has no grid."""
     for key, kind in _OWN.items():
         if key in tables and kind.name not in documents:
             raise InputError("has no effect", key, f"a grid with {kind.mark}")

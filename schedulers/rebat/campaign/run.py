@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run what a campaign asks for and its results folder lacks."""
+"""Execution of the units of a campaign that have no result yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rebat.executors.table import executor as executor_named
 from rebat.runs.unit import Unit
 
 MOST_NAMED = 10
-"""Damaged results that are named one by one."""
+"""Maximum number of damaged results in warnings."""
 
 
 def run_campaign(
@@ -38,42 +38,43 @@ def run_campaign(
     retry_failed: bool = False,
     limit: int | None = None,
 ) -> Status:
-    """Perform every unit that has no result yet, then write the tables.
+    """Perform all units without a result, then write the tables.
 
     Parameters
     ----------
     campaign : Campaign
         From `opening.open_campaign`.
     results_dir : Path
-        The results folder (see `store`). With Dask and on clusters, workers must see it and the
+        The results folder (see `store`). With Dask and batch systems, workers must see it and the
         input files under the same paths.
     workers : int, optional
-        Worker processes; otherwise one per core, and on a cluster those of one job.
-    executor, address : str
-        A key of `execute.EXECUTORS`; the address of a Dask scheduler.
+        Number of worker processes (default: one per core; with a batch system, those of one job).
+    executor : str
+        A key of `executors.table.EXECUTORS`.
+    address : str, optional
+        Address of a Dask scheduler.
     jobs : Jobs, optional
-        What to ask a batch system for.
+        Options of the jobs of a batch system.
     on_progress : callable, optional
-        Told how far it is at the start and after every unit.
+        Called with the progress at the start and after each unit.
     keep_runs : bool
-        Write each unit's own files too, where its kind has any; units that lack them are performed
-        again.
+        Also write the files of each unit. Units without files are performed again.
     retry_failed : bool
-        Perform again what failed before.
+        Repeat units that failed earlier.
     limit : int, optional
-        At most so many units now.
+        Maximum number of units in this call.
 
-    A result that is not as it was written is performed again; a warning names its file.
+    Damaged results are computed again, with a warning that names the file.
 
     Raises
     ------
     InputError
-        For options that fit nothing, before anything runs; for results that cannot be written.
+        For invalid options and inputs, and for results that cannot be written.
     """
     chosen = executor_named(executor)
     _check_pyarrow()
     if keep_runs and not any(KINDS[unit.kind].files for unit in campaign.units):
-        raise InputError("has no effect: these runs leave no files", "--keep-runs")
+        raise InputError("has no effect: these runs write no files", "--keep-runs")
     store = Store(results_dir)
     try:
         with store.locked(campaign.owner):
@@ -84,8 +85,8 @@ def run_campaign(
             others = store.status(_without(campaign.units, todo))
             total = len(campaign.distinct)
             n_workers = _workers(workers, executor)
-            there = 0 if executor in SYSTEMS else n_workers
-            tally = Tally(total, others, len(tasks), there, on_progress)
+            n_started = 0 if executor in SYSTEMS else n_workers
+            tally = Tally(total, others, len(tasks), n_started, on_progress)
             resources = Resources(
                 workers=n_workers, address=address, jobs=jobs or Jobs(), folder=store.folder,
                 on_crew=tally.crew,
@@ -97,7 +98,7 @@ def run_campaign(
                         store.log_time(outcome.key, outcome.seconds)
                         tally.count(outcome)
                 finally:
-                    store.sweep()  # what a worker was writing that was ended
+                    store.sweep()  # remove incomplete files of terminated workers
             write_tables(store, campaign)
             return store.status(campaign.units)
     except OSError as error:
@@ -105,7 +106,7 @@ def run_campaign(
 
 
 def missing(campaign: Campaign, store: Store, keep_runs: bool, retry_failed: bool) -> list[Unit]:
-    """The distinct units that have to be performed, in the order of the file."""
+    """Return the distinct units to perform, in the order of the file."""
 
     def lacks(unit: Unit) -> bool:
         result = store.read(unit.key)
@@ -117,16 +118,16 @@ def missing(campaign: Campaign, store: Store, keep_runs: bool, retry_failed: boo
 
 
 def warn_of_damage(store: Store, campaign: Campaign, remedy: str) -> None:
-    """Name the results that are not as they were written."""
-    found = store.damaged(campaign.units)
-    for path in found[:MOST_NAMED]:
+    """Warn of damaged results."""
+    damaged = store.damaged(campaign.units)
+    for path in damaged[:MOST_NAMED]:
         warn(f"{path}: does not match its checksum, or has none; {remedy}")
-    if len(found) > MOST_NAMED:
-        warn(f"{len(found) - MOST_NAMED} more such files in {store.folder / 'runs'}; {remedy}")
+    if len(damaged) > MOST_NAMED:
+        warn(f"{len(damaged) - MOST_NAMED} more such files in {store.folder / 'runs'}; {remedy}")
 
 
 def _prepare(units: Sequence[Unit]) -> None:
-    """Check the inputs; compile the kernels once, here, rather than in every worker."""
+    """Check the inputs, and compile the kernels once here instead of in each worker."""
     by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in KINDS.values()]
     for kind, own in by:
         kind.check(own)
@@ -135,13 +136,13 @@ def _prepare(units: Sequence[Unit]) -> None:
             kind.warm_up(own)
 
 
-def _without(units: Sequence[Unit], some: Sequence[Unit]) -> list[Unit]:
-    keys = {unit.key for unit in some}
+def _without(units: Sequence[Unit], removed: Sequence[Unit]) -> list[Unit]:
+    keys = {unit.key for unit in removed}
     return [unit for unit in units if unit.key not in keys]
 
 
 def _workers(workers: int | None, executor: str) -> int:
-    """As many as asked for; otherwise one per core, and on a cluster 0: those of one job."""
+    """Return the number of workers (default: one per core; 0 for a batch system)."""
     if workers is not None:
         return max(1, workers)
     return 0 if executor in SYSTEMS else len(os.sched_getaffinity(0))

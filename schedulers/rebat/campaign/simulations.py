@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulations as a kind of unit: a workload, a policy and a failure scenario each."""
+"""Simulations as a kind of unit: a workload, a policy and a scenario."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
 
 
 def _without_paths(text: str, spec: RunSpec) -> str:
-    """An error that is the same wherever the campaign's files are."""
+    """Remove paths from an error, so that it does not depend on the folder of the campaign."""
     if spec.source.file:
         text = text.replace(spec.source.file, Path(spec.source.file).name)
     return text.replace(f"{spec.folder}/", "") if spec.folder else text
@@ -54,20 +54,20 @@ def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"metric": metric, "size_class": size_class, "value": value}
 
 
-def _warm_up(some: Sequence[Unit]) -> None:
+def _warm_up(selected: Sequence[Unit]) -> None:
     if is_compiled():
         return
     jobs = synthetic(0, 50)
     events = generate_events(Authors(1800, 600), jobs.n_nodes, horizon_s=1e4)
-    for unit in {unit.spec.policy: unit for unit in some}.values():
+    for unit in {unit.spec.policy: unit for unit in selected}.values():
         try:
             simulate(jobs, scheduler_of(unit.spec), machine_events=events)
         except RebatError:
-            continue  # its own runs will say what is wrong with it
+            continue  # the runs of this policy report the error
 
 
 class SimulationExtras(msgspec.Struct, frozen=True):
-    """What the report needs beside the results: which it is, tables, pictures, its lines."""
+    """Data of the report in addition to the results: report name, tables, figures and lines."""
 
     which: str
     tables: list[Table]
@@ -75,8 +75,8 @@ class SimulationExtras(msgspec.Struct, frozen=True):
     provenance: list[str]
 
 
-def _gather(some: Sequence[Unit]) -> SimulationExtras:
-    return SimulationExtras(*gather(some))
+def _gather(selected: Sequence[Unit]) -> SimulationExtras:
+    return SimulationExtras(*gather(selected))
 
 
 def _report(table: Path, extras: SimulationExtras, provenance: Sequence[str]) -> Any:

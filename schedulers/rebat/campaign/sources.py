@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads of a campaign file: ``[workloads.NAME]``, a generator or a file each."""
+"""The workloads of a campaign file, ``[workloads.NAME]``: each is a generator or a file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.runs.reading import check_seeds, convert, distinct, known_keys, required
+from rebat.runs.reading import check_keys, check_seeds, convert, distinct, required
 from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
 SEED = "#"
-"""Between a workload's name and its seed, where it is made with several."""
+"""Separator between the name of a workload and its seed, if it has several seeds."""
 
 Named = Mapping[str, Mapping[str, Source]]
-"""What grids call a workload -> what the results call it -> where it comes from: one for each of
-its seeds."""
+"""Sources by the workload's name in grids, then by its name in results (one per seed)."""
 
 _GENERATED = ("generator", "seed", "seeds")
 _TRACE = ("file", *TraceOptions.__struct_fields__)
@@ -26,30 +25,30 @@ _TRACE_KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("first_s", "last_s"), (float, int)),
     "months": (str, list),
 }
-"""TOML types of trace options; the others are texts."""
+"""TOML types of trace options. Other options are texts."""
 
 
 def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Named:
-    """Every workload of a file.
+    """Return the workloads of a campaign file.
 
     Parameters
     ----------
     tables : mapping
-        The whole file.
+        All tables of the file.
     folder : Path
-        Files are looked for from there on.
+        Folder of relative files.
     trace : Path, optional
-        Takes the place of every file.
+        File that replaces all workload files.
 
     Raises
     ------
     InputError
-        With the key in the file.
+        For an error in the file, with its key.
     """
-    found = required(tables, "workloads", dict, "a table [workloads.NAME] per workload")
+    workloads = required(tables, "workloads", dict, "a table [workloads.NAME] per workload")
     return {
         name: dict(_sources(name, table, f"workloads.{name}", folder, trace))
-        for name, table in found.items()
+        for name, table in workloads.items()
     }
 
 
@@ -57,36 +56,36 @@ def _sources(
     name: str, table: Any, where: str, folder: Path, trace: Path | None
 ) -> Iterator[tuple[str, Source]]:
     if not isinstance(table, dict) or ("generator" in table) == ("file" in table):
-        raise InputError("is no workload", where, "a table with either generator or file")
+        raise InputError("is not a workload", where, "a table with either generator or file")
     if SEED in name:
-        raise InputError(f"has a {SEED} in its name", where, f"none: {SEED}0 stands for seed 0")
+        raise InputError(f"has a {SEED} in its name", where, f"a name without {SEED}")
     if "file" in table:
         yield name, _file(table, where, folder, trace)
         return
-    known_keys(table, _GENERATED, where)
+    check_keys(table, _GENERATED, where)
     if "seeds" not in table:
         yield name, _generated(table, where)
         return
     if "seed" in table:
-        raise InputError("has no effect", f"{where}.seed", "no seeds beside it")
+        raise InputError("has no effect", f"{where}.seed", "either seed or seeds")
     seeds = table["seeds"]
     if not isinstance(seeds, list):
         raise InputError(f"is {seeds!r}", f"{where}.seeds", "a list of whole numbers")
     for seed in seeds:
-        made = _generated({"generator": table["generator"], "seed": seed}, where)
-        yield f"{name}{SEED}{seed}", made
+        source = _generated({"generator": table["generator"], "seed": seed}, where)
+        yield f"{name}{SEED}{seed}", source
     check_seeds(seeds, f"{where}.seeds")
     distinct(seeds, f"{where}.seeds")
 
 
 def _generated(table: dict[str, Any], where: str) -> Source:
-    made = convert(table, Source, where)
-    check_seeds([made.seed], f"{where}.seed")
-    return made
+    source = convert(table, Source, where)
+    check_seeds([source.seed], f"{where}.seed")
+    return source
 
 
 def _file(table: dict[str, Any], where: str, folder: Path, trace: Path | None) -> Source:
-    known_keys(table, _TRACE, where)
+    check_keys(table, _TRACE, where)
     options = {key: value for key, value in table.items() if key != "file"}
     for key, value in options.items():
         kinds = _TRACE_KINDS.get(key, (str,))
@@ -100,12 +99,12 @@ def _file(table: dict[str, Any], where: str, folder: Path, trace: Path | None) -
 
 
 def check_source(source: Source) -> None:
-    """A generator must be known; so must a file's ending, and its options fit it.
+    """Check the generator, or the ending and the options of the file.
 
     Raises
     ------
     InputError
-        For one that is not.
+        For an unknown generator, ending or option.
     """
     from rebat.workloads.generate import generator
     from rebat.workloads.load import READERS
@@ -117,5 +116,5 @@ def check_source(source: Source) -> None:
     if ending not in READERS:
         raise unknown_name("kind of workload", ending, READERS)
     if ending == ".json" and source.options:
-        raise InputError(f"{', '.join(source.options)}: for .swf and .csv traces only")
+        raise InputError(f"{', '.join(source.options)}: only for .swf and .csv traces")
     trace_options(dict(source.options))

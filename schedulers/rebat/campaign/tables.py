@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of a campaign's results: results.parquet, tidy, and campaign.json."""
+"""Tables of a campaign's results: results.parquet (tidy) and campaign.json."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Results = dict[str, UnitResult | None]
 
 
 def write_tables(store: Store, campaign: Campaign) -> None:
-    """Write results.parquet and campaign.json from the results that are there."""
+    """Write results.parquet and campaign.json from the available results."""
     results = {key: store.read(key) for key in campaign.distinct}
     store.write_overview(campaign.owner, _overview(campaign, results))
     _write_parquet(store, campaign, results)
 
 
 def failures(campaign: Campaign, results: Results) -> list[tuple[str, str]]:
-    """(what it was, why it failed) of every unit that failed."""
+    """Return a description and the error of each failed unit."""
     return [
         (f"{unit.grid}, {unit.about}", result.error or "")
         for key, unit in campaign.distinct.items()
@@ -30,9 +30,9 @@ def failures(campaign: Campaign, results: Results) -> list[tuple[str, str]]:
 
 
 def columns_of(campaign: Campaign) -> dict[str, type]:
-    """The columns of the table with their types; those of a kind that is not there are left out.
+    """Return the columns of the table with their types, for the kinds of unit in the campaign.
 
-    Where kinds share a column, it means the same.
+    A column that several kinds share has the same meaning for all.
     """
     kinds = [KINDS[name] for name in dict.fromkeys(unit.kind for unit in campaign.units)]
     columns: dict[str, type] = {"kind": str, "grid": str}
@@ -45,7 +45,7 @@ def columns_of(campaign: Campaign) -> dict[str, type]:
 
 
 def _write_parquet(store: Store, campaign: Campaign, results: Results) -> None:
-    """A row per grid, unit and metric; a column that a kind of unit has not is empty there."""
+    """Write a row per grid, unit and metric. Columns of other kinds of unit are empty."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -66,7 +66,7 @@ def _write_parquet(store: Store, campaign: Campaign, results: Results) -> None:
 
 
 def _overview(campaign: Campaign, results: Results) -> dict[str, Any]:
-    found = [result for result in results.values() if result is not None]
+    present = [result for result in results.values() if result is not None]
     failed = [
         {"grid": unit.grid, **unit.labels, "key": unit.key, "error": result.error}
         for unit in campaign.units
@@ -74,8 +74,8 @@ def _overview(campaign: Campaign, results: Results) -> dict[str, Any]:
     ]
     return {
         "runs": len(results),
-        "ok": sum(result.status == "ok" for result in found),
-        "failed": sum(result.status == "failed" for result in found),
+        "ok": sum(result.status == "ok" for result in present),
+        "failed": sum(result.status == "failed" for result in present),
         "grids": list(dict.fromkeys(unit.grid for unit in campaign.units)),
         "notes": campaign.notes,
         "failures": failed,

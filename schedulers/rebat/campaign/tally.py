@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a campaign is."""
+"""Progress of a campaign."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from rebat.console.progress import CampaignProgress, OnCampaignProgress
 
 
 class Tally:
-    """Counts outcomes and tells.
+    """Counts outcomes and reports progress.
 
-    ``others`` is what was there of ``total`` before this start's ``n_tasks``.
+    ``others`` is the status of all other units of ``total``, apart from the ``n_tasks`` of this
+    start.
     """
 
     def __init__(
@@ -23,21 +24,21 @@ class Tally:
         self.total, self.n_tasks, self.workers = total, n_tasks, workers
         self.done, self.failed, self.ended = others.ok, others.failed, 0
         self.began, self.on_progress, self.note = time.monotonic(), on_progress, ""
-        self._tell()
+        self._report()
 
     def count(self, outcome: Outcome) -> None:
-        """Take in how one task ended."""
+        """Count the outcome of a task."""
         self.ended += 1
         self.done += outcome.error is None
         self.failed += outcome.error is not None
-        self._tell()
+        self._report()
 
     def crew(self, workers: int, note: str) -> None:
-        """Take in that workers came or went."""
+        """Update the number of workers."""
         self.workers, self.note = workers, note
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self.on_progress is None:
             return
         now = self.n_tasks - self.ended

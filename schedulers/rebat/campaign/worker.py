@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker does: perform one unit and write its result, or why there is none."""
+"""The task of a worker: perform a unit and write its result or error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.runs.unit import Unit
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What a worker gets: a unit, where its result goes, and whether to keep its files."""
+    """A unit to perform, the results folder, and whether to keep the files of the unit."""
 
     unit: Unit
     results: Path
@@ -23,7 +23,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a worker says of a unit whose result it has written."""
+    """The outcome of a unit whose result a worker has written."""
 
     key: str
     error: str | None
@@ -31,7 +31,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def perform(task: Task) -> Outcome:
-    """Perform one unit and write its result, or why there is none; runs in a worker."""
+    """Perform a unit in a worker and write its result or error."""
     began = time.perf_counter()
     unit, store = task.unit, Store(task.results)
     kind = KINDS[unit.kind]
@@ -46,7 +46,7 @@ def perform(task: Task) -> Outcome:
 
 
 def lost(task: Task, reason: str) -> Outcome:
-    """Record a unit whose worker died."""
+    """Write the error of a unit whose worker died."""
     Store(task.results).write(_failed(task.unit, reason))
     return Outcome(task.unit.key, reason, 0.0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat batch``: equal jobs one after another on a torus whose nodes fail."""
+"""``rebat batch``: run equal jobs one after another on a torus with node failures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import click
 
 from rebat.cli.scenario_options import LawType
 from rebat.cli.types import DURATION, FOLDER, NODES, SEED
-from rebat.console.output import say, tell
+from rebat.console.output import print_line, print_result
 from rebat.console.progress import EVERY_S, compiling_notice
 from rebat.console.tables import Sheet
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
-from rebat.library.checks import given_by
+from rebat.library.checks import error_at
 from rebat.results.intervals import paired_ratio
 from rebat.results.verdict import change_text, runs_text
 
@@ -35,7 +35,7 @@ Results = Mapping["Batch", "BatchResult"]
 
 
 class BatchCase(NamedTuple):
-    """A line of the table: what ran, under whatever seeds."""
+    """A row of the table: one policy, list of boxes and job duration, over all seeds."""
 
     policy: str
     which: str
@@ -43,31 +43,38 @@ class BatchCase(NamedTuple):
 
 
 @click.command()
-@click.option("--torus", required=True, help="Extents, like 8x8x8x8, or mira, intrepid.")
-@click.option("--size", type=NODES, required=True, help="Nodes of every job.")
-@click.option("--jobs", type=NODES, default=1000, show_default=True, help="Jobs of the batch.")
-@click.option("--duration", "durations", type=DURATION, multiple=True, required=True, help="Of every job; may be repeated.")  # fmt: skip
-@click.option("--law", type=LawType(), required=True, help="How nodes fail: weibull:scale=5800h,shape=8, or gamma, lognormal, exponential (see 'rebat failures generate --help').")  # fmt: skip
-@click.option("-p", "--policy", "policies", type=click.Choice(POLICIES), multiple=True, required=True, help="slurm-linear: always the first nodes; rps: boxes at random; faps: the box least likely to fail; ceiling: the nodes least likely to fail, wherever they are. May be repeated.")  # fmt: skip
-@click.option("--list", "lists", type=click.Choice(LISTS), multiple=True, help="Boxes that rps and faps choose from, see 'rebat partitions --help'; may be repeated (default: all).")  # fmt: skip
-@click.option("--seeds", type=NODES, help="So many seeds, from 0 on (default: 5).")
-@click.option("--seed", type=SEED, help="This seed alone.")
-@click.option("--repair", type=DURATION, help="How long an aborted job waits (default: the law's downtime, 9 min unless given).")  # fmt: skip
-@click.option("--out", type=FOLDER, required=True, help="Folder for batch.csv.")
-@click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
+@click.option(
+    "--torus",
+    required=True,
+    help="Extents of the torus, like 8x8x8x8, or a machine: mira, intrepid.",
+)
+@click.option("--size", type=NODES, required=True, help="Number of nodes of each job.")
+@click.option(
+    "--jobs", type=NODES, default=1000, show_default=True, help="Number of jobs in the batch."
+)
+@click.option("--duration", "durations", type=DURATION, multiple=True, required=True, help="Run time of each job; repeat the option to compare durations.")  # fmt: skip
+@click.option("--law", type=LawType(), required=True, help="Failure law of the nodes, like weibull:scale=5800h,shape=8; gamma, lognormal and exponential work too (see 'rebat failures generate --help').")  # fmt: skip
+@click.option("-p", "--policy", "policies", type=click.Choice(POLICIES), multiple=True, required=True, help="Where jobs run. slurm-linear: the first nodes; rps: a random box; faps: the box least likely to fail; ceiling: the nodes least likely to fail, anywhere on the torus. Repeat the option to compare policies.")  # fmt: skip
+@click.option("--list", "lists", type=click.Choice(LISTS), multiple=True, help="Boxes that rps and faps choose from (see 'rebat boxes --help'); repeat the option to compare lists (default: all).")  # fmt: skip
+@click.option("--seeds", type=NODES, help="Number of seeds, starting at 0 (default: 5).")
+@click.option("--seed", type=SEED, help="Run this single seed.")
+@click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, normally 9 min).")  # fmt: skip
+@click.option("--out", type=FOLDER, required=True, help="Folder in which batch.csv is written.")
+@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def batch(
     torus: str, size: int, jobs: int, durations: tuple[float, ...], law: Law,
     policies: tuple[str, ...], lists: tuple[str, ...], seeds: int | None, seed: int | None,
     repair: float | None, out: Path, force: bool,
 ) -> None:  # fmt: skip
-    """Run a batch of equal jobs, each alone on the machine, until all have ended.
+    """Run a batch of equal jobs, one job at a time, until all have completed.
 
-    A failure of a node aborts the job on it, which waits for the repair and starts from scratch;
-    the policy then chooses nodes anew (Vardas et al. 2022). All policies meet the same failures
-    under a seed. DIR/batch.csv has a line per policy, list of boxes, duration and seed.
+    A node failure aborts the job on this node. The job waits for the repair, then the policy
+    chooses nodes again and the job starts from scratch (Vardas et al. 2022). For each seed, all
+    policies see the same failures. batch.csv has one row per policy, list of boxes, duration and
+    seed.
 
     \b
-    Example, a bar of the paper's Figure 4a:
+    Example (one bar of Figure 4a of the paper):
       rebat batch --torus 8x8x8x8 --size 256 --duration 48h --law weibull:scale=5800h,shape=8 \\
           -p slurm-linear -p rps -p faps --out out/batch
     """
@@ -80,10 +87,10 @@ def batch(
     from rebat.models.topology import parse_torus
 
     if lists and not set(policies) & set(OF_BOXES):
-        raise InputError("has no effect", "--list", f"-p {' or -p '.join(OF_BOXES)} beside it")
+        raise InputError("has no effect", "--list", f"-p {' or -p '.join(OF_BOXES)} as well")
     if seeds is not None and seed is not None:
-        raise InputError("contradicts --seeds", "--seed", "one of them")
-    with given_by("--torus"):
+        raise InputError("contradicts --seeds", "--seed", "one of the two")
+    with error_at("--torus"):
         machine = parse_torus(torus)
     drawn = per_node(law, "--law")
     if repair is not None:
@@ -94,7 +101,7 @@ def batch(
         for duration_s in dict.fromkeys(durations)
     ]
     numbers = range(5 if seeds is None else seeds) if seed is None else (seed,)
-    todo = [  # seed by seed: the failures of a law are drawn once and shared
+    todo = [  # the batches of a seed share the failures that the law draws
         Batch(machine, size, jobs, case.duration_s, drawn, case.policy, case.which, number)
         for number in numbers
         for case in cases
@@ -103,28 +110,28 @@ def batch(
         results = _run(todo)
         write_text(folder / "batch.csv", _csv(cases, results))
     text = _verdict(cases, results) + _table(cases, results)
-    say(f"{text}results in {out}", kept=f"the results are in {out}")
+    print_result(f"{text}results in {out}", saved=f"the results are in {out}")
 
 
 def _run(todo: Sequence[Batch]) -> Results:
     from rebat.models.batch import run_batch
 
     results = {}
-    with _progress(len(todo)) as told:
-        for number, one in enumerate(todo):
-            label = f"{one.policy} {one.which}".strip()
-            what = f"{label}, {format_duration(one.duration_s)}, seed {one.seed}"
-            results[one] = run_batch(one, told(number, what, one.n_jobs))
+    with _progress(len(todo)) as reporter:
+        for number, batch in enumerate(todo):
+            policy = f"{batch.policy} {batch.which}".strip()
+            label = f"{policy}, {format_duration(batch.duration_s)}, seed {batch.seed}"
+            results[batch] = run_batch(batch, reporter(number, label, batch.n_jobs))
     return results
 
 
 def _csv(cases: Sequence[BatchCase], results: Results) -> str:
     rows = {
-        (BatchCase(one.policy, one.which, one.duration_s), one.seed): (
+        (BatchCase(batch.policy, batch.which, batch.duration_s), batch.seed): (
             result.completion_s,
             result.aborts,
         )
-        for one, result in results.items()
+        for batch, result in results.items()
     }
     lines = [",".join(COLUMNS)]
     for case in cases:
@@ -136,7 +143,7 @@ def _csv(cases: Sequence[BatchCase], results: Results) -> str:
 
 
 def _verdict(cases: Sequence[BatchCase], results: Results) -> str:
-    """Return a sentence per duration and policy: its completion time against the first policy's."""
+    """Compare the completion times of each policy with the first one, a sentence per duration."""
     lines = []
     for base in (case for case in cases if case[:2] == cases[0][:2]):
         expected = _by_seed(results, base)
@@ -167,7 +174,7 @@ def _by_seed(results: Results, case: BatchCase) -> dict[int, float]:
 
 
 def _table(cases: Sequence[BatchCase], results: Results) -> str:
-    """Return means over the seeds, and the reduction by faps and the ceiling."""
+    """Return the means over the seeds, and how much faps and the ceiling reduce them."""
     mean_s = {case: _mean(results, case, "completion_s") for case in cases}
     rows = []
     for case in sorted(cases, key=lambda case: case.duration_s):
@@ -187,18 +194,18 @@ def _table(cases: Sequence[BatchCase], results: Results) -> str:
 def _mean(results: Results, case: BatchCase, metric: str) -> float:
     return fmean(
         getattr(result, metric)
-        for one, result in results.items()
-        if BatchCase(one.policy, one.which, one.duration_s) == case
+        for batch, result in results.items()
+        if BatchCase(batch.policy, batch.which, batch.duration_s) == case
     )
 
 
-Told = Callable[[int, str, int], Callable[[int, float], None]]
-"""From the number of batches done, what runs and its jobs: who is told how far that is."""
+Reporter = Callable[[int, str, int], Callable[[int, float], None]]
+"""Return a progress callback, given the batches done, the current batch and its jobs."""
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Told]:
-    """A bar on a terminal; elsewhere a line after two seconds, and every ten after."""
+def _progress(total: int) -> Iterator[Reporter]:
+    """Show a bar on a terminal; elsewhere print a line after two seconds, then every ten."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -207,22 +214,22 @@ def _progress(total: int) -> Iterator[Told]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task, shown = bar.add_task("", total=total), time.monotonic() - EVERY_S + 2.0
+        task, printed_at = bar.add_task("", total=total), time.monotonic() - EVERY_S + 2.0
 
-        def told(done: int, what: str, jobs: int) -> Callable[[int, float], None]:
+        def reporter(done: int, label: str, jobs: int) -> Callable[[int, float], None]:
             def on_progress(ended: int, at_s: float) -> None:
-                nonlocal shown
+                nonlocal printed_at
                 if bar.disable:
-                    if time.monotonic() - shown >= EVERY_S:
-                        shown = time.monotonic()
-                        date = format_duration(at_s)
-                        tell(
-                            f"rebat: {done} of {total} batches; {what}: {ended} of {jobs} jobs "
-                            f"ended, simulated {date}"
+                    if time.monotonic() - printed_at >= EVERY_S:
+                        printed_at = time.monotonic()
+                        time_text = format_duration(at_s)
+                        print_line(
+                            f"rebat: {done} of {total} batches; {label}: {ended} of {jobs} jobs "
+                            f"completed, simulated {time_text}"
                         )
                 elif ended % 50 == 0:
-                    bar.update(task, completed=done, description=f"{what}: {ended} of {jobs} jobs")
+                    bar.update(task, completed=done, description=f"{label}: {ended} of {jobs} jobs")
 
             return on_progress
 
-        yield told
+        yield reporter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat bound``: how good a makespan can be, and how bad a proved heuristic's."""
+"""``rebat bound``: lower bounds on a makespan, and guarantees of proved heuristics."""
 
 from __future__ import annotations
 
@@ -20,41 +20,42 @@ if TYPE_CHECKING:
 
 
 class Instance(NamedTuple):
-    """Jobs and failure scenarios: times in `unit`, arrays as in ``models.silent_errors``.
-
-    ``too_large`` counts the jobs that fit no schedule and are left out, ``n_killed`` the attempts
-    of a run that were killed.
-    """
+    """Jobs and failure scenarios, with arrays as in ``models.silent_errors``."""
 
     name: str
     unit: str
+    """Unit of ``times``."""
     n_procs: int
     times: NDArray[np.int64]
     sizes: NDArray[np.int64]
     failures: NDArray[np.int64]
     released_together: bool
     too_large: int = 0
+    """Number of jobs that are larger than the machine and left out."""
     n_killed: int = 0
+    """Number of attempts of the run that were killed."""
 
 
 @click.command()
 @click.argument("workload", type=FILE)
-@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's).")
-@click.option("--failures-of", type=click.Path(path_type=Path), help="Count the silent errors of each job in this run: a jobs.csv, or its folder (default: those written in the workload).")  # fmt: skip
+@click.option(
+    "--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's)."
+)
+@click.option("--failures-of", type=click.Path(path_type=Path), help="Count the silent errors of each job in this run, a jobs.csv or its folder (default: the silent errors in the workload).")  # fmt: skip
 def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
-    """Lower bounds on the makespan of WORKLOAD, and the ratios proved for R-LIST and R-SHELF.
+    """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
 
-    WORKLOAD is any workload that 'rebat run' takes, or a job set of 'rebat makespan'; jobs larger
-    than the machine are left out, as they are rejected. The bounds
-    are equations 5 and 6 of RR-9296: the longest chain of attempts of one job, and the total area
-    over the nodes. As the proofs of propositions 1 and 2 use nothing else, ratio times bound is a
+    WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
+    than the machine are left out, because batch systems reject them. The bounds are equations 5
+    and 6 of RR-9296: the longest chain of attempts of a job, and the total area divided by the
+    nodes. The proofs of propositions 1 and 2 use only these bounds, so ratio times bound is a
     guarantee.
 
-    Errors are attempts that end with a silent error. Attempts that a failed node interrupts are not
-    counted.
+    Errors are attempts that end with a silent error. Attempts that a node failure interrupts do
+    not count.
 
     \b
-    Example, how far from the optimum a run may be:
+    Example (how far a run may be from the optimum):
       rebat bound jobs.json --failures-of out/r-list-0
     """
     instance = read_instance(workload, nodes, failures_of)
@@ -65,14 +66,14 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
 
 
 def read_instance(path: Path, nodes: int | None, failures_of: Path | None) -> Instance:
-    """The jobs and scenarios of a job set or workload file."""
+    """Read the jobs and scenarios of a job set or workload file."""
     from rebat.papers.silent_errors.makespans import read_job_set
     from rebat.workloads.load import load_workload
 
     if not _is_job_set(path):
         return _of_workload(load_workload(path), nodes, failures_of)
     if nodes is not None or failures_of is not None:
-        raise InputError("--nodes and --failures-of are for workloads", str(path))
+        raise InputError("is a job set; --nodes and --failures-of need a workload", str(path))
     jobs = read_job_set(path)
     return Instance(jobs.id, "units", jobs.n_procs, jobs.times, jobs.sizes, jobs.failures, True)
 
@@ -87,49 +88,48 @@ def _is_job_set(path: Path) -> bool:
     try:
         return "P" in msgspec.json.decode(read_text(path), type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
-        return False  # the workload reader says what is wrong with it
+        return False  # the workload reader reports the error
 
 
 def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
-    """Whole microseconds; what is rejected or killed at its walltime counts as far as it runs."""
+    """Return times in microseconds; a job killed at its walltime counts up to the kill."""
     import numpy as np
 
     from rebat.core.jobs import duration_us
     from rebat.models.silent_errors import errors_left
 
     n_procs = nodes or jobs.n_nodes
-    kept = [job for job in jobs.jobs if job.n_nodes <= n_procs]
-    if not kept:
-        raise InputError("no job that fits the machine", jobs.name)
-    runs = [duration_us(jobs.profiles, job.profile) for job in kept]
+    fitting = [job for job in jobs.jobs if job.n_nodes <= n_procs]
+    if not fitting:
+        raise InputError("no job fits the machine", jobs.name)
+    runs = [duration_us(jobs.profiles, job.profile) for job in fitting]
     ends = [
-        job.walltime_us is None or t < job.walltime_us for job, t in zip(kept, runs, strict=True)
+        job.walltime_us is None or t < job.walltime_us for job, t in zip(fitting, runs, strict=True)
     ]
     n_killed = 0
     if failures_of is None:
-        profiles = (jobs.profiles[job.profile] for job in kept)
+        profiles = (jobs.profiles[job.profile] for job in fitting)
         failures = [errors_left(p) if end else 0 for p, end in zip(profiles, ends, strict=True)]
     else:
         counts, n_killed = failed_attempts(failures_of, {job.id for job in jobs.jobs})
-        failures = [counts.get(job.id, 0) for job in kept]
+        failures = [counts.get(job.id, 0) for job in fitting]
     return Instance(
         name=jobs.name,
         unit="s",
         n_procs=n_procs,
-        times=np.minimum(runs, [job.walltime_us or t for job, t in zip(kept, runs, strict=True)]),
-        sizes=np.array([job.n_nodes for job in kept], np.int64),
+        times=np.minimum(
+            runs, [job.walltime_us or t for job, t in zip(fitting, runs, strict=True)]
+        ),
+        sizes=np.array([job.n_nodes for job in fitting], np.int64),
         failures=np.array([failures], np.int64),
-        released_together=len({job.submit_us for job in kept}) == 1,
-        too_large=len(jobs.jobs) - len(kept),
+        released_together=len({job.submit_us for job in fitting}) == 1,
+        too_large=len(jobs.jobs) - len(fitting),
         n_killed=n_killed,
     )
 
 
 def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
-    """Executions of each job in a run that came to their end before its last one.
-
-    Second, how many were killed, as when a node fails.
-    """
+    """Count the attempts of each job that ended before its last one, and all killed attempts."""
     from rebat.core.attempts import split_attempt
     from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
@@ -173,9 +173,11 @@ def _lines(instance: Instance) -> list[str]:
 
 
 def _meaning(instance: Instance) -> list[str]:
-    lines = ["errors: attempts that end with a silent error; failures of nodes do not count."]
+    lines = ["errors: attempts that end with a silent error; node failures do not count."]
     if instance.n_killed:
-        lines.append(f"  {instance.n_killed} attempts of the run were killed: they are no errors.")
+        lines.append(
+            f"  {instance.n_killed} attempts of the run were killed; they do not count as errors."
+        )
     return lines
 
 
@@ -183,7 +185,7 @@ def _left_out(instance: Instance) -> str:
     total = len(instance.times) + instance.too_large
     return (
         f"{instance.too_large} of {total} jobs are larger than the {instance.n_procs} nodes "
-        "and left out"
+        "and are left out"
     )
 
 
@@ -197,7 +199,7 @@ def _row(cells: tuple[Any, ...]) -> str:
 
 def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
     lines = [
-        "No schedule ends before L(f), the larger of (5) and (6). Proved of the makespan:",
+        "No schedule ends before L(f), the larger of (5) and (6). Proved for the makespan:",
         f"  R-LIST-0, any rule: at most (2 - 1/P) L(f) = {greedy:.6g} L(f), for any f "
         "(proposition 2, section 4.2.2)",
         f"  R-LIST-m with m > 0, rule LJF: at most (3 - 4/(P+1)) L(f) = {reserving:.6g} L(f), "
@@ -208,7 +210,7 @@ def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
     ]
     if not together:
         lines.append(
-            "The jobs are not released together: L(f) holds from the first submission on, "
-            "the ratios are proved for jobs released together only."
+            "The jobs are not released together. L(f) holds from the first submission on, "
+            "but the ratios are proved only for jobs released together."
         )
     return lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat boxes``: the boxes of a torus, and the free one that is least likely to fail."""
+"""``rebat boxes``: list the boxes of a torus, and the free box least likely to fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from rebat.cli.types import DURATION, FILE, NODES
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
-from rebat.library.checks import given_by
+from rebat.library.checks import error_at
 
 if TYPE_CHECKING:
     from rebat.models.box_list import BoxList, SafestBox
@@ -21,24 +21,28 @@ LISTS = ("16", "aligned", "all")
 
 
 @click.command()
-@click.option("--torus", required=True, help="Extents, like 8x8x8x8, or mira, intrepid.")
-@click.option("--size", type=NODES, required=True, help="Nodes that a job asks for.")
-@click.option("--boxes", "which", type=click.Choice(LISTS), help="Which boxes: all (the default); aligned, with origins at multiples of the extents; 16, the aligned ones of the most cubic shapes.")  # fmt: skip
-@click.option("--aligned", is_flag=True, help="Short for --boxes aligned.")
-@click.option("--block", "--unit", "block", help="Extents of a block, the nodes that are allocated together, like 4x4x4x4x2 (default: single nodes).")  # fmt: skip
-@click.option("--law", type=FILE, help="Table with the law and uptime of every node, as of 'rebat failures fit' (node,scale_s,shape,uptime_s): tell the free box least likely to fail.")  # fmt: skip
-@click.option("--duration", type=DURATION, help="With --law: for how long the job runs.")
-@click.option("--busy", help="With --law: nodes that are not free, like '0-3 5'.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--torus",
+    required=True,
+    help="Extents of the torus, like 8x8x8x8, or a machine: mira, intrepid.",
+)
+@click.option("--size", type=NODES, required=True, help="Number of nodes that a job requests.")
+@click.option("--boxes", "which", type=click.Choice(LISTS), help="Boxes to list. all: every box (default); aligned: boxes whose origin is a multiple of their extents; 16: aligned boxes of the most cubic shapes.")  # fmt: skip
+@click.option("--aligned", is_flag=True, help="Short form of --boxes aligned.")
+@click.option("--block", "--unit", "block", help="Extents of a block, a group of nodes allocated as a whole, like 4x4x4x4x2 (default: single nodes).")  # fmt: skip
+@click.option("--law", type=FILE, help="Table of every node's failure law and uptime (node,scale_s,shape,uptime_s), as written by 'rebat failures fit'. Prints the free box least likely to fail.")  # fmt: skip
+@click.option("--duration", type=DURATION, help="With --law: run time of the job.")
+@click.option("--busy", help="With --law: busy nodes, like '0-3 5' (default: none).")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def boxes(
     torus: str, size: int, which: str | None, aligned: bool, block: str | None, as_json: bool,
-    **asked: Any,
+    **job: Any,
 ) -> None:  # fmt: skip
-    """List the boxes of a SIZE on a torus, wrapping around.
+    """List the boxes of --size nodes on a torus. Boxes may wrap around.
 
     Node i of a torus a x b x c has the coordinates i % a, i // a % b, i // a // b: the first
-    extent varies fastest. With --law, a job's box is the free one whose nodes are least
-    likely to fail while it runs, given for how long each has been up (Vardas et al. 2022, FAPS).
+    extent varies fastest. With --law, print the free box whose nodes are least likely to fail
+    while the job runs. The probability depends on each node's uptime (Vardas et al. 2022, FAPS).
 
     \b
     Examples:
@@ -50,67 +54,67 @@ def boxes(
     from rebat.models.topology import parse_extents, parse_torus
 
     if aligned and which not in (None, "aligned"):
-        raise InputError(f"contradicts --boxes {which}", "--aligned", "one of them")
-    with given_by("--torus"):
+        raise InputError(f"contradicts --boxes {which}", "--aligned", "one of the two")
+    with error_at("--torus"):
         of_nodes = parse_torus(torus)
-    with given_by("--block"):
+    with error_at("--block"):
         unit_extents = parse_extents(block) if block is not None else None
-    found = BoxList(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
-    best = _best(found, **asked)
+    listed = BoxList(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
+    best = _best(listed, **job)
     if as_json:
-        click.echo(_json(found, best))
+        click.echo(_json(listed, best))
         return
-    for line in _lines(found, best, asked["duration"]):
+    for line in _lines(listed, best, job["duration"]):
         click.echo(line)
 
 
 def _best(
-    found: BoxList, law: Path | None, duration: float | None, busy: str | None
+    listed: BoxList, law: Path | None, duration: float | None, busy: str | None
 ) -> SafestBox | None:
-    """The box asked for, if any is."""
+    """Return the free box least likely to fail, or None without a law."""
     from rebat.core.nodes import NodeSet
     from rebat.models.failures.node_table import read_nodes
 
     if law is None:
         for name, value in (("--duration", duration), ("--busy", busy)):
             if value is not None:
-                raise InputError("has no effect", name, "--law beside it")
+                raise InputError("has no effect", name, "--law as well")
         return None
     if duration is None:
-        raise InputError("is missing", "--duration", "with --law how long the job runs, like 24h")
-    with given_by("--busy"):
+        raise InputError("is missing", "--duration", "the run time of the job, like 24h")
+    with error_at("--busy"):
         taken = NodeSet.parse(busy or "")
-    return found.best(read_nodes(law, found.units.of_nodes.n_nodes), duration, taken)
+    return listed.best(read_nodes(law, listed.units.of_nodes.n_nodes), duration, taken)
 
 
-def _json(found: BoxList, best: SafestBox | None) -> str:
+def _json(listed: BoxList, best: SafestBox | None) -> str:
     import msgspec
 
-    told: dict[str, Any] = {
-        "torus": found.units.of_nodes.sizes,
-        "size": found.size,
-        "box_nodes": found.box_nodes,
-        "waste": found.waste,
-        "shapes": [{"shape": shape, "placements": count} for shape, count in found.shapes],
-        "placements": len(found.boxes),
+    facts: dict[str, Any] = {
+        "torus": listed.units.of_nodes.sizes,
+        "size": listed.size,
+        "box_nodes": listed.box_nodes,
+        "waste": listed.waste,
+        "shapes": [{"shape": shape, "placements": count} for shape, count in listed.shapes],
+        "placements": len(listed.boxes),
     }
     if best is not None:
-        told["best"] = {
+        facts["best"] = {
             "shape": best.shape,
             "origin": best.origin,
             "nodes": list(best.nodes),
             "failure_probability": best.failure_probability,
         }
-    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+    return msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
 
 
-def _lines(found: BoxList, best: SafestBox | None, duration_s: float | None) -> Iterator[str]:
-    nodes = found.units.of_nodes
-    units = f" in blocks of {found.units.size}" if found.units.size > 1 else ""
+def _lines(listed: BoxList, best: SafestBox | None, duration_s: float | None) -> Iterator[str]:
+    nodes = listed.units.of_nodes
+    units = f" in blocks of {listed.units.size}" if listed.units.size > 1 else ""
     yield f"{nodes}: {nodes.n_nodes} nodes{units}"
-    yield f"{found.size} nodes: boxes of {found.box_nodes}, {found.waste} left over"
-    yield f"{len(found.shapes)} shapes, {len(found.boxes)} boxes"
-    for shape, count in found.shapes:
+    yield f"{listed.size} nodes: boxes of {listed.box_nodes}, {listed.waste} unused"
+    yield f"{len(listed.shapes)} shapes, {len(listed.boxes)} boxes"
+    for shape, count in listed.shapes:
         yield f"  {_text(shape):<20} {count:>8}"
     if best is not None and duration_s is not None:
         yield f"least likely to fail in {format_duration(duration_s)}, of the free ones:"

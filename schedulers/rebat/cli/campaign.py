@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat campaign``: whole evaluations from one file, parallel and resumable."""
+"""``rebat campaign``: run the evaluations that a file describes, in parallel and resumable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from rebat.cli.job_options import job_options, with_jobs
 from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
-from rebat.console.output import tell
+from rebat.console.output import print_line
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import InputError
 
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
     from rebat.campaign.opening import Campaign
 
 FILE_ARGUMENT = click.argument("file", type=CAMPAIGN)
-RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, NAME being the file's).")  # fmt: skip
-LEFT_OUT = "its run counts as left; 'rebat campaign run' repeats it"
-TRACE = click.option("--trace", type=FILE, help="Use this trace or workload file in place of the one that FILE names.")  # fmt: skip
+RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, where NAME is the name in FILE).")  # fmt: skip
+LEFT_OUT = "this run counts as missing; 'rebat campaign run' repeats it"
+TRACE = click.option("--trace", type=FILE, help="Use this trace or workload file instead of the one that FILE names.")  # fmt: skip
 
 
 def _with_file(command: Callable[..., None]) -> Callable[..., None]:
-    """What every subcommand takes: the campaign file, its results folder, and a trace."""
+    """Add the arguments of every subcommand: campaign file, results folder and trace."""
     return FILE_ARGUMENT(RESULTS(TRACE(command)))
 
 
 @click.group()
 def campaign() -> None:
-    """Whole evaluations: workloads x policies x failures, or job sets x heuristics x silent errors;
-    parallel and resumable.
+    """Run, watch and report campaigns: many runs from one file, in parallel and resumable.
+
+    A campaign combines workloads, policies and failures, or job sets, heuristics and silent errors.
 
     \b
-    Example, a few minutes on two cores:
+    Example (a few minutes on two cores):
       rebat campaign run campaigns/node-stealing/quick.toml --workers 2
       rebat campaign report campaigns/node-stealing/quick.toml
     """
@@ -43,23 +44,27 @@ def campaign() -> None:
 
 @campaign.command()
 @_with_file
-@click.option("--workers", type=NODES, help="Worker processes (default: one per core; with a batch system, those of one job).")  # fmt: skip
-@click.option("--executor", default="processes", show_default=True, help="processes, dask, a batch system (slurm, pbs, sge, lsf), or inline (no workers, to debug).")  # fmt: skip
-@click.option("--address", help="Dask scheduler to use, like tcp://127.0.0.1:8786 (default: a cluster of its own on this machine).")  # fmt: skip
+@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core; with a batch system, the workers of one job).")  # fmt: skip
+@click.option("--executor", default="processes", show_default=True, help="Where runs execute: processes, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging).")  # fmt: skip
+@click.option("--address", help="With --executor dask: address of the Dask scheduler, like tcp://127.0.0.1:8786 (default: start a local cluster).")  # fmt: skip
 @job_options
-@click.option("--limit", type=NODES, help="At most so many runs now.")
-@click.option("--keep-runs", is_flag=True, help="Keep each run's files too, in RESULTS/folders/KEY.")  # fmt: skip
-@click.option("--retry-failed", is_flag=True, help="Run again what failed before.")
+@click.option("--limit", type=NODES, help="Maximum number of runs in this call (default: all).")
+@click.option("--keep-runs", is_flag=True, help="Keep the files of each run in RESULTS/folders/KEY.")  # fmt: skip
+@click.option("--retry-failed", is_flag=True, help="Repeat runs that failed earlier.")
 def run(file: Path, results: Path | None, trace: Path | None, **options: Any) -> None:
-    """Run what FILE asks for and has no result yet.
+    """Execute the runs of FILE that have no result yet.
 
-    It may be interrupted or killed at any moment and started again: only the runs that were being
-    simulated are lost. Exit status 1 when some run failed.
+    You can interrupt or kill the command at any time and start it again: only the runs in progress
+    are lost. The exit status is 1 if a run failed.
+
+    \b
+    Example:
+      rebat campaign run campaigns/node-stealing/quick.toml --workers 2
     """
     from rebat.campaign.run import run_campaign
 
     if options["address"] is not None and options["executor"] != "dask":
-        raise InputError("is for Dask", "--address", "--executor dask")
+        raise InputError("has no effect without Dask", "--address", "--executor dask as well")
     options = with_jobs(options)
     opened, folder = _open(file, results, trace)
     with campaign_bar() as on_progress:
@@ -73,7 +78,12 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 @campaign.command()
 @_with_file
 def status(file: Path, results: Path | None, trace: Path | None) -> None:
-    """Say how far FILE is: by grid, and which runs failed."""
+    """Print the progress per grid, and the failed runs.
+
+    \b
+    Example:
+      rebat campaign status campaigns/node-stealing/quick.toml
+    """
     from rebat.campaign.run import warn_of_damage
     from rebat.campaign.store import Store
 
@@ -84,9 +94,13 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
     for grid in dict.fromkeys(unit.grid for unit in opened.units):
         part = store.status([unit for unit in opened.units if unit.grid == grid])
         click.echo(f"{grid}: {part.sentence}")
-    whole = store.status(opened.units)
-    stale = f"; {whole.stale} results of other runs (see clean)" if whole.stale else ""
-    click.echo(f"all, each run once: {whole.sentence}{stale}")
+    total = store.status(opened.units)
+    stale = (
+        f"; {total.stale} results belong to no run (see 'rebat campaign clean')"
+        if total.stale
+        else ""
+    )
+    click.echo(f"all distinct runs: {total.sentence}{stale}")
     _show_failures(opened, folder)
 
 
@@ -94,16 +108,20 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
 @click.argument("file", type=CAMPAIGN, required=False)
 @RESULTS
 @TRACE
-@click.option("--from", "table", type=FILE, help="Write it of this results.parquet, which a report left beside it: no FILE, no results, no trace.")  # fmt: skip
-@click.option("--out", type=FOLDER, help="Where the report goes (default: RESULTS/report, or the folder of --from).")  # fmt: skip
+@click.option("--from", "table", type=FILE, help="Write the report from this results.parquet of an earlier report, without FILE, --results and --trace.")  # fmt: skip
+@click.option("--out", type=FOLDER, help="Folder of the report (default: RESULTS/report, or the folder of --from).")  # fmt: skip
 def report(
     file: Path | None, results: Path | None, trace: Path | None, table: Path | None,
     out: Path | None,
 ) -> None:  # fmt: skip
-    """Write tables and figures of FILE's results; give the same --trace as to run.
+    """Write the report of FILE: tables and figures. Use the same --trace as for the runs.
 
-    The results.parquet beside the report is all that it takes to write it again:
-    rebat campaign report --from DIR/results.parquet
+    The results.parquet next to the report is enough to write the report again.
+
+    \b
+    Examples:
+      rebat campaign report campaigns/node-stealing/quick.toml
+      rebat campaign report --from DIR/results.parquet
     """
     from rebat.campaign.reporting import write_pages
 
@@ -125,48 +143,55 @@ def _check_alone(**others: Path | None) -> None:
 def _report_of_runs(
     file: Path | None, results: Path | None, trace: Path | None, out: Path | None
 ) -> list[Path]:
-    """The tables and the report of a results folder."""
+    """Write the tables and the report of a results folder."""
     from rebat.campaign.reporting import write_report
     from rebat.campaign.run import warn_of_damage
     from rebat.campaign.store import Store
     from rebat.campaign.tables import write_tables
 
     if file is None:
-        raise InputError("is missing", "FILE", "a campaign's file, or --from TABLE")
+        raise InputError("is missing", "FILE", "a campaign file, or --from TABLE")
     opened, folder = _open(file, results, trace)
     if not (folder / "runs").is_dir():
-        raise InputError("no results yet", str(folder), "rebat campaign run first")
+        raise InputError(
+            "contains no results", str(folder), "'rebat campaign run' before the report"
+        )
     store = Store(folder)
     store.check_owner(opened.owner)
     warn_of_damage(store, opened, LEFT_OUT)
-    write_tables(store, opened)  # also of a campaign that was killed
+    write_tables(store, opened)  # a killed campaign has none yet
     return write_report(opened, folder, out or folder / "report")
 
 
 @campaign.command()
 @_with_file
 def clean(file: Path, results: Path | None, trace: Path | None) -> None:
-    """Remove results that belong to no run of FILE any more."""
+    """Remove results that belong to no run of FILE.
+
+    \b
+    Example:
+      rebat campaign clean campaigns/node-stealing/quick.toml
+    """
     from rebat.campaign.store import Store
     from rebat.campaign.tables import write_tables
 
     opened, folder = _open(file, results, trace)
     store = Store(folder)
     if not store.folder.is_dir():
-        raise InputError("no results there", str(store.folder))
+        raise InputError("does not exist: no results to clean", str(store.folder))
     with store.locked(opened.owner):
         removed = store.clean(opened.units)
         write_tables(store, opened)
-    click.echo(f"removed {removed} results of other runs from {store.folder}")
+    click.echo(f"removed {removed} results that belong to no run from {store.folder}")
 
 
 def _open(file: Path, results: Path | None, trace: Path | None) -> tuple[Campaign, Path]:
-    """The campaign and its results folder; says what is left out."""
+    """Open a campaign and print its notes; return the campaign and its results folder."""
     from rebat.campaign.opening import open_campaign
 
     opened = open_campaign(file, trace)
     for note in opened.notes:
-        tell(note)
+        print_line(note)
     return opened, results or Path("out") / "campaigns" / opened.owner.name
 
 
@@ -176,7 +201,7 @@ def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
 
     store = Store(folder)
     failed = failures(opened, {key: store.read(key) for key in opened.distinct})
-    for what, error in failed[:most]:
-        tell(f"  failed: {what}: {error}")
+    for label, error in failed[:most]:
+        print_line(f"  failed: {label}: {error}")
     if len(failed) > most:
-        tell(f"  ... and {len(failed) - most} more, see campaign.json")
+        print_line(f"  ... and {len(failed) - most} more, see campaign.json")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat compare``: two job tables of one workload, job by job; or Batsched's and ours."""
+"""``rebat compare``: compare two runs of a workload, or Batsched with its presets."""
 
 from __future__ import annotations
 
@@ -24,34 +24,36 @@ BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 @click.command()
 @click.argument("a", type=RUNS, required=False)
 @click.argument("b", type=RUNS, required=False)
-@click.option("--batsched", type=WORKLOAD, help="Compare the batsched-* policies with Batsched itself on this workload, without A and B.")  # fmt: skip
-@click.option("-p", "--policy", "policies", multiple=True, type=click.Choice(BATSCHED), help="With --batsched: compare this policy only; may be given several times.")  # fmt: skip
-@click.option("--endpoint", help="With --batsched and one policy: compare with the Batsched that listens at this address, tcp://HOST:PORT, instead of the program.")  # fmt: skip
-@click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Times are the same up to so many seconds.")  # fmt: skip
-@click.option("--allocations", is_flag=True, help="Compare also which nodes each job got.")
-@click.option("--out", type=FOLDER, help="Write differences.csv and a figure to this folder.")
-@click.option("--force", is_flag=True, help="Replace the earlier comparison that --out holds, as a whole.")  # fmt: skip
+@click.option("--batsched", type=WORKLOAD, help="Compare the batsched-* policies with Batsched on this workload, instead of A and B.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, type=click.Choice(BATSCHED), help="With --batsched: compare this policy only; may be repeated (default: all three).")  # fmt: skip
+@click.option("--endpoint", help="With --batsched and one policy: use the Batsched that listens at this address, tcp://HOST:PORT, instead of the program on the PATH.")  # fmt: skip
+@click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Maximum difference in seconds between times that count as equal.")  # fmt: skip
+@click.option("--allocations", is_flag=True, help="Also compare the nodes of each job.")
+@click.option(
+    "--out", type=FOLDER, help="Folder in which differences.csv and a figure are written."
+)
+@click.option("--force", is_flag=True, help="Replace an earlier comparison in the folder --out.")  # fmt: skip
 def compare(
     a: Path | None, b: Path | None, batsched: Path | None, policies: tuple[str, ...],
     endpoint: str | None, tolerance: float, allocations: bool, out: Path | None, force: bool,
 ) -> None:  # fmt: skip
-    """Compare the runs A and B: two jobs.csv of Batsim or rebat, or folders that hold one.
+    """Compare the runs A and B, job by job. Each is a jobs.csv of Batsim or rebat, or its folder.
 
-    Exit status 0: same jobs, states and times; 1: they differ; 2: unreadable input.
+    Exit status 0: same jobs, states and times; 1: the runs differ; 2: unreadable input.
 
-    With --batsched WORKLOAD, the policies batsched-conservative, batsched-easy and batsched-fcfs
-    run on the embedded engine. Their schedules are compared, nodes included, with the recorded
-    schedules of Batsched 1.4 that come with rebat (for the workloads mira-like-june-2017 and
-    synthetic-small), and with those of the program batsched when it is on the PATH.
+    With --batsched WORKLOAD, run the policies batsched-conservative, batsched-easy and
+    batsched-fcfs on the embedded engine and compare their schedules, including nodes, with those
+    of Batsched. rebat includes schedules recorded with Batsched 1.4 for mira-like-june-2017 and
+    synthetic-small. If the program batsched is on the PATH, it runs too.
 
     \b
-    Examples, rebat's engine against the real Batsim, and against the real Batsched:
+    Examples (the embedded engine compared with Batsim, then with Batsched):
       rebat compare results/batsim/out_jobs.csv results/embedded/sfsj --out results/compare
       rebat compare --batsched synthetic-small
     """
     if batsched is not None:
         if a is not None:
-            raise click.UsageError("--batsched WORKLOAD takes no runs A and B")
+            raise click.UsageError("--batsched WORKLOAD replaces the runs A and B; expected no A")
         runs = with_batsched(batsched, policies, endpoint, tolerance)
         same = _batsched(runs, out, force)
     elif policies or endpoint:
@@ -96,7 +98,7 @@ def _batsched(runs: Iterator[Compared], out: Path | None, force: bool) -> bool:
 
 
 def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> None:
-    """Write each comparison into its folder within ``out``."""
+    """Write each comparison to its own folder in ``out``."""
     if out is None:
         return
     from rebat.core.files import write_text
@@ -108,31 +110,31 @@ def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> Non
         for name, result in results.items():
             write_text(folder / name / "differences.csv", differences_csv(result))
             draw_comparison(result, ("A", "B"), folder / name / "differences.png")
-    click.echo(f"differences in {out}")
+    click.echo(f"wrote the differences to {out}")
 
 
 def _verdict(result: Comparison, allocations: bool) -> str:
     if result.same(allocations):
         return f"The runs are equal: {len(result.pairs)} jobs."
     parts = [
-        f"{len(result.differing)} of {len(result.pairs)} jobs in both have other times or states"
+        f"{len(result.differing)} of {len(result.pairs)} common jobs have different times or states"
     ]
-    parts += [f"{result.other_nodes} on other nodes"] * allocations
+    parts += [f"{result.other_nodes} have different nodes"] * allocations
     alone = len(result.only_a) + len(result.only_b)
-    parts += [f"{alone} in one run only"] * bool(alone)
+    parts += [f"{alone} are in one run only"] * bool(alone)
     return f"The runs differ: {', '.join(parts)}."
 
 
 def _lines(result: Comparison, allocations: bool) -> list[str]:
     counts = (
-        f"{len(result.pairs)} jobs in both, {len(result.only_a)} only in A, "
+        f"{len(result.pairs)} jobs in both runs, {len(result.only_a)} only in A, "
         f"{len(result.only_b)} only in B"
     )
     lines = [counts, *_spread_lines(result)]
     if result.other_states:
-        lines.append(f"other final state: {result.other_states} jobs")
+        lines.append(f"different final state: {result.other_states} jobs")
     if allocations:
-        lines.append(f"other nodes: {result.other_nodes} jobs")
+        lines.append(f"different nodes: {result.other_nodes} jobs")
     if result.first is not None:
         lines += _first_lines(result.first)
     return lines + _metric_lines(result)
@@ -157,7 +159,7 @@ def _first_lines(first: Divergence) -> list[str]:
 
 def _fate(record: JobRecord | None) -> str:
     if record is None:
-        return "it is not there"
+        return "it is missing"
     if record.start_us is None or record.end_us is None:
         return "it never starts"
     return f"it runs from {to_s(record.start_us):.6f} to {to_s(record.end_us):.6f}"
@@ -165,9 +167,9 @@ def _fate(record: JobRecord | None) -> str:
 
 def _running(records: Sequence[JobRecord], most: int = 8) -> str:
     nodes = sum(len(record.nodes) for record in records)
-    some = ", ".join(record.job_id for record in records[:most])
+    names = ", ".join(record.job_id for record in records[:most])
     more = f" and {len(records) - most} more" if len(records) > most else ""
-    return f"{len(records)} jobs on {nodes} nodes" + (f" ({some}{more})" if records else "")
+    return f"{len(records)} jobs on {nodes} nodes" + (f" ({names}{more})" if records else "")
 
 
 def _metric_lines(result: Comparison) -> list[str]:

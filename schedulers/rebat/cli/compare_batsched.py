@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat compare --batsched``: Batsched's presets against Batsched itself."""
+"""``rebat compare --batsched``: compare the batsched-* presets with Batsched."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from rebat.results.compare.schedules import Comparison
 
 TIMEOUT_S = 600.0
-"""How long a Batsched may take for one answer."""
+"""Maximum time for an answer of Batsched."""
 
 Compared = tuple[str, str, "Comparison"]
-"""Preset, what it is compared with (``recorded`` or ``running``), the comparison."""
+"""Preset, source of the other schedule (``recorded`` or ``running``), comparison."""
 
 
 def with_batsched(
     workload: Path, policies: Sequence[str], endpoint: str | None, tolerance_s: float
 ) -> Iterator[Compared]:
-    """Compare each policy with the recorded schedule, and with a Batsched that can be run.
+    """Compare each policy with the recorded schedule and with a running Batsched.
 
-    That is the one at ``endpoint``, or else the program on the PATH. The schedule of Batsched is A,
-    that of the embedded engine is B.
+    The running Batsched is the one at ``endpoint``, otherwise the program on the PATH. In a
+    comparison, A is Batsched and B is the embedded engine.
 
     Raises
     ------
     InputError
-        When there is neither a recorded schedule of the workload nor a Batsched.
+        If there is neither a recorded schedule of the workload nor a Batsched.
     """
     from rebat.campaign.batsched import (
         VARIANTS,
@@ -49,11 +49,12 @@ def with_batsched(
 
     chosen = list(policies or VARIANTS)
     if endpoint is not None and len(chosen) != 1:
-        raise InputError("needs one policy", "--endpoint", f"--policy {' or '.join(VARIANTS)}")
+        expected = f"--policy {' or '.join(VARIANTS)}"
+        raise InputError("needs exactly one policy", "--endpoint", expected)
     files, program = recorded_of(workload), installed()
     if not files and program is None and endpoint is None:
         raise InputError(
-            "no recorded Batsched schedule, and no batsched on the PATH",
+            "has no recorded Batsched schedule, and batsched is not on the PATH",
             str(workload),
             f"{' or '.join(recorded())}, or Batsched 1.4 on the PATH",
         )
@@ -73,15 +74,15 @@ def with_batsched(
 
 
 def verdict(compared: Compared) -> str:
-    """One line: the preset, what it is compared with, and how many jobs differ."""
+    """Return a line with the preset, the source of the other schedule and the differences."""
     policy, source, result = compared
     n_jobs = len(result.pairs)
     if result.same(allocations=True):
-        said = f"equal, {n_jobs} jobs with the same states, times and nodes"
+        outcome = f"equal, {n_jobs} jobs with the same states, times and nodes"
     else:
-        apart = len(result.only_a) + len(result.only_b)
-        said = (
-            f"DIFFERENT: of {n_jobs} jobs in both, {len(result.differing)} have another time or "
-            f"state, {result.other_nodes} other nodes; {apart} jobs are in one only"
+        alone = len(result.only_a) + len(result.only_b)
+        outcome = (
+            f"DIFFERENT: of {n_jobs} common jobs, {len(result.differing)} have different times or "
+            f"states and {result.other_nodes} different nodes; {alone} jobs are in one run only"
         )
-    return f"{policy:<22} against {source} Batsched: {said}"
+    return f"{policy:<22} against {source} Batsched: {outcome}"

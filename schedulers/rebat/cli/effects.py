@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that were given and have no effect are refused; remarks are told on standard error."""
+"""The options of the current command line, and remarks on standard error."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rebat.console.output import tell
+from rebat.console.output import print_line
 
 if TYPE_CHECKING:
-    from rebat.library.checks import Given
+    from rebat.library.checks import UsedOptions
     from rebat.library.remarks import Remark
 
 
-def given_options() -> Given:
-    """The options that this command line gives, as they are typed."""
+def used_options() -> UsedOptions:
+    """Return the options on this command line, by parameter name, in their long spelling."""
     context = click.get_current_context()
     return {
         option.name: next(text for text in reversed(option.opts) if text.startswith("--"))
@@ -29,7 +29,7 @@ def given_options() -> Given:
     }
 
 
-def tell_all(remarks: Iterable[Remark]) -> None:
-    """A line on standard error for each."""
+def print_remarks(remarks: Iterable[Remark]) -> None:
+    """Print each remark as a line on standard error."""
     for remark in remarks:
-        tell(f"rebat: {remark.kind}: {remark.text}")
+        print_line(f"rebat: {remark.kind}: {remark.text}")

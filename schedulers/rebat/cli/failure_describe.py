@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat failures describe``: a record in numbers, the laws that fit it, and a picture."""
+"""``rebat failures describe``: numbers of a failure record, fitted laws and a figure."""
 
 from __future__ import annotations
 
@@ -26,35 +26,37 @@ N_FITS = 12
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine.")
+@click.option("--nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")
 @scenario_options("cores_per_node")
 @click.option(
     "--begin",
     "begin_s",
     type=DURATION,
-    help="Look at what is later than this alone (default: all).",
+    help="Ignore events before this time (default: use all events).",
 )
 @click.option(
     "--end",
     "end_s",
     type=DURATION,
-    help="Look at what is earlier alone (default: up to the last event).",
+    help="Ignore events after this time (default: the last event).",
 )
 @click.option(
     "--figure",
     type=FILE,
-    help="Write a picture, as PNG: recorded times with the laws that fit them, failures over time.",
+    help="Write a PNG figure: recorded times with the fitted laws, and failures over time.",
 )
 def describe(
     file: Path, nodes: int, cores_per_node: int, begin_s: float | None, end_s: float | None,
     figure: Path | None,
 ) -> None:  # fmt: skip
-    """Say what a scenario amounts to: failures, MTBF, downtime, busiest nodes; and which laws fit.
+    """Describe an event file and fit failure laws.
 
-    Exponential, Weibull, log-normal and gamma laws are fitted by maximum likelihood to the times
-    between failures of the machine (what fails at one date is one failure), to the lives of nodes
-    (those that go on as the record ends count as longer) and to the repairs. The smallest AIC is
-    the best of the four; * marks it.
+    Prints the number of failures, the MTBF, the downtime and the nodes with most failures.
+
+    Fits exponential, Weibull, log-normal and gamma laws by maximum likelihood to three samples:
+    the times between failures of the machine (failures at the same time count once), the uptimes
+    of nodes (uptimes at the end of the record are censored) and the repair times. * marks the
+    best law, the one with the smallest AIC.
 
     \b
     Example:
@@ -64,7 +66,7 @@ def describe(
     from rebat.models.failures.events import describe_events, events_of_nodes, read_events
 
     if begin_s is not None and end_s is not None and end_s <= begin_s:
-        raise InputError("is not after --begin", "--end", "a later date")
+        raise InputError("is not after --begin", "--end", "a later time")
     count = groups_of(nodes, cores_per_node)
     events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
     if begin_s is not None or end_s is not None:
@@ -72,10 +74,10 @@ def describe(
     facts = describe_events(events, count, None if end_s is None else (0.0, end_s - (begin_s or 0)))
     for line in _lines(facts):
         click.echo(line)
-    found = _fits(events, count, None if end_s is None else end_s - (begin_s or 0))
-    click.echo(_table(found), nl=False)
+    fitted = _fits(events, count, None if end_s is None else end_s - (begin_s or 0))
+    click.echo(_table(fitted), nl=False)
     if figure is not None:
-        _draw(found, events, f"{file.name}, {count} nodes", figure)
+        _draw(fitted, events, f"{file.name}, {count} nodes", figure)
         click.echo(f"wrote {figure}")
 
 
@@ -97,15 +99,15 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["mtbf_s"]:
         of_machine, of_nodes = (format_duration(facts[key]) for key in ("mtbf_s", "node_mtbf_s"))
         lines.append(
-            f"MTBF of the machine          {of_machine} (--mtbf; failures at one time are one)"
+            f"MTBF of the machine          {of_machine} (--mtbf; failures at the same time count once)"
         )
-        lines.append(f"  between failures of nodes  {of_nodes} (each node counts)")
+        lines.append(f"  between node failures      {of_nodes} (every node counts)")
     if facts["mean_downtime_s"]:
         lines.append(f"mean downtime                {format_duration(facts['mean_downtime_s'])}")
     lines.append(f"share of node time down      {facts['downtime_share']:.4e}")
     busiest = ", ".join(f"{node} ({count})" for node, count in facts["busiest_nodes"])
     if busiest:
-        lines.append(f"most often failing nodes     {busiest}")
+        lines.append(f"nodes with most failures     {busiest}")
     return lines
 
 
@@ -113,7 +115,7 @@ def _fits(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> 
     from rebat.console.progress import counting_bar
     from rebat.models.failures.samples import fits, samples
 
-    found: Fits = []
+    fitted: Fits = []
     done = 0
     with counting_bar("laws fitted", N_FITS) as on_progress:
 
@@ -123,26 +125,26 @@ def _fits(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> 
             on_progress(done)
 
         for sample in samples(events, n_nodes, None if end_s is None else to_us(end_s)):
-            found.append((sample, fits(sample.times, on_fit)))
-    return found
+            fitted.append((sample, fits(sample.times, on_fit)))
+    return fitted
 
 
-def _table(found: Fits) -> str:
+def _table(fitted: Fits) -> str:
     from rich.console import Console
     from rich.table import Table
 
     from rebat.console.tables import WIDTH
 
-    table = Table(title="Laws fitted")
+    table = Table(title="Fitted laws")
     for name in ("times", "law", "scale", "shape", "mean", "AIC"):
         table.add_column(name, justify="left" if name in ("times", "law") else "right")
-    for sample, laws in found:
+    for sample, laws in fitted:
         table.add_section()
         name = f"{sample.name} ({_counts(sample)})"
         if not laws:
             table.add_row(name, "too few to fit", "", "", "", "")
-        for place, law in enumerate(laws):
-            table.add_row(name if place == 0 else "", *_cells(law, best=place == 0))
+        for rank, law in enumerate(laws):
+            table.add_row(name if rank == 0 else "", *_cells(law, best=rank == 0))
     out = Console()
     text = io.StringIO()
     width = out.width if out.is_terminal else WIDTH
@@ -152,7 +154,7 @@ def _table(found: Fits) -> str:
 
 def _counts(sample: Sample) -> str:
     ended, going = len(sample.times.failed_s), len(sample.times.going_s)
-    return f"{ended}" + (f", {going} go on" if going else "")
+    return f"{ended}" + (f", {going} censored" if going else "")
 
 
 def _cells(law: Fitted, best: bool) -> list[str]:
@@ -166,7 +168,7 @@ def _cells(law: Fitted, best: bool) -> list[str]:
     ]
 
 
-def _draw(found: Fits, events: Sequence[MachineEvent], title: str, path: Path) -> None:
+def _draw(fitted: Fits, events: Sequence[MachineEvent], title: str, path: Path) -> None:
     import numpy as np
 
     from rebat.core.units import US_PER_S
@@ -175,7 +177,7 @@ def _draw(found: Fits, events: Sequence[MachineEvent], title: str, path: Path) -
 
     none = np.empty(0)
     panels = []
-    for sample, laws in found:
+    for sample, laws in fitted:
         times_s, longer = empirical(sample.times) if len(sample.times.failed_s) else (none, none)
         curves = {law.family: law.survival(times_s) for law in laws}
         panels.append(FailurePanel(sample.name, times_s, longer, curves))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat failures import``, ``map`` and ``export``: records of machines as event files."""
+"""``rebat failures import``, ``map`` and ``export``: failure records as event files."""
 
 from __future__ import annotations
 
@@ -37,50 +37,51 @@ class FormatCommand(click.Command):
     "form",
     default="auto",
     show_default=True,
-    help="Format of the record, one of those listed below; auto: detect it from the first lines.",
+    help="Format of the record, see the list below; auto detects the format from the first lines.",
 )
-@click.option(
-    "--system", type=int, help="lanl: number of the system, where the record has several."
-)
-@click.option(
-    "--platform", type=int, help="fta: which platform of the table, where there are several."
-)
+@click.option("--system", type=int, help="lanl: number of the system, if the record has several.")
+@click.option("--platform", type=int, help="fta: number of the platform, if the table has several.")
 @click.option(
     "--downtime",
     "downtime_s",
     type=DURATION,
-    help="mira-ras: how long an outage lasts at least (default: 1h; the record has no repairs).",
+    help="mira-ras: minimum length of an outage (default: 1h), because the record has no repairs.",
 )
 @click.option(
     "--maintenance",
     type=FILE,
-    help="mira-ras: periods in which the machine was maintained, START,END on a line.",
+    help="mira-ras: file with the maintenance periods of the machine, START,END per line.",
 )
 @click.option(
     "--maintained",
     type=click.Choice(("leave-out", "down")),
-    help="With --maintenance. leave-out (default): events that begin within a period are dropped, since no job ran that they could hit; the machine is up. down: the whole machine is down for it, which kills all that runs, as nothing is drained before.",
+    help="With --maintenance: how to treat a period. leave-out (default): drop events that begin in it, because no job was running, and keep the machine up. down: take the entire machine down without draining it, which kills all running jobs.",
 )
 @click.option(
     "--begin",
-    help="Take what is later than this date, or this long after date 0; it becomes date 0 (nodes that are down then fail at 0).",
+    help="Start at this date, or this long after the start of the record. It becomes time 0; nodes that are down then fail at time 0.",
 )
-@click.option("--end", help="Take what fails before this date, or so long after date 0.")
 @click.option(
-    "--names", type=FILE, help="csv, fta: keep which number stands for which name, as node,name."
+    "--end",
+    help="Drop failures from this date on, or from this long after the start of the record.",
+)
+@click.option(
+    "--names",
+    type=FILE,
+    help="csv, fta: write the name of each node number to this file, as node,name.",
 )
 @output_file("File to write (.gz: compressed).", FILE, "names")
 def import_(
     trace: Path, form: str, out: Path, begin: str | None, end: str | None,
     names: Path | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Turn a machine's failure record into an --events file.
+    """Convert a failure record to an event file.
 
-    Says how many lines were read, taken and dropped, and why. Outages of a node that overlap, or
-    touch, are joined to one.
+    Prints how many lines were read, used and dropped, and why. Joins outages of a node that
+    overlap or touch.
 
     \b
-    Example, a machine of 512 nodes, fitted on its first half; Mira's 49,152; a table of one's own:
+    Examples (a machine of 512 nodes and its fitted laws; Mira; your own table):
       rebat failures import LA-UR-05-7318.csv.xz --system 20 -o 20.events
       rebat failures fit 20.events --nodes 512 --until 16000h -o nodes.csv
       rebat failures import mira.cor.gz --format mira-ras -o mira.events
@@ -92,11 +93,11 @@ def import_(
     from rebat.models.failures.records.plain import write_names
 
     if names is not None and names.resolve() == out.resolve():
-        raise InputError("is the file of the events", "--names", "another file")
+        raise InputError("is the same file as --out", "--names", "a different file")
     with at_work(f"reading {trace.name}"):
         record = read_record(form, trace, ReaderOptions(**options))
         if names is not None and not record.names:
-            raise InputError("has no effect: the record's nodes are numbers", "--names")
+            raise InputError("has no effect: the record identifies nodes by number", "--names")
         events = _windowed(record, begin, end)
         write_events(events, out)
     if names is not None:
@@ -106,7 +107,7 @@ def import_(
 
 
 def _windowed(record: Record, begin: str | None, end: str | None) -> list[MachineEvent]:
-    """The events of the record between two dates."""
+    """Return the events of the record between two times."""
     from rebat.models.failures.spans import window
 
     if begin is None and end is None:
@@ -114,12 +115,12 @@ def _windowed(record: Record, begin: str | None, end: str | None) -> list[Machin
     begin_us = 0 if begin is None else _date_us(begin, record.origin, "--begin")
     end_us = FOREVER_US if end is None else _date_us(end, record.origin, "--end")
     if end_us <= begin_us:
-        raise InputError("is not after --begin", "--end", "a later date")
+        raise InputError("is not after --begin", "--end", "a later time")
     return window(record.events, begin_us, end_us)
 
 
 def _date_us(text: str, origin: datetime | None, option: str) -> int:
-    """A date, or a duration from date 0."""
+    """Convert a date, or a duration since the start of the record, to microseconds."""
     try:
         return to_us(parse_duration(text))
     except InputError:
@@ -130,7 +131,7 @@ def _date_us(text: str, origin: datetime | None, option: str) -> int:
         expected = "a date like 2018-09-01, or a duration like 400d"
         raise InputError(f"is {text[:40]!r}", option, expected) from None
     if origin is None or date.tzinfo is not None:
-        expected = "a duration from date 0" if origin is None else "a date without a time zone"
+        expected = "a duration like 400d" if origin is None else "a date without a time zone"
         raise InputError(f"is {text[:40]!r}", option, expected)
     if date < origin:
         raise InputError(f"is before the record, which begins at {origin}", option, "a later date")
@@ -141,7 +142,7 @@ def _origin(record: Record, begin: str | None) -> str:
     from datetime import timedelta
 
     if record.origin is None:
-        return "date 0" if begin is None else f"{begin} after its date 0"
+        return "time 0" if begin is None else f"{begin} after its start"
     begin_us = 0 if begin is None else _date_us(begin, record.origin, "--begin")
     return str(record.origin + timedelta(microseconds=begin_us))
 
@@ -153,14 +154,14 @@ def _summary(events: list[MachineEvent]) -> str:
 
 
 def _lines(record: Record) -> list[str]:
-    """What became of the lines."""
+    """Return how many lines were used and dropped, and how outages were joined."""
     taken = ", ".join(f"{kind} {n}" for kind, n in sorted(record.taken.items()))
-    lines = [f"  {record.n_lines} lines read, {record.taken.total()} taken ({taken})"]
+    lines = [f"  {record.n_lines} lines read, {record.taken.total()} used ({taken})"]
     for reason, n in sorted(record.dropped.items()):
         lines.append(f"  {n} dropped: {reason}")
     lines.append(
-        f"  {record.n_outages} outages of nodes, {record.n_joined} joined to others that they "
-        "overlap or touch"
+        f"  {record.n_outages} node outages, {record.n_joined} joined to others that overlap or "
+        "touch"
     )
     return lines
 
@@ -170,37 +171,48 @@ def _lines(record: Record) -> list[str]:
 @click.option(
     "--from-nodes",
     type=MACHINE,
-    help="Nodes of the machine that failed (default: up to the largest that fails).",
+    help="Number of nodes of the recorded machine (default: up to the largest node that fails).",
 )
-@click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine asked for.")
-@click.option("--by", default="rank", show_default=True, help="rank, share or rate, see above.")
+@click.option("--nodes", type=MACHINE, required=True, help="Number of nodes of the new machine.")
+@click.option(
+    "--by",
+    default="rank",
+    show_default=True,
+    help="How nodes are mapped: rank, share or rate (see above).",
+)
 @click.option(
     "--turn",
     is_flag=True,
-    help="Begin at a random date of the record, and go on with its beginning after its end.",
+    help="Start at a random time of the record and wrap around at its end.",
 )
 @click.option(
-    "--seed", type=SEED, default=0, show_default=True, help="Of what rate and --turn draw."
+    "--seed",
+    type=SEED,
+    default=0,
+    show_default=True,
+    help="Seed for the random choices of --by rate and --turn.",
 )
 @output_file()
 def map_(
     events: Path, from_nodes: int | None, nodes: int, by: str, turn: bool, seed: int, out: Path,
 ) -> None:  # fmt: skip
-    """Put a record of M nodes on a machine of N.
+    """Map a failure record of M nodes to a machine of N nodes.
 
     \b
-    rank   node i becomes node i*N/M: the machine fails as often as it did, and neighbours
-           stay neighbours. Nodes that fall on one are down while any of them is.
-    share  the same, but node i is all of the nodes from i*N/M to (i+1)*N/M: as large a share
-           of the machine is lost as was.
-    rate   nodes fail as often as they did, the machine N/M times as often: a smaller machine
-           is made of nodes drawn at random, a larger one of copies of the record, each but
-           the first begun at a random date of it, the last of nodes drawn at random.
+    rank   Node i becomes node i*N/M. The failure rate of the machine is unchanged, and
+           neighbours stay neighbours. If several nodes map to the same node, it is down
+           while any of them is down.
+    share  As rank, but node i becomes all nodes from i*N/M to (i+1)*N/M. Each failure
+           takes down the same share of the machine.
+    rate   The failure rate of a node is unchanged; the machine fails N/M times as often.
+           A smaller machine consists of random nodes of the record. A larger machine
+           consists of copies of the record: each copy after the first starts at a random
+           time of the record, and the last copy uses random nodes.
 
-    No node fails while it is down: outages that overlap are joined.
+    Overlapping outages of a node are joined.
 
     \b
-    Example, the failures of 512 nodes on the 49,152 of Mira:
+    Example (failures of 512 nodes on the 49,152 nodes of Mira):
       rebat failures map 20.events --from-nodes 512 --nodes 49152 --by rate -o mira20.events
     """
     from rebat.console.progress import at_work
@@ -209,9 +221,9 @@ def map_(
 
     with at_work(f"mapping {events.name}"):
         source = _source(events, from_nodes)
-        found = mapped(source, nodes, by, seed, turn)
-        write_events(found, out)
-    click.echo(f"{out}: {_summary(found)}, of {source.n_nodes} nodes on {nodes} by {by}")
+        record = mapped(source, nodes, by, seed, turn)
+        write_events(record, out)
+    click.echo(f"{out}: {_summary(record)}, mapped from {source.n_nodes} to {nodes} nodes by {by}")
 
 
 def _source(file: Path, n_nodes: int | None) -> MappedRecord:
@@ -229,9 +241,14 @@ def _source(file: Path, n_nodes: int | None) -> MappedRecord:
 @click.argument("events", type=FILE)
 @output_file()
 def export(events: Path, out: Path) -> None:
-    """Write an --events file as a table node,down,up, in seconds.
+    """Write an event file as a CSV table.
 
-    'rebat failures import --format csv' makes the same failures of it again.
+    The columns are node,down,up, in seconds. 'rebat failures import --format csv' converts the
+    table back to the same failures.
+
+    \b
+    Example:
+      rebat failures export f.events -o outages.csv
     """
     from rebat.console.progress import at_work
     from rebat.models.failures.events import read_events
@@ -239,4 +256,4 @@ def export(events: Path, out: Path) -> None:
 
     with at_work(f"writing {out.name}"):
         count = write_plain(read_events(events), out)
-    click.echo(f"{out}: {count} outages of nodes")
+    click.echo(f"{out}: {count} node outages")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat failures``: node failures as Batsim event files, and laws of nodes as tables."""
+"""``rebat failures``: node failures as Batsim event files, failure laws of nodes as tables."""
 
 from __future__ import annotations
 
@@ -24,36 +24,38 @@ FAMILIES = ("weibull", "gamma", "lognormal", "exponential")
 
 @click.group()
 def failures() -> None:
-    """Generate and describe node failures (Batsim's --events files); fit laws to them."""
+    """Generate, import and describe node failures (event files of Batsim), and fit failure laws."""
 
 
 @failures.command(cls=LawCommand)
-@click.option("--nodes", type=MACHINE, required=True, help="Nodes of the machine.")  # fmt: skip
+@click.option("--nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")
 @scenario_options(*LAW)
-@click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Last date.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures.")
+@click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Draw no failure after this time.")  # fmt: skip
 @output_file()
 def generate(nodes: int, out: Path, **options: Any) -> None:
-    """Draw failures and write them for 'rebat run --failures' or Batsim's --events.
+    """Draw failures and write an event file.
+
+    The file is for 'rebat run --failures' and Batsim's --events.
 
     \b
-    Example, the paper's first scenario on Mira:
+    Example (first scenario of the node-stealing paper on Mira):
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
-    from rebat.cli.effects import given_options
+    from rebat.cli.effects import used_options
     from rebat.library.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
     from rebat.runs.options import ScenarioOptions
 
-    asked = ScenarioOptions(**options)
-    check_options(asked, given_options())
-    law = asked.failure_law()
+    scenario = ScenarioOptions(**options)
+    check_options(scenario, used_options())
+    law = scenario.failure_law()
     if law is None or not law.drawn:
-        raise InputError("nothing to draw", expected="--law, or --mtbf")
+        raise InputError("no failures to draw", expected="--law or --mtbf")
     events = generate_events(
-        law, nodes, horizon_s=options["horizon"], seed=asked.seed,
-        cores_per_node=asked.cores_per_node,
+        law, nodes, horizon_s=options["horizon"], seed=scenario.seed,
+        cores_per_node=scenario.cores_per_node,
     )  # fmt: skip
     write_events(events, out)
     count = sum(not event.available for event in events)
@@ -62,14 +64,16 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 
 @failures.command()
 @click.argument("law")
-@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Nodes of the machine.")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="That of 'rebat failures generate' and of runs.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the parameters; use the seed of 'rebat failures generate' or of the run.")  # fmt: skip
 @output_file("Table to write (.gz: compressed).")
 def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
-    """Write what a LAW draws for each node: its parameters, with uptime 0.
+    """Write the parameters of each node under a law.
+
+    LAW draws the parameters of each node at random; the uptimes in the table are 0.
 
     \b
-    Example, the nodes of the torus paper's first trace:
+    Example (nodes of the first trace of the torus paper):
       rebat failures nodes weibull:scale=5800h,shape=8 --nodes 4096 --seed 0 -o nodes.csv
     """
     import numpy as np
@@ -78,25 +82,26 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     from rebat.models.failures.node_table import NodeTable, write_nodes
     from rebat.models.failures.per_node_laws import PerNodeLaw
 
-    asked = parse_law(law)
-    if not isinstance(asked, PerNodeLaw):
-        raise InputError("its nodes have no parameters of their own", law, " or ".join(FAMILIES))
-    table = NodeTable(asked.nodes(n_nodes, seed), np.zeros(n_nodes))
+    per_node = parse_law(law)
+    if not isinstance(per_node, PerNodeLaw):
+        raise InputError("the law has no parameters per node", law, " or ".join(FAMILIES))
+    table = NodeTable(per_node.nodes(n_nodes, seed), np.zeros(n_nodes))
     write_nodes(out, table)
     click.echo(f"{out}: {n_nodes} nodes, {table.laws.family}")
 
 
 @failures.command()
 @click.argument("events", type=FILE)
-@click.option("--nodes", "n_nodes", type=MACHINE, help="Nodes of the machine (default: up to the largest that fails).")  # fmt: skip
-@click.option("--law", type=click.Choice(FAMILIES), default="weibull", show_default=True, help="Family of the times to failure.")  # fmt: skip
-@click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Nodes with fewer failures share the shape of all up-times together.")  # fmt: skip
-@click.option("--until", "until_s", type=DURATION, help="End of the record (default: its last event); later events are passed over.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, help="Number of nodes of the machine (default: up to the largest node that fails).")  # fmt: skip
+@click.option("--law", type=click.Choice(FAMILIES), default="weibull", show_default=True, help="Distribution of the times to failure.")  # fmt: skip
+@click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Minimum number of failures for a shape of the node itself; other nodes use the shape fitted to all uptimes.")  # fmt: skip
+@click.option("--until", "until_s", type=DURATION, help="End of the record, later events are ignored (default: the last event).")  # fmt: skip
 @output_file("Table to write (.gz: compressed).")
 def fit(events: Path, n_nodes: int | None, out: Path, **options: Any) -> None:
-    """Fit a law to each node of a record (an --events file), by maximum likelihood.
+    """Fit a failure law to each node of an event file.
 
-    The table has the parameters of every node, and its uptime at the end of the record.
+    The fit uses maximum likelihood. The table has the parameters of each node, and its uptime at
+    the end of the record.
 
     \b
     Example:
@@ -112,11 +117,11 @@ def fit(events: Path, n_nodes: int | None, out: Path, **options: Any) -> None:
     count = n_nodes or largest + 1
     try:
         with counting_bar("nodes fitted", count) as on_progress:
-            found = fit_nodes(recorded, count, on_progress=on_progress, **options)
+            fitted = fit_nodes(recorded, count, on_progress=on_progress, **options)
     except InputError as error:
         raise error.at(str(events)) from None
-    write_nodes(out, found.table)
-    for line in _fit_lines(found):
+    write_nodes(out, fitted.table)
+    for line in _fit_lines(fitted):
         click.echo(line)
 
 
@@ -125,8 +130,8 @@ def _fit_lines(fit: Fit) -> list[str]:
     scale, shape = format_duration(fit.pooled.scale_s), f"{fit.pooled.shape:.4g}"
     return [
         f"{fit.n_failures} failures of {len(fit.table)} nodes in {format_duration(fit.until_s)}",
-        f"nodes with a fit of their own  {fit.n_own}; with the shape of all: {n_shared}",
-        f"{fit.table.laws.family} of all up-times".ljust(31) + f"scale {scale}, shape {shape}",
+        f"nodes with an individual shape {fit.n_own}; with the common shape: {n_shared}",
+        f"{fit.table.laws.family} of all uptimes".ljust(31) + f"scale {scale}, shape {shape}",
         f"log-likelihood (seconds)       {fit.log_likelihood:.10g}",
     ]
 

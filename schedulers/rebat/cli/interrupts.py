@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, SIGTERM and SIGHUP as exceptions that leave every block in order, and are never lost."""
+"""Ctrl-C, SIGTERM and SIGHUP as exceptions that run every cleanup and are never lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Terminated(BaseException):
 
 
 class HungUp(BaseException):
-    """SIGHUP: the terminal or the connection is gone."""
+    """SIGHUP: the terminal or connection was closed."""
 
 
 _RAISED = {
@@ -33,16 +33,17 @@ _RAISED = {
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted, Terminated or HungUp where the block is when such a signal comes.
+    """Raise Interrupted, Terminated or HungUp in the block when the signal arrives.
 
-    In the callback of a weak reference, say, Python drops exceptions: the signal is then sent once
-    more, until it comes through. A signal that is ignored (by ``nohup``) stays so.
+    Python drops exceptions in some places, for example in the callback of a weak reference. The
+    signal is then sent again until its exception propagates. A signal that is ignored (``nohup``)
+    stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heeded = [number for number in _RAISED if signal.getsignal(number) != signal.SIG_IGN]
-    handlers = {number: signal.signal(number, _raise) for number in heeded}
+    handled = [number for number in _RAISED if signal.getsignal(number) != signal.SIG_IGN]
+    handlers = {number: signal.signal(number, _raise) for number in handled}
     hook, sys.unraisablehook = sys.unraisablehook, _send_again
     try:
         yield
@@ -57,7 +58,7 @@ def _raise(number: int, _: object) -> None:
 
 
 def _send_again(dropped: Any) -> None:
-    """Take note of an exception that Python could not raise."""
+    """Send the signal again if Python dropped its exception."""
     for number, kind in _RAISED.items():
         if dropped.exc_type is kind:
             threading.Timer(SOON_S, os.kill, (os.getpid(), number)).start()

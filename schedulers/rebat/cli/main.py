@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat``: the entry point. Commands are imported only when they are called."""
+"""``rebat``: the entry point. A command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -13,63 +13,69 @@ import click
 
 from rebat.cli.interrupts import HungUp, Interrupted, Terminated, interruptible
 from rebat.cli.once import OnceGroup
-from rebat.console.output import silence, tell
+from rebat.console.output import print_line, silence
 from rebat.core.errors import InputError, RebatError, unknown_name
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("rebat.cli.run:run", "Simulate policies on a workload, embedded; compare them."),
-    "toy": ("rebat.cli.toy:toy", "The node-stealing paper's toy example: a first look."),
-    "workload": ("rebat.cli.workload:workload", "Import, generate and describe workloads."),
-    "failures": ("rebat.cli.failures:failures", "Generate and describe node failures."),
+    "run": ("rebat.cli.run:run", "Simulate policies on a workload and compare them."),
+    "toy": ("rebat.cli.toy:toy", "Run a small example: five jobs, one failure."),
+    "workload": (
+        "rebat.cli.workload:workload",
+        "Import, generate, prepare and describe workloads.",
+    ),
+    "failures": ("rebat.cli.failures:failures", "Generate, import and describe node failures."),
     "operations": (
         "rebat.cli.operations:operations",
-        "Write what an administrator asks for: rolling maintenance.",
+        "Write the operations of a rolling maintenance.",
     ),
-    "serve": ("rebat.cli.serve:serve", "Decide for a real Batsim 4 over ZeroMQ."),
+    "serve": ("rebat.cli.serve:serve", "Run the scheduler of a real Batsim 4, over ZeroMQ."),
     "simulate": (
         "rebat.cli.simulate:simulate",
-        "Stand in for Batsim: run any Batsim scheduler on the embedded engine.",
+        "Replace Batsim: run any Batsim scheduler on the embedded engine.",
     ),
-    "view": ("rebat.cli.view:view", "Explore runs in the browser: who ran where, and why not."),
+    "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
     "validate": (
         "rebat.cli.validate:validate",
-        "Check any Batsim output for impossible schedules.",
+        "Check the output of Batsim or rebat for errors.",
     ),
     "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
-    "boxes": ("rebat.cli.boxes:boxes", "Boxes of a torus, and the one least likely to fail."),
+    "boxes": (
+        "rebat.cli.boxes:boxes",
+        "List the boxes of a torus, and the one least likely to fail.",
+    ),
     "batch": (
         "rebat.cli.batch:batch",
-        "Equal jobs one after another on a torus that fails.",
+        "Run equal jobs one after another on a torus with failures.",
     ),
     "pybatsim-path": (
         "rebat.cli.pybatsim_path:pybatsim_path",
-        "Print the file that pybatsim loads.",
+        "Print the path of the file that pybatsim loads.",
     ),
     "campaign": (
         "rebat.cli.campaign:campaign",
-        "Run whole evaluations from one file: parallel, resumable.",
+        "Run many simulations from one file, in parallel.",
     ),
     "makespan": (
         "rebat.cli.makespan:makespan",
-        "Makespans of R-LIST and R-SHELF on job sets, as CSV.",
+        "Compute makespans of R-LIST and R-SHELF on job sets.",
     ),
-    "bound": ("rebat.cli.bound:bound", "Lower bounds on a makespan, and the ratios proved."),
-    "policies": ("rebat.cli.policies:policies", "List the schedulers, with their sources."),
+    "bound": ("rebat.cli.bound:bound", "Print lower bounds on a makespan, and proved ratios."),
+    "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
 }
-"""Command -> (where it is, one line of help): enough for --help without importing any."""
+"""Module and help line of each command, so that --help imports no command."""
 
 EARLIER = {"partitions": "boxes"}
-"""Earlier names of commands."""
+"""Current names of renamed commands."""
 
 
 class ReaderGone(Exception):
-    """Who read standard output has closed it."""
+    """The reader of standard output closed the pipe."""
 
 
 @contextmanager
-def _told_in_our_way() -> Iterator[None]:
-    """Files and streams that fail, before click takes them for its own; only files have names."""
+def _translated_errors() -> Iterator[None]:
+    """Translate errors of files and streams before click handles them; only files have names."""
     try:
         yield
     except BrokenPipeError:
@@ -83,14 +89,14 @@ def _told_in_our_way() -> Iterator[None]:
 
 
 class LazyGroup(OnceGroup):
-    """A group that knows its commands by name and imports one when it is used."""
+    """A group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in EARLIER:
-            tell(f"rebat: note: 'rebat {cmd_name}' is now 'rebat {EARLIER[cmd_name]}'")
+            print_line(f"rebat: note: 'rebat {cmd_name}' is now 'rebat {EARLIER[cmd_name]}'")
             cmd_name = EARLIER[cmd_name]
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:
@@ -101,13 +107,13 @@ class LazyGroup(OnceGroup):
         return command
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Parse the arguments; prints what --help and --version ask for."""
-        with _told_in_our_way():
+        """Parse the arguments; print the text of --help and --version."""
+        with _translated_errors():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with _told_in_our_way():
+        with _translated_errors():
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -121,22 +127,22 @@ def cli() -> None:
     """Resilient batch schedulers for Batsim: HPC scheduling under node failures.
 
     \b
-    A first look, nothing else to install:
+    Examples (no other software is needed):
       rebat toy
       rebat run mira-like-june-2017 --policy baseline --policy sfsj \\
           --mtbf 1h --downtime 1h --checkpoint young-daly --out out/june
       rebat policies
 
-    Times are given in human units: 300, 5min, 1h30min, 2d.
+    Write durations like 300 (seconds), 5min, 1h30min or 2d.
     """
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; errors of ours are one line on standard error and exit status 2.
+    """Run the command line. An error of rebat is one line on standard error, with exit status 2.
 
-    Ctrl-C ends with status 130, SIGTERM with 143, SIGHUP with 129, each with one line; a reader of standard output
-    that goes away (``| head``) ends a command without a word, with 141. Files are there as a whole
-    or not at all in each case, and what was written before stays.
+    Ctrl-C ends with status 130, SIGTERM with 143 and SIGHUP with 129, each with one line. If the
+    reader of standard output closes it (``| head``), the command ends silently with 141. Each file
+    is either complete or absent, and earlier files are kept.
     """
     try:
         with interruptible():
@@ -150,21 +156,21 @@ def main(arguments: list[str] | None = None) -> Any:
         error.show()
         sys.exit(2)
     except (click.Abort, Interrupted, KeyboardInterrupt):
-        tell("rebat: interrupted")
+        print_line("rebat: interrupted")
         sys.exit(130)
     except Terminated:
-        tell("rebat: terminated")
+        print_line("rebat: terminated")
         sys.exit(143)
     except HungUp:
-        tell("rebat: hung up")
+        print_line("rebat: hung up")
         sys.exit(129)
     except MemoryError:
         fail("not enough memory")
 
 
 def fail(text: str) -> None:
-    """Print one line and leave with status 2."""
-    tell(f"rebat: error: {' '.join(text.split())}")
+    """Print an error line and exit with status 2."""
+    print_line(f"rebat: error: {' '.join(text.split())}")
     sys.exit(2)
 
 

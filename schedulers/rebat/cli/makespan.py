@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat makespan``: R-LIST and R-SHELF on job sets with explicit failure scenarios."""
+"""``rebat makespan``: makespans of R-LIST and R-SHELF on job sets with explicit failures."""
 
 from __future__ import annotations
 
@@ -19,26 +19,33 @@ if TYPE_CHECKING:
     from rebat.papers.silent_errors.makespans import MakespanRow
 
 _CHUNK = 4096
-"""Rows written at once."""
+"""Number of rows per write."""
+
+_Ratios = dict[tuple[str, str], tuple[float, int]]
+"""Sum and number of the ratios of makespan to lower bound, per heuristic and rule."""
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
-@click.option("-H", "--heuristic", "heuristics", multiple=True, help="R-LIST-0, R-LIST-1, R-LIST-<m>, R-LIST-Q, R-SHELF-B, R-SHELF-NB; may be repeated (default: the paper's five).")  # fmt: skip
-@click.option("-R", "--rule", "rules", multiple=True, help="LPT, SPT, HPA, LPA, LA, SA, LJF, RANDOM; may be repeated (default: the paper's six without RANDOM).")  # fmt: skip
-@click.option("--reservations", default="paper", show_default=True, help="paper (Algorithm 1), easy_head (only jobs that cannot start use them up) or stale (never cancelled).")  # fmt: skip
+@click.option("-H", "--heuristic", "heuristics", multiple=True, help="Heuristic: R-LIST-0, R-LIST-1, R-LIST-<m>, R-LIST-Q, R-SHELF-B or R-SHELF-NB; may be repeated (default: the paper's five).")  # fmt: skip
+@click.option("-R", "--rule", "rules", multiple=True, help="Priority rule: LPT, SPT, HPA, LPA, LA, SA, LJF or RANDOM; may be repeated (default: the paper's six rules without RANDOM).")  # fmt: skip
+@click.option("--reservations", default="paper", show_default=True, help="How R-LIST reserves nodes. paper: Algorithm 1; easy_head: only jobs that cannot start use up a reservation; stale: reservations are never cancelled.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the rule RANDOM.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
-@output_file("File to write instead of standard output (.gz: compressed).", required=False)
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Number of threads.")  # fmt: skip
+@output_file(
+    "Output file, compressed if it ends in .gz (default: standard output).", required=False
+)
 def makespan(
     files: tuple[Path, ...], heuristics: tuple[str, ...], rules: tuple[str, ...],
     reservations: str, seed: int, threads: int, out: Path | None,
 ) -> None:  # fmt: skip
-    """Makespans of resilient heuristics on job sets, as CSV.
+    """Compute makespans of resilient heuristics on job sets, as CSV.
 
-    Each FILE is JSON: "P" processors, "jobs" with "p" and "t", "scenarios" with "f", the failed
-    attempts per job (RR-9296, sections 3 and 4). The columns are set, scenario, heuristic, rule,
-    makespan and lower_bound (equations 5 and 6), in the file's unit of time.
+    Each FILE is JSON with "P" (processors), "jobs" (objects with processors "p" and time "t") and
+    "scenarios" (objects with "f", the failed attempts of each job; RR-9296, sections 3 and 4).
+    The columns are set, scenario, heuristic, rule, makespan and lower_bound (equations 5 and 6),
+    in the time unit of the file. With -o, the first line printed is the heuristic and rule with
+    the lowest mean ratio of makespan to lower bound.
 
     \b
     Example:
@@ -48,10 +55,12 @@ def makespan(
     from rebat.models.resilient import HEURISTICS
     from rebat.papers.silent_errors.makespans import PAPER_RULES, makespans
 
-    rows = makespans(
+    ratios: _Ratios = {}
+    computed = makespans(
         files, heuristics or HEURISTICS, rules or PAPER_RULES,
         reservations=reservations, seed=seed, threads=threads,
     )  # fmt: skip
+    rows = _with_ratios(computed, ratios)
     with compiling_notice():
         if out is None:
             for text in _csv(rows):
@@ -62,11 +71,33 @@ def makespan(
             with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8") as file:
                 file.writelines(_csv(rows))
     if out is not None:
+        if ratios:
+            click.echo(_verdict(ratios))
         click.echo(f"makespans in {out}")
 
 
+def _with_ratios(rows: Iterable[MakespanRow], ratios: _Ratios) -> Iterator[MakespanRow]:
+    """Yield the rows and add the ratio of each to ``ratios``."""
+    for row in rows:
+        if row.lower_bound:
+            total, count = ratios.get((row.heuristic, row.rule), (0.0, 0))
+            ratio = row.makespan / row.lower_bound
+            ratios[row.heuristic, row.rule] = total + ratio, count + 1
+        yield row
+
+
+def _verdict(ratios: _Ratios) -> str:
+    """Return the heuristic and rule with the lowest mean ratio; the first one if several tie."""
+    means = {pair: total / count for pair, (total, count) in ratios.items()}
+    heuristic, rule = best = min(means, key=means.__getitem__)
+    return (
+        f"lowest mean makespan: {heuristic} with {rule}, {means[best]:.3f} times the lower bound "
+        f"({ratios[best][1]} scenarios)"
+    )
+
+
 def _csv(rows: Iterable[MakespanRow]) -> Iterator[str]:
-    """The table as texts of many lines each, the header with the first."""
+    """Yield the table in chunks of lines; the first chunk begins with the header."""
     from rebat.papers.silent_errors.makespans import MakespanRow
 
     lines = iter(rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat operations``: what an administrator asks for, written to a file."""
+"""``rebat operations``: write the operations of an administrator to a file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rebat.cli.types import DURATION, MACHINE, NODES
 
 
 @click.command()
-@click.option("--rolling-maintenance", "length_s", type=DURATION, required=True, help="Drain every node in turn, each for this duration.")  # fmt: skip
-@click.option("--nodes-at-once", type=NODES, default=1, show_default=True, help="Number of nodes that are drained at the same time.")  # fmt: skip
-@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Nodes of the machine: whole ones, where they have several cores.")  # fmt: skip
-@click.option("--begin", "begin_s", type=DURATION, help="When it begins (default: at date 0).")  # fmt: skip
+@click.option("--rolling-maintenance", "length_s", type=DURATION, required=True, help="Drain all nodes, one group after another, each for this duration.")  # fmt: skip
+@click.option("--nodes-at-once", type=NODES, default=1, show_default=True, help="Number of nodes drained at the same time.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Number of nodes of the machine (nodes, not cores).")  # fmt: skip
+@click.option("--begin", "begin_s", type=DURATION, help="Start of the maintenance (default: time 0).")  # fmt: skip
 @output_file()
 def operations(
     length_s: float,
@@ -24,25 +24,26 @@ def operations(
     begin_s: float | None,
     out: Path,
 ) -> None:
-    """Write a file of operations: nodes drained for maintenance, and taken back.
+    """Write a file of operations that drain nodes for maintenance and undrain them.
 
-    Such a file has a JSON object a line, in order of date, for 'rebat run --operations', or for
-    Batsim's --events beside --forward-unknown-events:
+    The file has one JSON object per line, in order of time. Pass it to 'rebat run --operations',
+    or to Batsim with --events and --forward-unknown-events:
 
     \b
       {"timestamp": 3600, "type": "drain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "undrain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "migrate", "job": "17", "nodes": "5"}
 
-    Maintenance of the next nodes begins a second after that of the last ones: Batsim may report
-    operations at the same time in several messages.
+    The maintenance of a group begins one second after the end of the previous group, because
+    Batsim may report operations at the same time in several messages.
 
-    A drained node is emptied at once: its jobs are checkpointed and go first in the queue. Where a
-    job cannot be checkpointed, or spans several nodes and "spanning" is false, the nodes stay in
-    service. With the policy axis drain=wait nodes empty as their jobs end.
+    By default, draining a node stops its jobs immediately: they write a checkpoint and go to the
+    head of the queue. The node stays in service if a job cannot write a checkpoint, or if a job
+    spans several nodes and "spanning" is false. With the policy axis drain=wait, a drained node
+    waits until its jobs end.
 
     \b
-    Example, a machine of 8 nodes of which two at a time are serviced for four hours:
+    Example (8 nodes, two at a time for four hours):
       rebat operations --rolling-maintenance 4h --nodes-at-once 2 --nodes 8 -o rolling.jsonl
       rebat run day.json -p cluster -p cluster:drain=wait --cores-per-node 16 \\
           --operations rolling.jsonl --out out

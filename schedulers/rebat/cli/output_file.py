@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option -o/--out of commands that write a file: an existing file is kept without --force."""
+"""The options -o/--out and --force of commands that write a file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def output_file(
     help: str = "File to write (.gz: compressed).", kind: Any = FILE, *others: str,
     required: bool = True,
 ) -> Callable[[Command], Command]:  # fmt: skip
-    """Give a command ``-o/--out`` and ``--force``.
+    """Add ``-o/--out`` and ``--force`` to a command; without ``--force``, existing files are kept.
 
-    ``others`` are parameters of the command that name further files to write.
+    ``others`` are the command's parameters for additional output files.
     """
 
     def decorated(command: Command) -> Command:
@@ -44,4 +44,4 @@ def _check_absent(path: Path | None, force: bool) -> None:
 
 
 workload_file = output_file("Workload to write (.json or .json.gz).", WORKLOAD_OUT)
-"""The same for a workload."""
+"""The options for commands that write a workload."""

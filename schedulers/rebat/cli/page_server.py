@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page, served on this machine until it is interrupted, to who knows its address.
+"""Serve a page on this machine, under an address that contains a secret token.
 
-Every user of the machine reaches 127.0.0.1, and so does every web page that a browser shows, under
-a name that it makes point there. The address therefore holds a token that cannot be guessed, and
-the request must name this machine as its host.
+Every user of the machine can reach 127.0.0.1. So can every web page in a browser, through a host
+name that resolves to 127.0.0.1. The address therefore contains a random token, and the server
+accepts only requests with this machine as host.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ HEADERS = {
 
 
 def serve_page(page: str, port: int, open_browser: bool) -> None:
-    """Serve a page at 127.0.0.1; ``port`` 0 is a free one. Ends with what interrupts it.
+    """Serve a page at 127.0.0.1 until interrupted; ``port`` 0 selects a free port.
 
     Raises
     ------
     InputError
-        When the port is taken.
+        If the port is in use.
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     try:
@@ -47,7 +47,9 @@ def serve_page(page: str, port: int, open_browser: bool) -> None:
         ) from None
     address = f"http://{HOST}:{server.server_port}/{token}/"
     with server, _doorway(address) as doorway:
-        click.echo(f"{address} shows the page ({len(page.encode()) / 1e6:.1f} MB); Ctrl-C ends")
+        click.echo(
+            f"{address} shows the page ({len(page.encode()) / 1e6:.1f} MB); Ctrl-C stops the server"
+        )
         if open_browser:
             _open(doorway)
         server.serve_forever()
@@ -55,9 +57,9 @@ def serve_page(page: str, port: int, open_browser: bool) -> None:
 
 @contextmanager
 def _doorway(address: str) -> Iterator[Path]:
-    """A file of this user alone that leads to the address.
+    """Yield a file, readable by this user only, that redirects to the address.
 
-    Other users see the arguments with which a browser is started: they must not hold the token.
+    Other users can see the arguments of the browser, so the token must not be in them.
     """
     with tempfile.TemporaryDirectory(prefix="rebat-view-") as folder:
         path = Path(folder) / "index.html"
@@ -74,7 +76,7 @@ def _open(doorway: Path) -> None:
 
 
 def _handler(page: bytes, token: str) -> type[BaseHTTPRequestHandler]:
-    """Answer with the page where the path is the token and the host is this machine; else 403."""
+    """Return a handler that sends the page if token and host match, and status 403 otherwise."""
     expected = f"/{token}/".encode()
 
     class Handler(BaseHTTPRequestHandler):
@@ -89,7 +91,7 @@ def _handler(page: bytes, token: str) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(page)
 
         def _names_this_machine(self) -> bool:
-            """Any port will do: it may be that of a tunnel."""
+            """Accept any port, because a tunnel may use another one."""
             hosts = [host.partition(":")[0] for host in self.headers.get_all("Host", [])]
             return hosts in ([HOST], ["localhost"])
 
@@ -97,6 +99,6 @@ def _handler(page: bytes, token: str) -> type[BaseHTTPRequestHandler]:
             return secrets.compare_digest(self.path.encode(), expected)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody asks who asked."""
+            """Log no requests."""
 
     return Handler

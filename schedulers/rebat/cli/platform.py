@@ -18,21 +18,23 @@ if TYPE_CHECKING:
 
 @click.group()
 def platform() -> None:
-    """Generate and describe platforms (SimGrid's XML, Batsim's --platform files)."""
+    """Generate and describe platforms (SimGrid XML files for Batsim's --platform)."""
 
 
 @platform.command()
 @click.argument("spec")
-@click.option("--zero-latency", is_flag=True, help="No network latency: exact times, as on the embedded engine.")  # fmt: skip
-@click.option("--speed", help="Speed of a node in SimGrid's units, like 1Gf (the default).")
-@click.option("--bandwidth", help="Bandwidth of a link, like 2GBps (the default).")
-@click.option("--latency", help="Latency of a link, like 1us (the default).")
+@click.option("--zero-latency", is_flag=True, help="Set all network latencies to 0, so that times equal those of the embedded engine.")  # fmt: skip
+@click.option("--speed", help="Speed of a node in SimGrid's units (default: 1Gf).")
+@click.option("--bandwidth", help="Bandwidth of a link (default: 2GBps).")
+@click.option("--latency", help="Latency of a link (default: 1us).")
 @output_file("File to write (.xml).")
-def generate(spec: str, zero_latency: bool, out: Path, **given: str | None) -> None:
-    """Write the platform SPEC: mira, intrepid, torus:8,8,8,8, flat:128.
+def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -> None:
+    """Write a platform file.
 
-    Nodes are numbered as SimGrid numbers a torus (the first dimension varies fastest), and Batsim
-    uses the same numbers.
+    SPEC is mira, intrepid, torus:8,8,8,8 or flat:128.
+
+    Node numbers follow SimGrid: the first dimension of a torus varies fastest. Batsim uses the
+    same numbers.
 
     \b
     Example:
@@ -44,20 +46,25 @@ def generate(spec: str, zero_latency: bool, out: Path, **given: str | None) -> N
     from rebat.platforms.simgrid_xml import ZERO_LATENCY, Hardware, write_platform
     from rebat.platforms.specs import parse_spec
 
-    if zero_latency and given["latency"] is not None:
-        raise InputError("--latency contradicts --zero-latency", expected="one of them")
-    chosen = {name: value for name, value in given.items() if value is not None}
+    if zero_latency and hardware["latency"] is not None:
+        raise InputError("--latency contradicts --zero-latency", expected="one of the two")
+    chosen = {name: value for name, value in hardware.items() if value is not None}
     base = ZERO_LATENCY if zero_latency else Hardware()
-    made = parse_spec(spec)
-    write_platform(made, out, msgspec.convert(msgspec.structs.asdict(base) | chosen, Hardware))
-    shape = f", torus {made.torus}" if made.torus else ""
-    click.echo(f"{out}: {made.n_nodes} nodes{shape}")
+    parsed = parse_spec(spec)
+    write_platform(parsed, out, msgspec.convert(msgspec.structs.asdict(base) | chosen, Hardware))
+    shape = f", torus {parsed.torus}" if parsed.torus else ""
+    click.echo(f"{out}: {parsed.n_nodes} nodes{shape}")
 
 
 @platform.command()
 @click.argument("file", type=PLATFORM)
 def describe(file: Path) -> None:
-    """Say what a platform FILE holds: nodes, torus, latency, numbering."""
+    """Describe a platform: nodes, torus, latency and numbering.
+
+    \b
+    Example:
+      rebat platform describe mira-zero-latency.xml
+    """
     from rebat.platforms.simgrid_xml import read_platform
 
     for line in _lines(read_platform(file)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat policies``: what can be run."""
+"""``rebat policies``: list the policies and their axes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ import click
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--axes", is_flag=True, help="List the axes and their choices instead.")
+@click.option(
+    "--axes", is_flag=True, help="List the axes and their choices instead of the policies."
+)
 def policies(name: str | None, axes: bool) -> None:
-    """List the schedulers by name, or tell more about one.
+    """List the policies by name, or print the axes of the policy NAME.
 
-    Every name works with --policy of 'rebat run'. A name may change axes:
-    baseline:depth=easy,react=stealing. The same axes are options of 'rebat serve --options'.
+    Use a name with 'rebat run --policy'. Append axes to change them, as in
+    baseline:depth=easy,react=stealing. 'rebat serve --options' takes the same axes.
+
+    \b
+    Example:
+      rebat policies sfsj
     """
     if axes:
         _list_axes()
@@ -33,7 +39,7 @@ def policies(name: str | None, axes: bool) -> None:
 
 
 def _list_axes() -> None:
-    """List each variant, and its options with the default, the choices and the meaning."""
+    """Print the axes of each kind of policy: default, choices and meaning."""
     from rebat.policies.choosing import KINDS
     from rebat.policies.variants import fields
 
@@ -47,5 +53,5 @@ def _list_axes() -> None:
             click.echo(textwrap.indent(textwrap.fill(row.meta.description or "", 90), " " * 17))
         click.echo()
     click.echo(
-        "Also in JSON options: mtbf, checkpoint_cost, recovery_cost (durations), cores_per_node."
+        "JSON options also include mtbf, checkpoint_cost, recovery_cost (durations), cores_per_node."
     )

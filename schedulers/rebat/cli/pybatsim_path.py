@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat pybatsim-path``: where pybatsim finds rebat."""
+"""``rebat pybatsim-path``: print the file that pybatsim loads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 @click.command()
 def pybatsim_path() -> None:
-    """Print the file that pybatsim 3 loads.
+    """Print the path of the scheduler file that pybatsim 3 loads.
 
     \b
     Example:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat run``: policies on a workload, on the embedded engine."""
+"""``rebat run``: simulate policies on a workload with the embedded engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rebat.cli.effects import given_options, tell_all
+from rebat.cli.effects import print_remarks, used_options
 from rebat.cli.scenario_options import LAW, PREPARATION, LawCommand, scenario_options, with_options
 from rebat.cli.types import (
     FOLDER,
@@ -16,21 +16,21 @@ from rebat.cli.types import (
     WORKLOAD,
     FiniteRange,
 )
-from rebat.console.output import say, tell
+from rebat.console.output import print_line, print_result
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
 
 SEED_OPTIONS = (
-    click.option("--seeds", type=click.IntRange(min=2), help="Run every policy under so many seeds, from --seed on, each policy seeing the same failures per seed, and give means with 95 % intervals."),
-    click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the interval of a metric's ratio to the first policy, or of the one policy's value, is no wider than this share of it, like 0.02."),
-    click.option("--until-metric", help="With --until-width: which metric, like useful_utilisation (default) or flow_mean_s:all, as comparison.csv names it."),
-    click.option("--workers", type=NODES, help="With --seeds: worker processes (default: one per core)."),
+    click.option("--seeds", type=click.IntRange(min=2), help="Number of seeds, starting at --seed. For each seed, all policies see the same failures; results are means with 95 % intervals."),
+    click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. The interval is that of the ratio to the first policy or, with one policy, of the value."),
+    click.option("--until-metric", help="With --until-width: metric of the interval, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation)."),
+    click.option("--workers", type=NODES, help="With --seeds: number of worker processes (default: one per core)."),
 )  # fmt: skip
 
 
 @click.command(cls=LawCommand)
 @click.argument("workload", type=WORKLOAD)
-@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Scheduler by name, see 'rebat policies', FILE.py:CLASS, or NAME:AXIS=CHOICE,...; may be repeated: all see the same failures.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.")  # fmt: skip
 @scenario_options("failures", *LAW, "seed")
 @with_options(SEED_OPTIONS)
 @scenario_options(
@@ -45,32 +45,33 @@ SEED_OPTIONS = (
     "max_attempts",
     "accounting",
 )
-@click.option("--columns", help="Print a row per policy, the best first, with these metrics of comparison.csv: useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and largest flow).")  # fmt: skip
-@click.option("--all-metrics", is_flag=True, help="Print every metric that is not 0, with all size classes, instead of the main ten.")  # fmt: skip
-@click.option("--out", type=FOLDER, required=True, help="Results: a folder per policy, comparison.csv.")  # fmt: skip
-@click.option("--figures", is_flag=True, help="Draw them too: flows.png, utilisation.png, gantt.png; ratios.png of many seeds.")  # fmt: skip
-@click.option("--gantt", help="With --figures: the stretch of time that gantt.png shows, START:END, like 10d:12d (default: all).")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
+@click.option("--columns", help="Print a row per policy, best first, with these metrics of comparison.csv, like useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and maximum flow).")  # fmt: skip
+@click.option("--all-metrics", is_flag=True, help="Print all metrics that are not 0, with all size classes, instead of the ten main metrics.")  # fmt: skip
+@click.option("--out", type=FOLDER, required=True, help="Folder for the results: comparison.csv and a folder per policy.")  # fmt: skip
+@click.option("--figures", is_flag=True, help="Also draw figures: flows.png, utilisation.png and gantt.png; with several seeds, ratios.png.")  # fmt: skip
+@click.option("--gantt", help="With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], out: Path, figures: bool, gantt: str | None, force: bool,
     columns: str | None, all_metrics: bool, seeds: int | None,
-    until_width: float | None, until_metric: str | None, workers: int | None, **given: Any,
+    until_width: float | None, until_metric: str | None, workers: int | None, **scenario: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
 
-    WORKLOAD is a Batsim workload (.json), or a trace (.swf, ALCF's .csv), plain or .gz; or the name
-    of one that comes with rebat: mira-like-june-2017, synthetic-small, toy. Without failures and checkpoints the workload runs unchanged. Results are written before anything is
-    printed. Exit status 2 when a policy failed: what the others gave is kept.
+    WORKLOAD is a Batsim workload (.json) or a trace (.swf, ALCF's .csv), plain or .gz, or a
+    workload included in rebat: mira-like-june-2017, synthetic-small, toy. Without failures and
+    checkpoints the workload runs unchanged. If a policy fails, the results of the other policies
+    are kept and the exit status is 2.
 
-    With --seeds or --until-width every policy runs under many seeds, on all cores, and OUT holds
-    seeds.csv (a row per seed, policy and metric) and comparison.csv with 95 % bootstrap intervals of
-    means and of ratios to the first policy; no run's own files.
+    With --seeds or --until-width, every policy runs with several seeds on all cores. OUT then has
+    seeds.csv (a row per seed, policy and metric) and comparison.csv with 95 % bootstrap intervals
+    of means and of ratios to the first policy, but no files of single runs.
 
     \b
-    Example, a month of Mira under failures, with and without node stealing:
+    Example (a month of Mira with failures, with and without node stealing):
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --figures --out out/june
-    and with confidence:
+    Example with confidence intervals:
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
@@ -82,40 +83,40 @@ def run(
     from rebat.runs.options import ScenarioOptions
 
     _check_gantt(figures and seeds is None and until_width is None, gantt)
-    asked = study(
+    comparison = study(
         lambda: load_workload(workload),
         policies,
-        ScenarioOptions(**given),
-        given_options(),
+        ScenarioOptions(**scenario),
+        used_options(),
         SeedOptions(
             seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
         ),
     )
-    tell_all(asked.remarks)
+    print_remarks(comparison.remarks)
     with atomic_folder(out, force) as folder:
-        result = asked.run()
+        result = comparison.run()
         result.write_into(folder, figures, gantt)
-    tell_all(remarks.of_results(result.runs))
+    print_remarks(remarks.of_results(result.runs))
     for failure in failure_lines(result.failed):
-        tell(f"rebat: error: {failure}")
-    kept = f"the results are in {out}"
+        print_line(f"rebat: error: {failure}")
+    saved = f"the results are in {out}"
     try:
         text = result.text(columns.split(",") if columns else (), all_metrics)
     except InputError as error:
-        raise InputError(f"{error}; {kept}") from None
-    say(f"{text}results in {out}", kept=kept)
+        raise InputError(f"{error}; {saved}") from None
+    print_result(f"{text}results in {out}", saved=saved)
     if result.failed:
         raise SystemExit(2)
 
 
 def _check_gantt(drawn: bool, gantt: str | None) -> None:
-    """Before anything runs."""
-    from rebat.library.checks import given_by
+    """Check --gantt before the simulation starts."""
+    from rebat.library.checks import error_at
     from rebat.results.measures.summary import parse_window
 
     if gantt is None:
         return
     if not drawn:
-        raise InputError("has no effect", "--gantt", "--figures beside it, and one seed")
-    with given_by("--gantt"):
+        raise InputError("has no effect", "--gantt", "--figures as well, and a single seed")
+    with error_at("--gantt"):
         parse_window(gantt)

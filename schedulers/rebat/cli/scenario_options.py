@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands have: how nodes fail, and what is added to a workload."""
+"""Options of several commands: failures of nodes, and preparation of a workload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 class LawType(click.ParamType["Law"]):
-    """A failure law from 'authors:mtbf=1h,downtime=1h'."""
+    """A failure law, like 'authors:mtbf=1h,downtime=1h'."""
 
     name = "law"
 
@@ -34,7 +34,7 @@ class LawType(click.ParamType["Law"]):
 
 
 class LawCommand(click.Command):
-    """A command whose help ends with the failure laws."""
+    """A command whose help lists the failure laws."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from rebat.models.failures.laws import described
@@ -48,19 +48,19 @@ LAW = (
     "law", "mtbf", "downtime", "model", "cores_per_node", "failure_group", "cascade",
     "cascade_window", "cascade_within",
 )  # fmt: skip
-"""Options of a failure law and its short form."""
+"""Options of a failure law, including its short form."""
 
 PREPARATION = (
     "checkpoint", "checkpoint_cost", "recovery_cost", "checkpoint_rounding", "silent_errors",
     "silent_error_probability",
 )  # fmt: skip
-"""Options of what is added to a workload."""
+"""Options that add checkpoints and silent errors to a workload."""
 
 
 def scenario_options(*names: str, **helps: str) -> Callable[[Command], Command]:
-    """Give a command the options of these fields of `ScenarioOptions`, in their order.
+    """Add the options of these fields of `ScenarioOptions` to a command, in this order.
 
-    ``helps`` replace the help of some, which mean something narrower there.
+    ``helps`` replaces the help of options with a narrower meaning in the command.
     """
     options = declared(ScenarioOptions)
     return with_options([_option(options[name], helps.get(name)) for name in names])
@@ -78,7 +78,7 @@ def _option(option: Declared, help: str | None) -> Callable[[Command], Command]:
 
 
 def _type(option: Declared) -> Any:
-    """How click reads an option."""
+    """Return the click type of an option."""
     if option.choices:
         return click.Choice(option.choices)
     low, high = option.limits.get("ge"), option.limits.get("lt")
@@ -97,7 +97,7 @@ def _type(option: Declared) -> Any:
 
 
 def with_options(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
-    """Several options at once, in their order."""
+    """Add several options to a command, in this order."""
 
     def decorated(command: Command) -> Command:
         for option in reversed(options):

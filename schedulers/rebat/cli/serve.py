@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat serve``: the scheduler process of a real Batsim 4 (or of ``rebat simulate``)."""
+"""``rebat serve``: the scheduler process for a real Batsim 4 (or for ``rebat simulate``)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, help="Scheduler by name, see 'rebat policies', or FILE.py:CLASS. Several policies decide for one simulation each, in this order.")  # fmt: skip
-@click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Where to bind; tcp://0.0.0.0:28000 opens it to the network.")  # fmt: skip
-@click.option("--options", "options_json", default="{}", help="Policy options as JSON, see 'rebat policies --axes'; Batsim's --sched-cfg may hold more of them and wins.")  # fmt: skip
-@click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Batsim's hosts are cores, of which so many make up a node.")  # fmt: skip
-@click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when Batsim is silent for so long.")  # fmt: skip
-@click.option("--record", type=FILE, help="Write the conversation to this file, a message a line. With several policies, POLICY- is put before its name.")  # fmt: skip
-@click.option("--out", type=FOLDER, help="Write the comparison of the policies, report.html and a folder per policy to this folder.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the earlier result that --out holds, as a whole.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
+@click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.")  # fmt: skip
+@click.option("--options", "options_json", default="{}", help="Policy options as JSON (see 'rebat policies --axes'). Options in Batsim's --sched-cfg override them.")  # fmt: skip
+@click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.")  # fmt: skip
+@click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if Batsim sends no message for this duration.")  # fmt: skip
+@click.option("--record", type=FILE, help="Write all messages to this file, one per line. With several policies, file names begin with POLICY-.")  # fmt: skip
+@click.option("--out", type=FOLDER, help="Folder for the results: comparison.csv, report.html and a folder per policy.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def serve(
     policies: tuple[str, ...], endpoint: str, options_json: str, cores_per_node: int,
     timeout: float, record: Path | None, out: Path | None, force: bool,
 ) -> None:  # fmt: skip
-    """Decide for a Batsim 4 that connects here.
+    """Schedule the jobs of a Batsim 4 that connects to this process.
 
     With several policies, start one Batsim per policy, one after another, with the same workload
-    and events. Then --out compares the policies, in a table and on one page.
+    and events. With --out, the policies are then compared in a table and an HTML page. The command
+    ends when the last simulation ends.
 
     \b
     Example, in two shells:
@@ -43,21 +44,20 @@ def serve(
       batsim -p platform.xml -w workload.json --events failures.events -e out/run \\
           --enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse
 
-    Checkpoints are read from the workload's profiles; where those have none, the options mtbf,
-    checkpoint_cost and recovery_cost say how each job checkpoints. Operations (rebat operations
-    --help) are lines of Batsim's --events, told with --forward-unknown-events; schedulers that do
-    not migrate jobs anyway carry them out with the axis drain=migrate. Ends when the simulation
-    ends.
+    Checkpoints come from the workload's profiles. For profiles without checkpoints, the options
+    mtbf, checkpoint_cost and recovery_cost set them. Operations (see 'rebat operations --help')
+    are lines in Batsim's --events file and need its option --forward-unknown-events. Policies
+    without migration need the axis drain=migrate to execute them.
     """
-    from rebat.console.output import say as print_result
+    from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder
     from rebat.policies.options import parse_options
     from rebat.runs.comparing import folder_of
 
-    given = parse_options(options_json, "--options")
+    options = parse_options(options_json, "--options")
     if cores_per_node > 1:
-        given["cores_per_node"] = cores_per_node
-    _check(policies, given)
+        options["cores_per_node"] = cores_per_node
+    _check(policies, options)
     if force and out is None:
         raise InputError("has no effect", "--force", "--out FOLDER as well")
     with atomic_folder(out, force) if out else nullcontext() as folder:
@@ -66,31 +66,31 @@ def serve(
             file = record
             if record is not None and len(policies) > 1:
                 file = record.with_name(f"{folder_of(policy)}-{record.name}")
-            sessions.append(_serve_one(policy, given, endpoint, timeout, file))
+            sessions.append(_serve_one(policy, options, endpoint, timeout, file))
         if folder is None:
             return
         table = _write(policies, sessions, cores_per_node, folder)
-    print_result(table, kept=f"the results are in {out}")
+    print_result(table, saved=f"the results are in {out}")
 
 
-def _check(policies: tuple[str, ...], given: dict[str, Any]) -> None:
-    """Say now what is wrong, not when Batsim is up."""
+def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Report errors in the policies before Batsim connects."""
     from rebat.policies.options import configure
 
     for policy in policies:
         if policies.count(policy) > 1:
-            raise InputError(f"{policy} is given twice", "--policy", "each policy once")
-        configured = configure(policy, given)
+            raise InputError(f"{policy} is a duplicate", "--policy", "each policy once")
+        configured = configure(policy, options)
         try:
             configured.make()
-        except InputError as error:  # Batsim's --sched-cfg may put it right
-            say(f"warning: {error}")
+        except InputError as error:  # Batsim's --sched-cfg may correct the option
+            log(f"warning: {error}")
 
 
 def _serve_one(
-    policy: str, given: dict[str, Any], endpoint: str, timeout: float, record: Path | None
+    policy: str, options: dict[str, Any], endpoint: str, timeout: float, record: Path | None
 ) -> Session:
-    """Decide for one simulation, to its end."""
+    """Schedule one simulation until it ends."""
     from rebat.policies.options import parse_options
     from rebat.wire.conversation import Conversation, session_for
     from rebat.wire.recording import Recorder
@@ -98,11 +98,11 @@ def _serve_one(
     from rebat.wire.zmq_link import serve as serve_zmq
 
     def make(sched_config: str) -> Session:
-        return session_for(policy, given | parse_options(sched_config, "Batsim's --sched-cfg"))
+        return session_for(policy, options | parse_options(sched_config, "Batsim's --sched-cfg"))
 
     conversation = Conversation(make, whole_instants=True)
     spans: list[float] = []
-    refused = Refusals()
+    refusals = Refusals()
 
     def answer(data: bytes) -> bytes:
         start = time.perf_counter()
@@ -110,17 +110,17 @@ def _serve_one(
         spans.append(time.perf_counter() - start)
         if conversation.messages == 1:
             _warn_of_missing_flags(conversation.session)
-        refused.tell(conversation.session)
+        refusals.print_new(conversation.session)
         return reply
 
     def bound(address: str) -> None:
-        say(f"{policy} waits at {address} for\n  {_launch_command(address)}")
+        log(f"{policy} waits at {address} for this command:\n  {_launch_command(address)}")
 
     try:
         with Recorder(record) if record else nullcontext() as recorder:
             serve_zmq(
                 endpoint, answer, conversation.finished,
-                timeout_s=timeout, record=recorder, on_bound=bound, on_stray=say,
+                timeout_s=timeout, record=recorder, on_bound=bound, on_stray=log,
             )  # fmt: skip
     except PeerGone as error:
         raise InputError(f"{error}; {conversation.standing()}") from None
@@ -133,7 +133,7 @@ def _serve_one(
 def _write(
     policies: tuple[str, ...], sessions: list[Session], cores_per_node: int, folder: Path
 ) -> str:
-    """Write what each session recorded, the comparison and its page; return the table."""
+    """Write the results of all sessions, the comparison and its page; return the table."""
     from rebat.library.served import served
 
     result = served(policies, sessions, cores_per_node)
@@ -142,27 +142,27 @@ def _write(
     return repr(result)
 
 
-def say(text: str) -> None:
-    """A line on standard error."""
+def log(text: str) -> None:
+    """Print a line on standard error."""
     click.echo(f"rebat: {text}", err=True)
 
 
 class Refusals:
-    """Tells of proposals that the session refused, as they come."""
+    """Prints the proposals that the session refused."""
 
     MOST = 20
 
     def __init__(self) -> None:
-        self._told = 0
+        self._printed = 0
 
-    def tell(self, session: Session | None) -> None:
-        """Say what was refused since the last call, up to ``MOST`` lines in all."""
+    def print_new(self, session: Session | None) -> None:
+        """Print the proposals refused since the last call, at most ``MOST`` in total."""
         refusals = session.ledger.refusals if session else []
-        for at_us, attempt, reason in refusals[self._told : self.MOST]:
-            say(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
-        if self._told < self.MOST < len(refusals):
-            say("refused: more, which are not listed")
-        self._told = len(refusals)
+        for at_us, attempt, reason in refusals[self._printed : self.MOST]:
+            log(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
+        if self._printed < self.MOST < len(refusals):
+            log(f"more than {self.MOST} proposals refused; further ones are not printed")
+        self._printed = len(refusals)
 
 
 def _launch_command(address: str) -> str:
@@ -179,22 +179,22 @@ def _warn_of_missing_flags(session: Session | None) -> None:
     if began is None:
         return
     if not began.config.get("dynamic-jobs-enabled"):
-        say(
-            "warning: Batsim runs without --enable-dynamic-jobs: jobs that a failure hits cannot "
-            "be resubmitted"
+        log(
+            "warning: Batsim runs without --enable-dynamic-jobs: interrupted jobs cannot be "
+            "resubmitted"
         )
     elif not began.config.get("dynamic-jobs-acknowledged"):
-        say(
-            "warning: Batsim runs without --acknowledge-dynamic-jobs: it aborts if a node is "
-            "repaired and fails again at one time, and a job starts there in between"
+        log(
+            "warning: Batsim runs without --acknowledge-dynamic-jobs: Batsim aborts if a node is "
+            "repaired and fails again at the same time and a job starts on it in between"
         )
 
 
 def _report(session: Session, spans: list[float]) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
-    say(
+    log(
         f"{len(spans)} messages, {len(ledger.attempts)} attempts ended, {len(ledger.refusals)} "
         f"proposals refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
-        f"p99 {cuts[98] * 1e6:.0f} us, all {format_duration(sum(spans))}"
+        f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
     )

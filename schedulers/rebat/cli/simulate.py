@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat simulate``: the embedded engine in Batsim's place on the wire."""
+"""``rebat simulate``: the embedded engine as a replacement for Batsim."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from rebat.cli.types import DURATION, FILE, MACHINE
 
 
 @click.command()
-@click.option("-w", "--workload", type=FILE, required=True, help="Batsim workload (or a trace).")  # fmt: skip
-@click.option("-p", "--platform", type=FILE, help="SimGrid platform: only its number of hosts counts.")  # fmt: skip
-@click.option("--nodes", type=MACHINE, help="Number of hosts (default: the platform's, or the workload's).")  # fmt: skip
-@click.option("--events", type=FILE, help="Machine events.")  # fmt: skip
-@click.option("-e", "--export", default="out", show_default=True, help="Prefix of the files written: PREFIX_jobs.csv, PREFIX_schedule.csv.")  # fmt: skip
-@click.option("-s", "--connect", "--socket-endpoint", default="tcp://localhost:28000", show_default=True, help="The scheduler's address.")  # fmt: skip
-@click.option("--enable-dynamic-jobs", is_flag=True, help="The scheduler may register jobs.")  # fmt: skip
-@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Tell it of each that it registered.")  # fmt: skip
-@click.option("--enable-profile-reuse", is_flag=True, help="Keep profiles whose last job ended.")  # fmt: skip
-@click.option("--forward-profiles-on-submission", is_flag=True, help="Send each job's profile with it.")  # fmt: skip
-@click.option("--forward-unknown-events", is_flag=True, help="Send events of types that Batsim does not know to the scheduler.")  # fmt: skip
-@click.option("--split-instants", is_flag=True, help="Tell each thing that happens at one instant in a message of its own, as Batsim may on platforms with latency: a test of the scheduler.")  # fmt: skip
-@click.option("--latency", type=DURATION, help="Let decisions take effect so much later (whole microseconds), as on a platform with network latency: a test of the scheduler.")  # fmt: skip
-@click.option("--sched-cfg", default="", help="A text for the scheduler.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no names of files.")
-@click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Give up when the scheduler is silent for so long.")  # fmt: skip
+@click.option("-w", "--workload", type=FILE, required=True, help="Batsim workload or trace.")  # fmt: skip
+@click.option("-p", "--platform", type=FILE, help="SimGrid platform, used only for its number of hosts.")  # fmt: skip
+@click.option("--nodes", type=MACHINE, help="Number of hosts (default: the platform's, otherwise the workload's).")  # fmt: skip
+@click.option("--events", type=FILE, help="Event file with the machine events.")  # fmt: skip
+@click.option("-e", "--export", default="out", show_default=True, help="Prefix of the output files PREFIX_jobs.csv and PREFIX_schedule.csv.")  # fmt: skip
+@click.option("-s", "--connect", "--socket-endpoint", default="tcp://localhost:28000", show_default=True, help="Address of the scheduler.")  # fmt: skip
+@click.option("--enable-dynamic-jobs", is_flag=True, help="Allow the scheduler to register jobs.")  # fmt: skip
+@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Send the scheduler a message about each job that it registered.")  # fmt: skip
+@click.option("--enable-profile-reuse", is_flag=True, help="Keep a profile after its last job has ended.")  # fmt: skip
+@click.option("--forward-profiles-on-submission", is_flag=True, help="Send the profile of each job with its submission.")  # fmt: skip
+@click.option("--forward-unknown-events", is_flag=True, help="Send events of unknown types to the scheduler.")  # fmt: skip
+@click.option("--split-instants", is_flag=True, help="Send events at the same time in separate messages, as Batsim may on platforms with latency. Tests the scheduler.")  # fmt: skip
+@click.option("--latency", type=DURATION, help="Delay between a decision and its effect (whole microseconds), as on a platform with network latency. Tests the scheduler.")  # fmt: skip
+@click.option("--sched-cfg", default="", help="Configuration text passed to the scheduler.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no file names.")
+@click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if the scheduler sends no message for this duration.")  # fmt: skip
 def simulate(
     workload: Path, platform: Path | None, nodes: int | None, events: Path | None, export: str,
     connect: str, enable_dynamic_jobs: bool, acknowledge_dynamic_jobs: bool,
     enable_profile_reuse: bool, forward_profiles_on_submission: bool,
     forward_unknown_events: bool, split_instants: bool, latency: float | None, sched_cfg: str, quiet: bool, timeout: float,
 ) -> None:  # fmt: skip
-    """Stand in for Batsim: run any Batsim 4 scheduler on the embedded engine.
+    """Run any Batsim 4 scheduler on the embedded engine instead of Batsim.
 
-    Options that Batsim has too mean the same. Jobs that need the network model (parallel tasks)
-    are refused: run them with Batsim.
+    Options with the same name as in Batsim mean the same. Jobs that need the network model
+    (parallel tasks) are an error: run them with Batsim.
 
     \b
-    Example, with one of pybatsim's schedulers in another shell:
+    Example, in two shells (with a scheduler of pybatsim):
       pybatsim fillerSched
       rebat simulate -w workload.json -e out/run
     """
@@ -79,7 +79,7 @@ def simulate(
 
 
 def _hosts(platform: Path) -> int:
-    """Compute hosts of a platform file (its master host does not count)."""
+    """Return the number of compute hosts of a platform file, without the master host."""
     from rebat.platforms.simgrid_xml import read_platform
 
     return read_platform(platform).n_hosts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat toy``: the first thing to try."""
+"""``rebat toy``: a small example that needs no files."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from pathlib import Path
 import click
 
 from rebat.cli.types import FOLDER
-from rebat.console.output import say
+from rebat.console.output import print_result
 
 
 @click.command()
-@click.option("--out", type=FOLDER, default=Path("out/toy"), show_default=True, help="Where its files go; an earlier result is replaced.")  # fmt: skip
+@click.option("--out", type=FOLDER, default=Path("out/toy"), show_default=True, help="Folder for the results; an earlier result is replaced.")  # fmt: skip
 def toy(out: Path) -> None:
     """Run the toy example of Du et al. 2024 (section 3): eight nodes, five jobs, one failure.
 
-    Baseline waits until the failed node is back, SFSJ takes a node from a small job. The Gantt
-    chart OUT/gantt.png shows both.
+    Baseline waits until the failed node is repaired. SFSJ takes a node from a small job. The
+    Gantt chart OUT/gantt.png shows both.
+
+    \b
+    Example:
+      rebat toy
     """
     from rebat.library.failures import failures
     from rebat.library.run import run
 
     result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
     result.write(out, figures=True, force=True)
-    say(f"{result!r}Gantt chart: {out / 'gantt.png'}", kept=f"the results are in {out}")
+    print_result(f"{result!r}Gantt chart: {out / 'gantt.png'}", saved=f"the results are in {out}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Option types: durations in human units, and paths."""
+"""Option types: durations, numbers and paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebat.core.units import parse_duration
 
 
 class DurationType(click.ParamType[float]):
-    """Seconds from '300', '5min', '1h30min', '2d'."""
+    """A duration in seconds, from texts like '300', '5min', '1h30min', '2d'."""
 
     name = "duration"
 
@@ -33,7 +33,7 @@ class DurationType(click.ParamType[float]):
 
 
 class FiniteRange(click.FloatRange):
-    """A number in a range: neither NaN, which every comparison passes, nor infinite."""
+    """A finite number in a range. NaN is rejected because it passes every comparison."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = float(super().convert(value, param, ctx))
@@ -43,7 +43,7 @@ class FiniteRange(click.FloatRange):
 
 
 class Input(click.Path):
-    """A file to read, or the name of one that comes with rebat."""
+    """A file to read, or the name of a file included in rebat."""
 
     def __init__(self, kind: str, *endings: str) -> None:
         super().__init__(path_type=Path, dir_okay=False)
@@ -55,7 +55,7 @@ class Input(click.Path):
 
 
 class WorkloadOut(click.Path):
-    """A workload file to write, under a name that a reader knows; a pipe or device has any name."""
+    """A workload file to write, with an ending that readers accept; a pipe may have any name."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         path = Path(str(super().convert(value, param, ctx)))
@@ -66,7 +66,7 @@ class WorkloadOut(click.Path):
 
 
 class MachineSize(click.IntRange):
-    """The nodes of a machine."""
+    """The number of nodes of a machine."""
 
     def __init__(self) -> None:
         super().__init__(min=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat validate``: is a Batsim output one that can have happened?"""
+"""``rebat validate``: check a Batsim output for impossible schedules."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("jobs", type=click.Path(path_type=Path))
-@click.option("--events", type=FILE, help="Machine events of the run (Batsim's --events): no job may run on a dead node.")  # fmt: skip
-@click.option("--workload", type=FILE, help="Workload of the run: every job must have its row.")
-@click.option("--nodes", type=MACHINE, help="Nodes of the machine (default: the workload's, if given).")  # fmt: skip
-@click.option("--slack", type=DURATION, default=None, help="How long a job may outlive its node or its walltime; for platforms with latency (default: not at all).")  # fmt: skip
-@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler runs again what it kills, so that a job cannot end with a kill (default: if it did so for some job, if --events are given, or if rebat made the run).")  # fmt: skip
-@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler, so that resubmissions have its names of profiles and its dates (default: if JOBS is in the folder of a run of rebat's, or the profile of a resubmission is named so).")  # fmt: skip
-@click.option("--digits", type=click.Choice(["all", "six"]), help="Digits of the numbers of resubmissions: all, or six as the policies authors-* write them (default: by the summary next to JOBS, else by the rows).")  # fmt: skip
-@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to print of each kind.")  # fmt: skip
+@click.option("--events", type=FILE, help="Machine events of the run (Batsim's --events), to find jobs on failed nodes.")  # fmt: skip
+@click.option(
+    "--workload", type=FILE, help="Workload of the run, to find missing and changed jobs."
+)
+@click.option("--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's, with --workload).")  # fmt: skip
+@click.option("--slack", type=DURATION, default=None, help="Maximum time that a job may run after its node failed or its walltime ended, for platforms with latency (default: 0).")  # fmt: skip
+@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler resubmits killed jobs, so that a job cannot end as killed (default: yes if a job was resubmitted, with --events, or for a run of rebat).")  # fmt: skip
+@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler; checks its profile names and submission times of resubmissions (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).")  # fmt: skip
+@click.option("--digits", type=click.Choice(["all", "six"]), help="Digits of numbers in resubmissions: all, or six as written by the policies authors-* (default: detected from the summary next to JOBS or from the rows).")  # fmt: skip
+@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of findings printed per kind.")  # fmt: skip
 def validate(
     jobs: Path, events: Path | None, workload: Path | None, nodes: int | None,
     slack: float | None, resubmits: bool | None, by_rebat: bool | None, digits: str | None, show: int,
 ) -> None:  # fmt: skip
-    """Check JOBS, a jobs.csv of Batsim or rebat, or the folder of a run.
+    """Check a run for errors. JOBS is a jobs.csv of Batsim or rebat, or the folder of a run.
 
-    Looks for two jobs on one node, jobs on dead nodes or outside the machine, wrong sizes, jobs
-    longer than their walltime, run times, states and requests unlike the workload's, times that
-    contradict each other, lost and doubled jobs, killed ones never run again. Exit status 0:
-    nothing found, 1: something found, 2: unreadable input.
+    Finds two jobs on the same node, jobs on failed nodes or outside the machine, wrong sizes, jobs
+    longer than their walltime, inconsistent times, missing and duplicate jobs, and killed jobs
+    that were not resubmitted. With --workload, also finds run times, states and requests that
+    differ from the workload. Exit status 0: no findings; 1: findings; 2: unreadable input.
 
-    To a run with checkpoints or silent errors give the workload that 'rebat workload prepare'
-    writes.
+    For a run with checkpoints or silent errors, pass the workload written by 'rebat workload
+    prepare'.
 
     \b
     Example:
@@ -51,11 +53,11 @@ def validate(
     from rebat.workloads.load import load_workload
 
     table = read_jobs(jobs)
-    known = load_workload(workload) if workload else None
+    expected = load_workload(workload) if workload else None
     reference = Reference(
-        n_nodes=nodes or (known.n_nodes if known else None),
+        n_nodes=nodes or (expected.n_nodes if expected else None),
         events=read_events(events) if events else (),
-        workload=known,
+        workload=expected,
         slack_us=to_us(slack or 0),
         resubmits=resubmits if resubmits is not None else _by_rebat(table.path),
         six_digits=digits == "six" if digits else _six_digits(table.path),
@@ -63,20 +65,21 @@ def validate(
         ended=_ended(table.path),
     )
     findings = validate(table, reference)
+    verdict = "not valid" if findings else "valid"
+    click.echo(f"{table.path}: {verdict}: {len(table.records)} rows, {len(findings)} findings")
     for line in _lines(findings, show):
         click.echo(line)
-    click.echo(f"{table.path}: {len(table.records)} rows, {len(findings)} findings")
     if findings:
         raise SystemExit(1)
 
 
 def _by_rebat(jobs: Path) -> bool | None:
-    """True for a run of rebat's, which leaves no killed job; None where one cannot tell."""
+    """Return True for a run of rebat, which resubmits killed jobs, and None if unknown."""
     return (jobs.parent / "rebat_jobs.csv").is_file() or None
 
 
 def _ended(jobs: Path) -> frozenset[str]:
-    """The jobs of a run of rebat's that had no end of their own, and were ended."""
+    """Return the jobs that a run of rebat stopped at the horizon."""
     from rebat.core.attempts import Cause
     from rebat.results.files.rows import Rows
 
@@ -89,10 +92,7 @@ def _ended(jobs: Path) -> frozenset[str]:
 
 
 def _six_digits(jobs: Path) -> bool | None:
-    """Whether the run's summary names a policy that writes numbers with six digits.
-
-    None where nothing says so.
-    """
+    """Return whether the policy in the run's summary writes six digits, and None if unknown."""
     import msgspec
 
     from rebat.core.errors import RebatError
@@ -110,12 +110,12 @@ def _lines(findings: Sequence[Finding], show: int) -> list[str]:
 
     lines = []
     for kind, meaning in KINDS.items():
-        own = [finding for finding in findings if finding.kind == kind]
-        if own:
-            lines.append(f"{meaning}: {len(own)}")
-            lines += [f"  {_place(finding)}{finding.text}" for finding in own[:show]]
-        if len(own) > show:
-            lines.append(f"  ... and {len(own) - show} more")
+        listed = [finding for finding in findings if finding.kind == kind]
+        if listed:
+            lines.append(f"{meaning}: {len(listed)}")
+            lines += [f"  {_place(finding)}{finding.text}" for finding in listed[:show]]
+        if len(listed) > show:
+            lines.append(f"  ... and {len(listed) - show} more")
     return lines
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat view``: a page on which runs can be explored, as a file or served on this machine."""
+"""``rebat view``: an interactive page of runs, as a file or served on this machine."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("-p", "--policy", "policies", multiple=True, help="Show this policy; up to six times, the first one is on top (default: the first two).")  # fmt: skip
-@click.option("--html", type=FILE, help="Write the page to this file, and serve nothing.")
-@click.option("--window", default="all", show_default=True, help="Begin with this stretch of time: START:END, like 10d:12d, or all.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Serve at this port (default: a free one).")  # fmt: skip
-@click.option("--no-browser", is_flag=True, help="Open no browser; the address is printed.")
+@click.option("-p", "--policy", "policies", multiple=True, help="Policy to show; may be repeated up to six times, from top to bottom (default: the first two).")  # fmt: skip
+@click.option("--html", type=FILE, help="Write the page to this file instead of serving it.")
+@click.option("--window", default="all", show_default=True, help="Time window shown first: START:END, like 10d:12d, or all.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the server (default: a free port).")  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Only print the address; do not open a browser.")
 def view(
     out: Path, policies: tuple[str, ...], html: Path | None, window: str, port: int,
     no_browser: bool,
 ) -> None:  # fmt: skip
-    """Explore the runs in OUT, what 'rebat run --out OUT' has written.
+    """Explore runs in the browser. OUT is the folder of 'rebat run --out', or of one policy.
 
-    Opens a page: who ran on which node and when, failures, downtime, steals, moves and checkpoints,
-    with nodes in use, the queue and free nodes below, one policy above the other, zoomed together.
-    It shows what it was; nothing is simulated. OUT may also be the folder of one policy.
+    The page shows which jobs ran on which nodes, failures, downtime, stolen nodes, moves and
+    checkpoints. Below are the nodes in use, the queue and the free nodes. All policies zoom
+    together. The page shows recorded runs and simulates nothing.
 
-    The page is served at 127.0.0.1 until Ctrl-C, to those who know the address that is printed.
-    With --html it is written to a file, which needs no network and nothing else.
+    The page is served at 127.0.0.1 until Ctrl-C. Its address contains a secret token. With --html,
+    the page is written to a file that needs no network.
 
     \b
     Examples:
@@ -42,15 +42,15 @@ def view(
     from rebat.core.errors import InputError
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
-    from rebat.library.checks import given_by
+    from rebat.library.checks import error_at
     from rebat.results.measures.summary import parse_window
 
     if html and html.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{html.name!r} is no page", "--html", "a name ending in .html")
-    with given_by("--window"):
+        raise InputError(f"is {html.name!r}", "--html", "a name ending in .html")
+    with error_at("--window"):
         span = None if window == "all" else parse_window(window)
     timelines = _timelines(out, policies)
-    with given_by("--window"):
+    with error_at("--window"):
         _check_window(span, timelines)
     page = explorer_page(timelines, f"rebat: {out.resolve().name}", span)
     size_mb = len(page.encode()) / 1e6
@@ -69,22 +69,23 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
     from rebat.figures.explore.page import MOST_TOGETHER
     from rebat.results.files.timelines import read_timeline, run_folders
 
-    found = []
+    timelines = []
     if len(policies) > MOST_TOGETHER:
-        raise InputError(f"{len(policies)} are asked for", "--policy", f"{MOST_TOGETHER} at most")
+        raise InputError(f"{len(policies)} policies", "--policy", f"at most {MOST_TOGETHER}")
     for folder in run_folders(out, policies):
         with counting_bar(f"reading {folder.name}", 1) as on_rows:
-            found.append(read_timeline(folder, on_rows))
-    return found
+            timelines.append(read_timeline(folder, on_rows))
+    return timelines
 
 
 def _check_window(span: tuple[int, int] | None, timelines: list[Timeline]) -> None:
-    """Refuse one in which nothing is."""
+    """Reject a window after the end of all runs."""
     from rebat.core.errors import InputError
     from rebat.core.units import format_duration, to_s
 
     end_us = max(timeline.makespan_us for timeline in timelines)
     if span and span[0] >= end_us:
         raise InputError(
-            "begins after the last end", expected=f"before {format_duration(to_s(end_us))}"
+            "begins after the last job has ended",
+            expected=f"before {format_duration(to_s(end_us))}",
         )

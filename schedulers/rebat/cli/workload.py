@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat workload``: traces in, workloads out."""
+"""``rebat workload``: convert traces, generate and prepare workloads."""
 
 from __future__ import annotations
 
@@ -30,29 +30,31 @@ SHARE = FiniteRange(min=0, max=1)
 
 @click.group()
 def workload() -> None:
-    """Import, generate, prepare and describe workloads (Batsim's JSON)."""
+    """Import, generate, prepare and describe workloads (JSON files of Batsim)."""
 
 
 @workload.command(name="import")
 @click.argument("trace", type=FILE)
 @workload_file
-@click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep this month; may be repeated.")  # fmt: skip
-@click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Which date decides on the month.")  # fmt: skip
-@click.option("--tz", default="UTC", show_default=True, help="Time zone of the months and of dates without one.")  # fmt: skip
-@click.option("--nodes", "n_nodes", type=MACHINE, help="Nodes of the machine (default: what the trace says).")  # fmt: skip
-@click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Which number of nodes to believe first.")  # fmt: skip
-@click.option("--cap", type=NODES, help="Cut larger jobs to this size (the paper: 49000 on Mira).")  # fmt: skip
-@click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="Jobs that outran their walltime: raise it to run time + 1 s, cut the run, drop the job, or let Batsim kill it.")  # fmt: skip
-@click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="Jobs without walltime: run time + 1 s, no bound, or drop.")  # fmt: skip
-@click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Where time zero lies.")  # fmt: skip
-@click.option("--first", "first_s", type=DURATION, help="Keep submissions from here on, counted from time zero.")  # fmt: skip
-@click.option("--last", "last_s", type=DURATION, help="Keep submissions before this, counted from time zero.")  # fmt: skip
-@click.option("--max-jobs", type=NODES, help="Keep only the first so many jobs.")  # fmt: skip
+@click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep the jobs of this month; may be repeated (default: all jobs).")  # fmt: skip
+@click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Date that assigns a job to a month.")  # fmt: skip
+@click.option("--tz", default="UTC", show_default=True, help="Time zone of months, and of dates without a time zone.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, help="Number of nodes of the machine (default: from the trace).")  # fmt: skip
+@click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Preferred field for the number of nodes of a job.")  # fmt: skip
+@click.option("--cap", type=NODES, help="Reduce larger jobs to this size (the node-stealing paper: 49000 on Mira).")  # fmt: skip
+@click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="How to import jobs that ran longer than their walltime. raise-walltime: set the walltime to run time + 1 s; clamp: shorten the run; drop: leave the job out; keep: Batsim kills the job at its walltime.")  # fmt: skip
+@click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="How to import jobs without walltime. run: set the walltime to run time + 1 s; none: no walltime; drop: leave the job out.")  # fmt: skip
+@click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Time 0 of the workload: the first submission, or the start of the month.")  # fmt: skip
+@click.option("--first", "first_s", type=DURATION, help="Keep jobs submitted from this time on.")  # fmt: skip
+@click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")  # fmt: skip
+@click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")  # fmt: skip
 def import_(trace: Path, out: Path, **options: Any) -> None:
-    """Turn a trace (SWF, or ALCF's DIM_JOB_COMPOSITE CSV; plain or .gz) into a workload.
+    """Convert a trace to a workload.
+
+    TRACE is an SWF file or ALCF's DIM_JOB_COMPOSITE CSV, plain or .gz.
 
     \b
-    Example, one month of Mira as the paper prepares it:
+    Example (one month of Mira, as in the node-stealing paper):
       rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
     """
     from rebat.models.checkpoint import n_below_period
@@ -67,7 +69,7 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
     if imported.jobs:
         short = n_below_period(imported, imported.n_nodes, 86_400, 300) / len(imported.jobs)
         click.echo(
-            f"  {short:.1%} of the jobs are shorter than one Young/Daly period for an MTBF of 1 d and "
+            f"  {short:.1%} of the jobs are shorter than a Young/Daly period for an MTBF of 1 d and "
             "checkpoints of 5 min"
         )
     click.echo(f"{out}: {len(imported.jobs)} jobs, {imported.n_nodes} nodes")
@@ -75,23 +77,30 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
 
 @workload.command()
 @click.argument("name")
-@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the workload.")
 @workload_file
 def generate(name: str, seed: int, out: Path) -> None:
-    """Generate a workload: june-2017, march-2018, intrepid-june-2013, synthetic, torus-load,
-    cirne-berman or cluster-day.
+    """Generate a workload by name.
 
-    The months have every number that the node-stealing paper prints of the real ones (Tables 2 and
-    3, section 5.2); 'synthetic' is its section 6.3. None of them is the real trace.
-    'torus-load' is a load for a machine that hands out boxes, torus-load:load=80,nodes=4096,days=30
-    where nothing else is said: sizes are powers of two, the load is in percent of the nodes.
-    'cirne-berman' has rigid, moldable and malleable jobs after Prabhakaran et al. 2018: mix=mixed,
-    moldable-rigid or malleable-rigid with jobs=1000, or rigid=400,moldable=300,malleable=300;
-    processors=500; accuracy=1 (run time / estimate); arrivals=zero, poisson, or a trace's file,
-    with load=80 (in percent, from the first arrival to the last) or gap_s=60 (the mean gap).
-    'cluster-day' is a day of 8 nodes of 16 cores after Rodríguez-Pascual et al. 2019: load=50 in
-    percent, parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1, memory_mb=100
-    (of a task), eternal=0 (serial jobs without an end).
+    Append parameters as NAME:PARAMETER=VALUE,... The names are:
+
+    june-2017, march-2018, intrepid-june-2013: random months with the numbers that the node-stealing
+    paper prints of the real ones (Tables 2 and 3, section 5.2). They are not the real traces.
+
+    synthetic: the workload of section 6.3 of the same paper.
+
+    torus-load: jobs for a machine that allocates boxes. Sizes are powers of two. Parameters:
+    load=80 (percent of the nodes), nodes=4096, days=30.
+
+    cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). Parameters:
+    mix=mixed, moldable-rigid or malleable-rigid with jobs=1000, or
+    rigid=400,moldable=300,malleable=300; processors=500; accuracy=1 (run time / estimate);
+    arrivals=zero, poisson or a trace file, with load=80 (percent, from the first to the last
+    arrival) or gap_s=60 (mean gap).
+
+    cluster-day: a day of 8 nodes with 16 cores (Rodríguez-Pascual et al. 2019). Parameters: load=50
+    (percent), parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1,
+    memory_mb=100 (per task), eternal=0 (serial jobs without an end).
 
     \b
     Examples:
@@ -102,23 +111,23 @@ def generate(name: str, seed: int, out: Path) -> None:
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.generate import generator
 
-    made = generator(name)(seed)
-    write_workload(made, out)
-    click.echo(f"{out}: {len(made.jobs)} jobs, {made.n_nodes} nodes")
+    generated = generator(name)(seed)
+    write_workload(generated, out)
+    click.echo(f"{out}: {len(generated.jobs)} jobs, {generated.n_nodes} nodes")
 
 
 @workload.command()
 @click.argument("file", type=WORKLOAD)
-@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become malleable: from a quarter of their size to twice that.")  # fmt: skip
-@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share that becomes moldable: a quarter, half, all or twice of their size.")  # fmt: skip
-@click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn for each job, uniform from 0 to 2).")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs to make malleable, between a quarter and twice their size.")  # fmt: skip
+@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs to make moldable: a quarter, half, equal to or twice their size.")  # fmt: skip
+@click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the choice of jobs and their speedups.")  # fmt: skip
 @workload_file
 def flex(file: Path, out: Path, **options: Any) -> None:
-    """Make shares of the rigid jobs in FILE, a workload or trace, moldable and malleable.
+    """Make rigid jobs moldable or malleable.
 
-    Sizes stay on the machine; speedups are Downey's, and useful up to the largest size. With the
-    same seed a larger share keeps the jobs of a smaller one.
+    FILE is a workload or a trace, and options set the shares of its rigid jobs. Sizes are limited to the machine. Speedups follow Downey's model. With the same seed, a larger
+    share includes all jobs of a smaller share.
 
     \b
     Example:
@@ -129,10 +138,10 @@ def flex(file: Path, out: Path, **options: Any) -> None:
     from rebat.workloads.load import load_workload
 
     if not options["malleable"] and not options["moldable"]:
-        raise InputError("nothing to change", str(file), "--malleable or --moldable")
-    made = flexible(load_workload(file), **options)
-    write_workload(made, out)
-    click.echo(f"{out}: {made.notes[-1]}")
+        raise InputError("no share above 0", str(file), "--malleable or --moldable")
+    flexed = flexible(load_workload(file), **options)
+    write_workload(flexed, out)
+    click.echo(f"{out}: {flexed.notes[-1]}")
 
 
 @workload.command()
@@ -140,13 +149,14 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 @workload_file
 @scenario_options(
     "mtbf", *PREPARATION, "seed", "nodes",
-    mtbf="Mean time between failures of the whole machine, for the checkpoint period.",
+    mtbf="Mean time between failures of the entire machine, for the checkpoint period.",
     seed="Seed of the silent errors.",
 )  # fmt: skip
 def prepare(file: Path, out: Path, **options: Any) -> None:
-    """Write WORKLOAD as 'rebat run' runs it with the same options: checkpoints, silent errors.
+    """Add checkpoints and silent errors to a workload.
 
-    A run of what is written, without these options, is the same run: under a real Batsim, and for
+    The result is the workload that 'rebat run' simulates with the same options.
+    Use the prepared workload without these options: for the same run on a real Batsim, and for
     'rebat validate --workload'.
 
     \b
@@ -161,47 +171,57 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.load import load_workload
 
-    given = ScenarioOptions(**options)
-    if given.mtbf is not None and given.checkpoint != "young-daly":
-        raise InputError("has no effect", "--mtbf", "--checkpoint young-daly with it")
-    found = load_workload(file)
-    n_nodes = given.nodes or found.n_nodes
-    made = prepared(found, given.scenario())
-    if made is found:
+    scenario = ScenarioOptions(**options)
+    if scenario.mtbf is not None and scenario.checkpoint != "young-daly":
+        raise InputError("has no effect", "--mtbf", "--checkpoint young-daly as well")
+    loaded = load_workload(file)
+    n_nodes = scenario.nodes or loaded.n_nodes
+    with_additions = prepared(loaded, scenario.scenario())
+    if with_additions is loaded:
         expected = "--checkpoint, --silent-errors or --silent-error-probability"
-        raise InputError("nothing to prepare", str(file), expected)
-    for remark in of_checkpoints(found, given.scenario().checkpoint, n_nodes):
+        raise InputError("no preparation requested", str(file), expected)
+    for remark in of_checkpoints(loaded, scenario.scenario().checkpoint, n_nodes):
         click.echo(f"  {remark.text}")
-    note = f"prepared for {n_nodes} nodes: {_in_words(given)}"
-    write_workload(msgspec.structs.replace(made, n_nodes=n_nodes, notes=(*made.notes, note)), out)
-    click.echo(f"{out}: {len(made.jobs)} jobs, {n_nodes} nodes")
+    note = f"prepared for {n_nodes} nodes: {_in_words(scenario)}"
+    write_workload(
+        msgspec.structs.replace(
+            with_additions, n_nodes=n_nodes, notes=(*with_additions.notes, note)
+        ),
+        out,
+    )
+    click.echo(f"{out}: {len(with_additions.jobs)} jobs, {n_nodes} nodes")
 
 
-def _in_words(given: ScenarioOptions) -> str:
-    """What was asked for, in words."""
+def _in_words(scenario: ScenarioOptions) -> str:
+    """Return the preparation in words."""
     texts = []
-    if given.checkpoint == "perfect":
+    if scenario.checkpoint == "perfect":
         texts.append("perfect checkpoints")
-    if given.checkpoint == "young-daly":
+    if scenario.checkpoint == "young-daly":
         texts.append(
-            f"{given.checkpoint} checkpoints, MTBF {given.mtbf:.12g} s, "
-            f"checkpoint {given.checkpoint_cost:.12g} s, "
-            f"recovery {given.recovery_cost:.12g} s, {given.checkpoint_rounding}"
+            f"{scenario.checkpoint} checkpoints, MTBF {scenario.mtbf:.12g} s, "
+            f"checkpoint {scenario.checkpoint_cost:.12g} s, "
+            f"recovery {scenario.recovery_cost:.12g} s, {scenario.checkpoint_rounding}"
         )
-    if given.silent_errors is not None:
-        texts.append(f"silent errors at {given.silent_errors:g}, seed {given.seed}")
-    if given.silent_error_probability is not None:
-        probability = f"{given.silent_error_probability:g}"
-        texts.append(f"silent errors with probability {probability}, seed {given.seed}")
+    if scenario.silent_errors is not None:
+        texts.append(f"silent errors at {scenario.silent_errors:g}, seed {scenario.seed}")
+    if scenario.silent_error_probability is not None:
+        probability = f"{scenario.silent_error_probability:g}"
+        texts.append(f"silent errors with probability {probability}, seed {scenario.seed}")
     return "; ".join(texts)
 
 
 @workload.command()
 @click.argument("file", type=WORKLOAD)
-@click.option("--period", type=DURATION, help="Length over which the stress is taken (default: first to last submission).")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+@click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print all facts as JSON.")
 def describe(file: Path, period: float | None, as_json: bool) -> None:
-    """Say what a workload or trace asks of its machine."""
+    """Print sizes, run times and load of a workload.
+
+    \b
+    Example:
+      rebat workload describe november.json.gz
+    """
     import json
 
     from rebat.workloads.describe import describe as facts_of
@@ -227,7 +247,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     for key, label in (
         ("without_walltime", "jobs without walltime"),
         ("eternal", "jobs without an end"),
-        ("over_walltime", "jobs that outrun their walltime"),
+        ("over_walltime", "jobs that run longer than their walltime"),
         ("too_large", "jobs larger than the machine"),
     ):
         if facts[key]:
@@ -236,12 +256,12 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _flexible_lines(facts: dict[str, Any]) -> list[str]:
-    """Of jobs that can run on several sizes, and of speedups, where there are any."""
+    """Return lines about moldable and malleable jobs and speedups, if any."""
     lines = []
     if set(facts["shapes"]) - {"rigid"}:
-        for kind, of in facts["shapes"].items():
-            name, range_ = f"{kind} jobs", f"{of['min']} to {of['max']}"
-            lines.append(f"{name:<23} {of['jobs']:>7}, on {range_} nodes")
+        for kind, sizes in facts["shapes"].items():
+            name, range_ = f"{kind} jobs", f"{sizes['min']} to {sizes['max']}"
+            lines.append(f"{name:<23} {sizes['jobs']:>7}, on {range_} nodes")
     for model, count in facts["speedups"].items():
         name = f"speedups {model}"
         lines.append(f"{name:<23} {count:>7} jobs")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told to people while something runs: lines, bars, tables."""
+"""Output on the console: lines, progress bars and tables."""

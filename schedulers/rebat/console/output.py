@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands print: lines on standard error, and results on standard output.
+"""Output of commands: messages on standard error, and results on standard output.
 
-Nothing that was computed is lost because it cannot be printed.
+Commands save results before they print them, so a failure to print loses nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rebat.core.errors import RebatError
 
 
 class Unprinted(RebatError):
-    """Standard output cannot be written to."""
+    """A failure to write to standard output."""
 
 
-def tell(text: str) -> None:
-    """Print a line on standard error; one that cannot be printed is dropped."""
+def print_line(text: str) -> None:
+    """Print a line on standard error. If this fails, drop the line."""
     try:
         click.echo(text, err=True)
     except OSError:
@@ -29,16 +29,16 @@ def tell(text: str) -> None:
 
 def warn(text: str) -> None:
     """Print a warning on standard error."""
-    tell(f"rebat: warning: {text}")
+    print_line(f"rebat: warning: {text}")
 
 
-def say(text: str, kept: str) -> None:
-    """Print on standard output what is ``kept`` in files already, whatever becomes of the text.
+def print_result(text: str, saved: str) -> None:
+    """Print a result on standard output; ``saved`` states where its files are, for the error.
 
     Raises
     ------
     Unprinted
-        When standard output takes no more. A reader that has gone is another matter: see `main`.
+        If standard output cannot be written. `main` handles a reader that closed the pipe.
     """
     try:
         click.echo(text)
@@ -46,12 +46,12 @@ def say(text: str, kept: str) -> None:
         raise
     except OSError as error:
         silence(sys.stdout)
-        raise Unprinted(f"standard output: {error.strerror}; {kept}") from None
+        raise Unprinted(f"standard output: {error.strerror}; {saved}") from None
 
 
 def silence(stream: TextIO) -> None:
-    """Send a stream that failed, and what it still holds, to nowhere: Python flushes it at exit."""
+    """Discard what a failed stream still buffers, because Python flushes it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError, AttributeError):
-        return  # no stream of the operating system: nothing will be flushed to it
+        return  # not a stream of the operating system

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress on standard error: of a simulation, of a campaign, and of a count."""
+"""Progress of simulations, campaigns and counts, on standard error."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from typing import Protocol
 
 import msgspec
 
-from rebat.console.output import tell
+from rebat.console.output import print_line
 from rebat.core.units import format_duration, to_s
 from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a campaign is, in distinct runs, those of earlier starts and beyond a limit too.
-
-    ``eta_s`` is how long the runs of this start will still take; ``note`` what people should know
-    of workers that are not there yet.
-    """
+    """Progress of a campaign, in distinct runs of all starts, including those above a limit."""
 
     total: int
     done: int
@@ -28,118 +24,117 @@ class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     left: int
     eta_s: float | None
+    """Estimated remaining time of this start, in seconds."""
     note: str = ""
+    """Message about workers that have not started yet."""
 
 
 OnCampaignProgress = Callable[[CampaignProgress], None]
 
 
 class Count(Protocol):
-    """Told how many are done, and of how many where that has changed."""
+    """Callback with the number done and, if the total has changed, the new total."""
 
     def __call__(self, done: int, of: int | None = None) -> None: ...
 
 
 EVERY_S = 10.0
-"""A line so often where standard error is no terminal."""
+"""Seconds between progress lines if standard error is not a terminal."""
 
 
 @contextmanager
 def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
-    """How far a simulation is: a bar on a terminal, elsewhere a line every ten seconds."""
+    """Show the progress of a simulation: a bar on a terminal, or a line every ten seconds."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _now_and_then(label)
+        yield _occasional_lines(label)
         return
     columns = (
         TextColumn("{task.description:<14}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("attempts, simulated {task.fields[date]}"),
+        TextColumn("attempts, simulated {task.fields[time]}"),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(label, total=jobs, date="0 s")
+        task = bar.add_task(label, total=jobs, time="0 s")
 
-        def on_progress(now_us: int, ended: int, known: int) -> None:
-            date = format_duration(to_s(now_us))
-            bar.update(task, completed=ended, total=known, date=date)
+        def on_progress(now_us: int, ended: int, total: int) -> None:
+            simulated = format_duration(to_s(now_us))
+            bar.update(task, completed=ended, total=total, time=simulated)
 
         yield on_progress
 
 
-def _now_and_then(label: str) -> OnProgress:
-    told = time.monotonic()
+def _occasional_lines(label: str) -> OnProgress:
+    printed_at = time.monotonic()
 
-    def on_progress(now_us: int, ended: int, known: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= EVERY_S:
-            told = time.monotonic()
-            date = format_duration(to_s(now_us))
-            tell(f"rebat: {label}: {ended} of {known} attempts ended, simulated {date}")
+    def on_progress(now_us: int, ended: int, total: int) -> None:
+        nonlocal printed_at
+        if time.monotonic() - printed_at >= EVERY_S:
+            printed_at = time.monotonic()
+            simulated = format_duration(to_s(now_us))
+            print_line(f"rebat: {label}: {ended} of {total} attempts ended, simulated {simulated}")
 
     return on_progress
 
 
 @contextmanager
 def counting_bar(label: str, total: int) -> Iterator[Count]:
-    """How many of a number are done: a bar on a terminal, elsewhere a line every ten seconds.
-
-    The number may grow on the way.
-    """
+    """Show a count: a bar on a terminal, otherwise a line every ten seconds. The total may grow."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task, told = bar.add_task(label, total=total), time.monotonic()
+        task, printed_at = bar.add_task(label, total=total), time.monotonic()
 
         def on_progress(done: int, of: int | None = None) -> None:
-            nonlocal told, total
+            nonlocal printed_at, total
             total = of or total
             bar.update(task, completed=done, total=total)
-            if bar.disable and time.monotonic() - told >= EVERY_S:
-                told = time.monotonic()
-                tell(f"rebat: {label}: {done} of {total}")
+            if bar.disable and time.monotonic() - printed_at >= EVERY_S:
+                printed_at = time.monotonic()
+                print_line(f"rebat: {label}: {done} of {total}")
 
         yield on_progress
 
 
 @contextmanager
-def at_work(what: str) -> Iterator[None]:
-    """Something turns on a terminal while a file is read or written; elsewhere nothing is said."""
+def at_work(label: str) -> Iterator[None]:
+    """Show a spinner on a terminal while the block runs, for example while a file is read."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    with console.status(f"{what} ..."):
+    with console.status(f"{label} ..."):
         yield
 
 
 @contextmanager
 def compiling_notice() -> Iterator[None]:
-    """Say so when the kernels must be compiled first (once per machine and version)."""
+    """Print a notice if the kernels must be compiled first (once per machine and version)."""
     from rebat.kernels.compiled import is_compiled
 
     if not is_compiled():
-        tell("rebat: compiling the kernels, once (some seconds) ...")
+        print_line("rebat: compiling the kernels, only this time (a few seconds) ...")
     yield
 
 
 @contextmanager
 def campaign_bar() -> Iterator[OnCampaignProgress]:
-    """A live bar on a terminal; elsewhere a line now and then, on standard error."""
+    """Show the progress of a campaign: a bar on a terminal, otherwise about twenty lines."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _line_by_line()
+        yield _lines()
         return
     text = TextColumn("{task.fields[text]}")
     with Bar(BarColumn(), text, TimeElapsedColumn(), console=console) as bar:
@@ -151,16 +146,16 @@ def campaign_bar() -> Iterator[OnCampaignProgress]:
         yield on_progress
 
 
-def _line_by_line(every: int = 20) -> OnCampaignProgress:
-    """A line at the start, at the end and about so many times between."""
-    shown: tuple[int, str] = (-1, "")
+def _lines(every: int = 20) -> OnCampaignProgress:
+    """Print a line at the start, at the end and about ``every`` times in between."""
+    last_step: tuple[int, str] = (-1, "")
 
     def on_progress(now: CampaignProgress) -> None:
-        nonlocal shown
+        nonlocal last_step
         step = (now.done + now.failed) * every // max(now.total, 1), now.note
-        if step != shown or not (now.running or now.left):
-            shown = step
-            tell(_text(now))
+        if step != last_step or not (now.running or now.left):
+            last_step = step
+            print_line(_text(now))
 
     return on_progress
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables for people: on a terminal, as plain text, and in notebooks and pages."""
+"""Tables as text, for terminals and files, and as HTML, for notebooks and pages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from html import escape
 import msgspec
 
 WIDTH = 10_000
-"""Where a table is not printed on a terminal it is as wide as it has to be."""
+"""Maximum width of a table that is not printed on a terminal."""
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """A table of texts; the first ``words`` columns are words, the others numbers."""
+    """A table of texts. The first ``words`` columns are words, the others numbers."""
 
     title: str
     caption: str
@@ -22,7 +22,7 @@ class Sheet(msgspec.Struct, frozen=True):
     words: int = 1
 
     def text(self) -> str:
-        """As text, coloured on a terminal and folded to its width."""
+        """Return the table as text; on a terminal, with colours and folded to its width."""
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.markup import escape as plain
@@ -49,7 +49,7 @@ class Sheet(msgspec.Struct, frozen=True):
         return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
     def html(self) -> str:
-        """As an HTML table; whatever names hold is text."""
+        """Return the table as HTML, with all cells escaped."""
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
         body = "".join(f"<tr>{''.join(self._cells(row))}</tr>" for row in self.rows)
         return (

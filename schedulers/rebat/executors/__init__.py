@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where units of work run: in processes, on Dask, in jobs of a batch system."""
+"""Executors of units of work: local processes, Dask, or jobs of a batch system."""

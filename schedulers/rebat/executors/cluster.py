@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on the jobs of a batch system: Slurm, PBS, SGE or LSF, through Dask.
+"""Tasks on the jobs of a batch system (Slurm, PBS, SGE or LSF), through Dask.
 
-This process is Dask's scheduler, and its network address is reached from the nodes: only by who
-holds the keys of this very start, which lie in the results folder (TLS both ways). Jobs are
-cancelled when it ends. When it is killed, workers that have lost it end by themselves, and jobs
-that start later do after Dask's death timeout.
+This process runs the Dask scheduler, which listens on the network. Connections need the keys of
+this start (TLS in both directions), which are in the results folder. The jobs are cancelled when
+the process ends. If it is killed, connected workers end, and jobs that start later end after
+Dask's death timeout.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ LOGS = "jobs"
 def on_cluster(
     system: System, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Iterator[R]:
-    """Outcomes as they come, from workers in the jobs of a batch system.
+    """Yield outcomes as they complete, from workers in the jobs of a batch system.
 
     Raises
     ------
     InputError
-        When the batch system or dask-jobqueue is not there, or a job is refused.
+        If the batch system or dask-jobqueue is missing, or the batch system rejects a job.
     RebatError
-        When all jobs end before their workers report, or the cluster is lost; what was finished is
-        kept.
+        If all jobs end before their workers connect, or the cluster is lost. Completed outcomes
+        are kept.
     """
     _check(system, resources)
     from distributed import Client
@@ -67,28 +67,28 @@ def _check(system: System, resources: Resources) -> None:
         raise InputError(f"{error.name} is not installed", where, "rebat[cluster]") from None
     for program in (system.submit, system.listing[0]):
         if shutil.which(program) is None:
-            raise InputError(f"there is no {program} on this machine", where)
+            raise InputError(f"{program} is not on the PATH of this machine", where)
     if shlex.quote(str(resources.folder)) != str(resources.folder):
-        what = "job scripts take no folder with spaces or quotes in its name"
-        raise InputError(what, str(resources.folder), "another --results")
+        problem = "job scripts cannot use a folder with spaces or quotes in its name"
+        raise InputError(problem, str(resources.folder), "another --results")
     try:
         parse_bytes(resources.jobs.memory or 0)
     except ValueError as error:
-        raise InputError(str(error), "--job-memory", "like '4 GiB'") from None
+        raise InputError(str(error), "--job-memory", "a size like '4 GiB'") from None
 
 
 @contextmanager
 def _keys(folder: Path) -> Iterator[Any]:
-    """Keys of this start alone, in a folder that only its owner reads; those of a killed one go."""
+    """Yield new keys in a private folder; keys of an earlier, killed process are removed."""
     from distributed.security import Security
 
     keys = folder / KEYS
     shutil.rmtree(keys, ignore_errors=True)
     keys.mkdir(mode=0o700)
     try:
-        made = Security.temporary()
+        security = Security.temporary()
         parts = ("ca_file", "worker_cert", "worker_key")
-        ca, cert, key = (_written(keys / part, getattr(made, f"tls_{part}")) for part in parts)
+        ca, cert, key = (_written(keys / part, getattr(security, f"tls_{part}")) for part in parts)
         yield Security(
             require_encryption=True, tls_ca_file=ca,
             **{f"tls_{role}_cert": cert for role in ROLES},
@@ -105,7 +105,7 @@ def _written(path: Path, text: str) -> str:
 
 @contextmanager
 def _scheduler(system: System, resources: Resources, keys: Any) -> Iterator[Any]:
-    """A Dask scheduler in this process, on one address that nodes see."""
+    """Run a Dask scheduler in this process, on an address that nodes can reach."""
     from dask import config
     from distributed import Scheduler, SpecCluster
 
@@ -139,7 +139,7 @@ def _address(system: System, interface: str | None) -> str:
 
 
 def _new_job(system: System, resources: Resources, keys: Any, address: str, name: str) -> Any:
-    """A job that is not submitted yet."""
+    """Return a job that is not yet submitted."""
     from dask import config
 
     options = job_options(system, resources.jobs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a batch system that hold a Dask scheduler's workers: begun, watched, replaced."""
+"""The batch jobs that run the workers of a Dask scheduler: submit, watch and replace them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rebat.executors.resources import Resources
 from rebat.executors.systems import System, queued
 
 LOOK_S = 10.0
-"""Between two looks at the queue: sites do not like to be asked all the time."""
+"""Seconds between queries of the queue; more frequent queries would load the batch system."""
 STILLBORN = 3
-"""So many jobs may end one after the other without a worker; later ones are not replaced."""
+"""After this number of consecutive jobs without a worker, ended jobs are not replaced."""
 
 
 class Crew:
-    """Jobs of ``per_job`` workers each; those that reach their walltime or die are replaced.
+    """Jobs of ``per_job`` workers each. Jobs that reach their walltime or fail are replaced.
 
-    ``new_job`` makes a job of dask-jobqueue of a name, ``cluster`` holds its scheduler.
+    ``new_job`` creates a dask-jobqueue job with a name. ``cluster`` contains its scheduler.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Crew:
         self.reported: set[str] = set()
         self.unlisted: set[str] = set()
         self.stillborn, self.n_lacking, self.next_look = 0, 0, 0.0
-        self.told = (0, "")
+        self.reported_status = (0, "")
 
     def begin(self, n_jobs: int) -> None:
         """Submit the jobs.
@@ -45,15 +45,15 @@ class Crew:
         Raises
         ------
         InputError
-            With what the batch system says when it takes one of them not.
+            If the batch system rejects a job, with its message.
         """
         self.n_lacking = n_jobs
         if refused := self._submit():
             raise InputError(refused, f"executor {self.system.name}")
-        self._tell(0, f"{n_jobs} submitted")
+        self._report(0, f"{n_jobs} submitted")
 
     def end(self) -> None:
-        """Cancel the jobs, also those that are just being submitted."""
+        """Cancel all jobs, including those being submitted."""
 
         async def cancelled(job: Any) -> None:
             async with job.lock:
@@ -65,26 +65,26 @@ class Crew:
         self.cluster.sync(all_cancelled)
 
     def watch(self) -> None:
-        """See who is there; look into the queue for who is not, and replace what has ended.
+        """Check the workers, look for missing jobs in the queue, and replace ended jobs.
 
         Raises
         ------
         RebatError
-            When all jobs ended before their workers reported.
+            If all jobs ended before their workers connected.
         """
         names = {str(worker.name) for worker in list(self.cluster.scheduler.workers.values())}
         self._note_reported(names)
         if len(names) >= self.per_job * (len(self.jobs) + self.n_lacking):
             self.unlisted = set()
-            self._tell(len(names), "")
+            self._report(len(names), "")
         elif time.monotonic() >= self.next_look:
             self._look(len(names))
             self.next_look = time.monotonic() + LOOK_S
         else:
-            self._tell(len(names), self.told[1])
+            self._report(len(names), self.reported_status[1])
 
     def _note_reported(self, workers: set[str]) -> None:
-        """Dask calls a job's workers by the job's name and, if they are many, a number each."""
+        """Record jobs whose workers are connected. A worker is named JOB, or JOB-NUMBER."""
         jobs = workers | {name.rpartition("-")[0] for name in workers}
         new = (jobs & self.jobs.keys()) - self.reported
         if new:
@@ -94,32 +94,32 @@ class Crew:
     def _look(self, n_workers: int) -> None:
         queue = queued(self.system)
         if queue is None:
-            self._tell(n_workers, f"{self.system.listing[0]} does not answer")
+            self._report(n_workers, f"{self.system.listing[0]} does not answer")
             return
         missing = {name for name, job in self.jobs.items() if job.job_id not in queue}
-        self._bury(missing & self.unlisted)
-        self.unlisted = missing  # once is no proof: a queue may be slow to list what is new
+        self._drop_ended(missing & self.unlisted)
+        self.unlisted = missing  # ended only if missing twice: a queue may list new jobs late
         refused = self._submit()
         if refused and not n_workers:
             raise RebatError(f"executor {self.system.name}: {refused}")
         states = [queue[job.job_id] for job in self.jobs.values() if job.job_id in queue]
         n_pending = len(states) - states.count(self.system.runs)
-        self._tell(n_workers, refused or (f"{n_pending} pending" if n_pending else ""))
+        self._report(n_workers, refused or (f"{n_pending} pending" if n_pending else ""))
 
-    def _bury(self, ended: set[str]) -> None:
-        """Forget jobs that ended; others take their places if those before came to life."""
+    def _drop_ended(self, ended: set[str]) -> None:
+        """Forget ended jobs, and replace them unless too many ended without a worker."""
         for name in ended:
             del self.jobs[name]
             self.stillborn += name not in self.reported
             self.n_lacking += self.stillborn < STILLBORN
         if not self.jobs and not self.n_lacking:
-            what = f"{self.stillborn} jobs ended before their workers reported"
-            raise RebatError(f"executor {self.system.name}: {what}; see {self.folder}/jobs")
+            problem = f"{self.stillborn} jobs ended before their workers connected"
+            raise RebatError(f"executor {self.system.name}: {problem}; see {self.folder}/jobs")
 
     def _submit(self) -> str:
-        """Submit what is lacking; what the batch system says against it."""
+        """Submit the missing jobs; return the message of the batch system if it rejects one."""
         new = {name: self.new_job(name) for name in self._names(self.n_lacking)}
-        self.jobs |= new  # before it happens: one that interrupts it wants to cancel them
+        self.jobs |= new  # before the submission, so that an interrupt cancels them
 
         async def submitted() -> list[Any]:
             return await asyncio.gather(*new.values(), return_exceptions=True)
@@ -129,24 +129,24 @@ class Crew:
         for name in refused:
             del self.jobs[name]
         self.n_lacking = len(refused)
-        return next(map(_said, refused.values()), "")
+        return next(map(_message, refused.values()), "")
 
     def _names(self, n: int) -> list[str]:
         return [f"rebat{number}" for number in itertools.islice(self.numbers, n)]
 
-    def _tell(self, n_workers: int, note: str) -> None:
-        if (n_workers, note) != self.told:
-            self.told = (n_workers, note)
+    def _report(self, n_workers: int, note: str) -> None:
+        if (n_workers, note) != self.reported_status:
+            self.reported_status = (n_workers, note)
             where = f"Dask listens at {self.cluster.scheduler_address}"
-            what = f"waiting for jobs of {self.system.name}: {note}; {where}"
-            self.on_crew(n_workers, what if note else "")
+            message = f"waiting for jobs of {self.system.name}: {note}; {where}"
+            self.on_crew(n_workers, message if note else "")
 
 
-def _said(text: str) -> str:
-    r"""What a batch system's command said, of all that dask-jobqueue says of it.
+def _message(text: str) -> str:
+    r"""Return the message of the batch system's command from an error of dask-jobqueue.
 
-    >>> _said("Command exited\nstderr:\nsbatch: error: invalid partition\n\n")
+    >>> _message("Command exited\nstderr:\nsbatch: error: invalid partition\n\n")
     'sbatch: error: invalid partition'
     """
-    said = re.search(r"stderr:\n(.+?)\s*$", text, re.DOTALL)
-    return " ".join((said[1] if said else text).split())
+    stderr = re.search(r"stderr:\n(.+?)\s*$", text, re.DOTALL)
+    return " ".join((stderr[1] if stderr else text).split())

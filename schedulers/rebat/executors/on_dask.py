@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on a Dask cluster: one that is there, or one of our own on this machine.
+"""Tasks on a Dask cluster: an existing one, or a new one on this machine.
 
-A worker runs whatever reaches it. Our own cluster listens on 127.0.0.1, and every connection needs
-the keys of this start (TLS both ways), which exist in the memory of its processes only.
+A Dask worker executes any code that it receives. The new cluster therefore listens on 127.0.0.1,
+and connections need the keys of this start (TLS in both directions), which are only in the memory
+of its processes.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from rebat.core.errors import InputError, RebatError
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 SILENT = logging.CRITICAL + 1
-"""A cluster that is interrupted has a lot to say."""
+"""Log level that hides all messages, because an interrupted cluster prints many."""
 WATCH_S = 1.0
 
 
 def on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Iterator[R]:
-    """Outcomes as they come, from the Dask cluster at an address, or from one of our own.
+    """Yield outcomes as they complete, from the Dask cluster at an address or a new local one.
 
     Raises
     ------
     InputError
-        When Dask is not installed or the cluster cannot be reached.
+        If Dask is not installed or the cluster cannot be reached.
     RebatError
-        When the cluster is lost on the way; what was finished is kept.
+        If the cluster is lost. Completed outcomes are kept.
     """
     with _client(min(resources.workers, max(len(tasks), 1)), resources.address) as client:
         yield from outcomes(client, tasks, work, lost)
@@ -70,20 +71,20 @@ def outcomes(
 
 
 _DROPPED = object()
-"""Stands for the outcome of a task that Dask dropped with the worker that had its result."""
+"""Outcome of a task whose result was lost with its worker."""
 
 
 def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[[], None]) -> Any:
-    """What a task that ended gave.
+    """Return the outcome of a completed task.
 
-    A worker may be gone before its outcome is fetched: Dask then has another one make it anew, for
-    which ``watch`` must go on.
+    If the worker dies before the outcome is fetched, Dask repeats the task on another worker.
+    ``watch`` is called meanwhile.
     """
     while future.status in ("finished", "pending"):
         try:
-            found = future.result(timeout=WATCH_S)
+            outcome = future.result(timeout=WATCH_S)
             future.release()
-            return found
+            return outcome
         except TimeoutError:
             watch()
         except Exception:
@@ -92,16 +93,16 @@ def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[
     if future.status == "cancelled" and future.client.status == "running":
         return _DROPPED
     if future.status != "error":
-        raise RebatError(f"the Dask cluster is gone; {left + 1} runs are left")
-    found = lost(task, _lost_reason(future.exception()))
+        raise RebatError(f"lost the Dask cluster; {left + 1} runs are left")
+    outcome = lost(task, _lost_reason(future.exception()))
     future.release()
-    return found
+    return outcome
 
 
 def _lost_reason(error: BaseException) -> str:
     from distributed.scheduler import KilledWorker
 
-    return "the worker died, several times" if isinstance(error, KilledWorker) else reason(error)
+    return "the worker died several times" if isinstance(error, KilledWorker) else reason(error)
 
 
 @contextmanager
@@ -114,8 +115,9 @@ def _client(workers: int, address: str | None) -> Iterator[Any]:
         try:
             client = Client(address, timeout="20s", set_as_default=False)
         except (OSError, ValueError) as error:
-            what = f"cannot reach a Dask scheduler: {error}"
-            raise InputError(what, address, "like tcp://127.0.0.1:8786") from None
+            problem = f"cannot reach a Dask scheduler: {error}"
+            expected = "an address like tcp://127.0.0.1:8786"
+            raise InputError(problem, address, expected) from None
         with client:
             yield client
         return
@@ -125,15 +127,15 @@ def _client(workers: int, address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _own_cluster(workers: int) -> Iterator[Any]:
-    """A cluster on this machine that accepts this process alone; its files are private too."""
+    """Run a cluster on this machine that only this process can use, with private files."""
     from distributed import LocalCluster
     from distributed.security import Security
 
     try:
         keys = Security.temporary()
     except ImportError:
-        what = "cryptography is not installed"
-        raise InputError(what, "executor dask", "rebat[campaign], or processes") from None
+        problem = "cryptography is not installed"
+        raise InputError(problem, "executor dask", "rebat[campaign], or processes") from None
     with tempfile.TemporaryDirectory(prefix="rebat-dask-") as scratch, without_pages():
         with out_of_reach():
             cluster = LocalCluster(
@@ -147,7 +149,7 @@ def _own_cluster(workers: int) -> Iterator[Any]:
 
 
 def without_pages() -> Any:
-    """Dask's HTTP servers, which know no keys, serve nothing within the block."""
+    """Disable the pages of Dask's HTTP servers in the block, because they check no keys."""
     from dask import config
 
     servers = ("scheduler", "worker")
@@ -156,14 +158,14 @@ def without_pages() -> Any:
 
 @contextmanager
 def out_of_reach() -> Iterator[None]:
-    """Processes and threads started within never see Ctrl-C, nor SIGHUP, which terminals send to
-    all processes of a command: the main thread says what they mean.
+    """Block Ctrl-C and SIGHUP in processes and threads started in the block.
 
-    It sees one that comes meanwhile at the end of the block.
+    Terminals send these signals to all processes of a command, but only the main thread handles
+    them. It receives a signal sent during the block at the end of the block.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
-        resource_tracker.ensure_running()  # otherwise started below, and that unblocks SIGINT
+        resource_tracker.ensure_running()  # its start unblocks SIGINT, so start it first
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks on processes of this machine.
 
-A worker may die: its task is tried once more, then handed to ``lost``, and the rest goes on.
+If a worker dies, its task is tried once more and then passed to ``lost``. Other tasks continue.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from rebat.core.errors import RebatError
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 TRIES = 2
-"""How often a task may cost a worker its life."""
+"""Number of attempts for a task whose worker dies."""
 
 
 class _Worker(Generic[T]):
-    """A process that does one task at a time, and this side of the pipe to it."""
+    """A process that performs one task at a time, with this side of its pipe."""
 
     def __init__(self, context: SpawnContext, work: Work[T, Any]) -> None:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        # It is not to be interrupted before it says that it is not to be: while it is imported.
-        # What terminals send to all processes of a command is never its business.
+        # Block signals until the worker ignores them itself. The parent handles interrupts and
+        # the signals that terminals send to all processes of a command.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
         try:
             with _without_main():
@@ -44,19 +44,19 @@ class _Worker(Generic[T]):
         self.tries = 0
 
     def give(self, task: T, tries: int) -> None:
-        """Send a task; a dead worker is noticed when its answer is read."""
+        """Send a task. If the worker is dead, reading its answer will detect it."""
         self.task, self.tries = task, tries
         with suppress(OSError):
             self.pipe.send(task)
 
     def death(self) -> str:
-        """Reap the process; say how it died."""
+        """Reap the process and return how it died."""
         self.process.join(10)
         code = self.process.exitcode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def stop(self) -> None:
-        """End the process, whatever it does."""
+        """Terminate the process."""
         self.pipe.close()
         self.process.terminate()
         self.process.join(10)
@@ -64,10 +64,10 @@ class _Worker(Generic[T]):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Processes started within do not run the user's script again: no task is of its making.
+    """Prevent processes started in the block from running the user's script again.
 
-    What multiprocessing tells a process of the main module goes by these two names, see
-    `multiprocessing.spawn.get_preparation_data`; without them it is as in a notebook.
+    multiprocessing finds the main module through these two names, see
+    `multiprocessing.spawn.get_preparation_data`. Tasks do not need the main module.
     """
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
@@ -81,10 +81,10 @@ def _without_main() -> Iterator[None]:
 
 
 def _serve(pipe: Any, work: Work[Any, Any]) -> None:
-    """A worker's life: tasks in, outcomes out, until nobody is there any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    """Receive tasks and send outcomes until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    gc.freeze()  # all that was imported stays: collections need not look at it
+    gc.freeze()  # exclude imported modules from garbage collection
     with suppress(EOFError, OSError):
         while True:
             task = pipe.recv()
@@ -92,7 +92,7 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
 
 
 class _Trouble(NamedTuple):
-    """What a worker sends in place of an outcome when nothing can be written, say."""
+    """A worker's error, sent instead of an outcome, for example if it cannot write."""
 
     text: str
 
@@ -105,7 +105,7 @@ def _answer(work: Work[Any, Any], task: Any) -> Any:
 
 
 def _die_with_parent() -> None:
-    """A parent that was killed must leave no worker behind."""
+    """Exit when the parent dies, so that a killed parent leaves no workers."""
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -115,7 +115,7 @@ def _die_with_parent() -> None:
 def on_processes(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Iterator[R]:
-    """Outcomes as they come, from fresh processes of this machine."""
+    """Yield outcomes as they complete, from new processes on this machine."""
     context = get_context("spawn")
     waiting = deque((task, 1) for task in tasks)
     crew: list[_Worker[T]] = []
@@ -136,7 +136,7 @@ def _collect(
     worker: _Worker[T], crew: list[_Worker[T]], waiting: deque[tuple[T, int]],
     context: SpawnContext, work: Work[T, R], lost: Lost[T, R],
 ) -> Iterator[R]:  # fmt: skip
-    """Take a worker's outcome, or its death, and give it or its successor the next task."""
+    """Handle a worker's outcome or death, and send the next task to it or its replacement."""
     task = worker.task
     assert task is not None
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an executor is given: tasks are performed by so many workers, here or on a cluster."""
+"""Resources of an executor: workers on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -15,50 +15,52 @@ T = TypeVar("T")
 R = TypeVar("R")
 Work = Callable[[T], R]
 Lost = Callable[[T, str], R]
-"""(task, reason) -> outcome of a task whose worker died."""
+"""Return the outcome of a task whose worker died, given the reason."""
 OnCrew = Callable[[int, str], None]
-"""(workers, note): told how many workers there are, and what people should know of the rest."""
+"""Callback with the number of connected workers and a note about the others."""
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
-    """A job of a batch system, in which workers run.
+    """A job of a batch system that runs workers.
 
-    What is None or empty is as Dask's ``jobqueue.yaml`` says, or as it is by default.
-
-    ``queue`` is Slurm's partition, ``account`` the project of SGE and LSF. ``memory`` (like
-    '4 GiB') and ``cores``, one per worker, are a job's. ``extra`` are directives without the
-    ``#SBATCH`` or the like, ``prologue`` lines of the job's script before its workers start.
-    ``interface`` is the network on which the workers, and this process, are reached.
+    Values that are None or empty come from Dask's ``jobqueue.yaml``, or are its defaults.
     """
 
     queue: str | None = None
+    """Queue, or partition of Slurm."""
     account: str | None = None
+    """Account, or project of SGE and LSF."""
     walltime_s: float | None = None
     memory: str | None = None
+    """Memory of the job, like '4 GiB'."""
     cores: int | None = None
+    """Cores of the job, one per worker."""
     extra: tuple[str, ...] = ()
+    """Additional directives, without the prefix ``#SBATCH`` or similar."""
     prologue: tuple[str, ...] = ()
+    """Lines of the job script before the workers start."""
     local_directory: Path | None = None
+    """Folder for temporary files on a node."""
     interface: str | None = None
+    """Network interface between the workers and this process."""
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """Where tasks are performed; each executor takes what it needs.
-
-    0 ``workers`` are those of one job of a batch system. ``address`` is that of a Dask scheduler.
-    ``folder``, which all nodes see, is for what batch systems leave. ``on_crew`` is told when
-    workers come and go, by executors that wait for them.
-    """
+    """Resources of an executor. Each executor uses the fields that it needs."""
 
     workers: int = 1
+    """Number of workers; 0: the workers of one job of a batch system."""
     address: str | None = None
+    """Address of a Dask scheduler."""
     jobs: Jobs = Jobs()
     folder: Path = Path()
+    """Folder, shared by all nodes, for files of the batch system."""
     on_crew: OnCrew = lambda workers, note: None
+    """Called when workers connect or disconnect."""
 
 
 def reason(error: BaseException) -> str:
-    """Why a worker cannot go on, for people."""
+    """Return a readable reason why a worker cannot continue."""
     if isinstance(error, OSError):
         return f"cannot write: {error.strerror or error}"
     return one_line(error)

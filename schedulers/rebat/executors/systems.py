@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batch systems: what to ask for a job in each one's words, and how to read its queue.
+"""Batch systems: options of a job, and the format of the queue.
 
-The words are those of dask-jobqueue 0.9; the listings those of the systems' manuals.
+The options are those of dask-jobqueue 0.9. The formats are from the manuals of the systems.
 """
 
 from __future__ import annotations
@@ -17,51 +17,51 @@ from typing import Any, NamedTuple
 from rebat.executors.resources import Jobs
 
 MEMORY_GIB = 2
-"""Of each worker, where nobody says."""
+"""Default memory of a worker."""
 PATIENCE_S = 30.0
 _ENDED = {"C", "DONE", "EXIT", "F", "X", "Z"}
-"""States of jobs that some queues still list."""
+"""States of ended jobs, which some queues still list."""
 
 
 def _clock(seconds: float) -> str:
-    """A walltime for Slurm, PBS and SGE.
+    """Return a walltime for Slurm, PBS and SGE.
 
     >>> _clock(90061)
     '25:01:01'
     """
-    whole = math.ceil(seconds)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+    total = math.ceil(seconds)
+    return f"{total // 3600:02}:{total // 60 % 60:02}:{total % 60:02}"
 
 
 def _minutes(seconds: float) -> str:
-    """A walltime for LSF, which knows no seconds.
+    """Return a walltime for LSF, in hours and minutes.
 
     >>> _minutes(90061)
     '25:02'
     """
-    whole = math.ceil(seconds / 60)
-    return f"{whole // 60:02}:{whole % 60:02}"
+    total = math.ceil(seconds / 60)
+    return f"{total // 60:02}:{total % 60:02}"
 
 
 class System(NamedTuple):
-    """A batch system.
-
-    ``listing`` prints a line per job that begins with its number, and has its state in a column;
-    ``runs`` is the state of one that runs. ``account`` is what Dask calls an account.
-    """
+    """A batch system."""
 
     name: str
     cluster: str
     submit: str
     listing: tuple[str, ...]
+    """Command that prints a line per job, which begins with the job number."""
     column: int
+    """Column of the state in this line."""
     runs: str
+    """State of a running job."""
     account: str = "account"
+    """Name of Dask's option for the account."""
     walltime: Callable[[float], str] = _clock
 
     @property
     def section(self) -> str:
-        """Where it stands in Dask's configuration."""
+        """Section of the system in Dask's configuration."""
         return f"jobqueue.{self.name}"
 
 
@@ -80,18 +80,18 @@ SYSTEMS = {
 
 
 def listed(system: System, text: str) -> dict[str, str]:
-    """Number -> state of the jobs in a listing that have not ended."""
+    """Return the state of each job in a listing, by number, without ended jobs."""
     lines = [line.split() for line in text.splitlines()]
-    found = {
+    states = {
         number[0]: words[system.column]
         for words in lines
         if len(words) > system.column and (number := re.match(r"\d+", words[0]))
     }
-    return {number: state for number, state in found.items() if state not in _ENDED}
+    return {number: state for number, state in states.items() if state not in _ENDED}
 
 
 def queued(system: System) -> dict[str, str] | None:
-    """Number -> state of the jobs in the queue; None when it does not answer."""
+    """Return the state of each job in the queue, by number; None if the queue does not answer."""
     try:
         done = subprocess.run(
             system.listing, capture_output=True, text=True, timeout=PATIENCE_S, check=True
@@ -102,12 +102,12 @@ def queued(system: System) -> dict[str, str] | None:
 
 
 def jobqueue() -> Any:
-    """dask-jobqueue, which takes Ctrl-C for its own when it is imported: it is given back.
+    """Import dask-jobqueue and restore the handler of Ctrl-C, which its import replaces.
 
     Raises
     ------
     ImportError
-        When it is not installed.
+        If it is not installed.
     """
     before = signal.getsignal(signal.SIGINT)
     import dask_jobqueue
@@ -118,15 +118,15 @@ def jobqueue() -> Any:
 
 
 def cores_per_job(system: System, jobs: Jobs) -> int:
-    """How many workers a job has room for: as asked, as Dask's configuration says, or one."""
+    """Return the workers per job: from the options, from Dask's configuration, or one."""
     import dask
 
-    jobqueue()  # it adds its own to the configuration
+    jobqueue()  # loads its configuration
     return jobs.cores or dask.config.get(f"{system.section}.cores", None) or 1
 
 
 def job_options(system: System, jobs: Jobs) -> dict[str, Any]:
-    """What dask-jobqueue is told of a job: what is asked for, beside its configuration."""
+    """Return the options of a job for dask-jobqueue, in addition to its configuration."""
     from dask import config
 
     def also(name: str, more: tuple[str, ...]) -> list[str]:
@@ -134,7 +134,7 @@ def job_options(system: System, jobs: Jobs) -> dict[str, Any]:
 
     cores = cores_per_job(system, jobs)
     memory = jobs.memory or config.get(f"{system.section}.memory", None)
-    asked = {
+    options = {
         "queue": jobs.queue,
         system.account: jobs.account,
         "walltime": None if jobs.walltime_s is None else system.walltime(jobs.walltime_s),
@@ -144,11 +144,11 @@ def job_options(system: System, jobs: Jobs) -> dict[str, Any]:
     return {
         "job_name": "rebat",
         "cores": cores,
-        "processes": cores,  # runs are Python: a process each
+        "processes": cores,  # Python needs a process per run
         "memory": memory or f"{MEMORY_GIB * cores} GiB",
         "job_extra_directives": also("job-extra-directives", jobs.extra),
         "job_script_prologue": also("job-script-prologue", jobs.prologue),
-        # Pages for browsers are not encrypted: they stay on the node.
+        # The dashboard is not encrypted, so it stays on the node.
         "worker_extra_args": [*also("worker-extra-args", ()), "--dashboard-address", "127.0.0.1:0"],
-        **{name: value for name, value in asked.items() if value is not None},
+        **{name: value for name, value in options.items() if value is not None},
     }

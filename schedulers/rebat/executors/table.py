@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executors: a function over many tasks, on processes of this machine, on Dask, on the jobs of a
-batch system, or right here.
+"""The table of executors.
 
-Each gives an outcome per task, as they finish. All but the last survive a worker that dies: its
-task is tried again, then handed to ``lost``, and the rest goes on.
+An executor applies a function to many tasks: in local processes, on Dask, in jobs of a batch
+system, or in this process. It yields outcomes as they complete. If a worker dies, its task is
+tried again and then passed to ``lost``, and other tasks continue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebat.executors.systems import SYSTEMS
 def inline(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Iterator[R]:
-    """Outcomes one after the other in this process: for debuggers, profilers and tests."""
+    """Yield outcomes one after another in this process, for debuggers, profilers and tests."""
     return map(work, tasks)
 
 
@@ -40,7 +40,7 @@ EXECUTORS: dict[str, Executor] = {
 
 
 def executor(name: str) -> Executor:
-    """The executor of that name; an unknown one lists the choices."""
+    """Return the executor of this name; the error for an unknown name lists the choices."""
     if name not in EXECUTORS:
         raise unknown_name("executor", name, EXECUTORS)
     return EXECUTORS[name]

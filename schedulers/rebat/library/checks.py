@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was asked for and has no effect is refused, on the command line as in Python."""
+"""Checks that reject options without effect, on the command line and in Python."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ OF_CASCADES = ("cascade_window", "cascade_within")
 OF_CORRELATIONS = ("failure_group", "cascade", *OF_CASCADES)
 OF_CHECKPOINTS = ("checkpoint_cost", "recovery_cost", "checkpoint_rounding")
 SHORTEST_S = 1e-6
-"""Times are counted in microseconds."""
+"""Shortest duration: simulated time has a resolution of one microsecond."""
 
-Given = Mapping[str, str]
-"""The options that were given: name -> how it is spelt on the command line."""
+UsedOptions = Mapping[str, str]
+"""Names of the options set by the user, with their command-line spelling."""
 
 
 @contextmanager
-def given_by(option: str) -> Iterator[None]:
-    """Errors within are told with the option that they come from."""
+def error_at(option: str) -> Iterator[None]:
+    """Add the name of an option to errors raised in the block."""
     try:
         yield
     except InputError as error:
@@ -40,7 +40,7 @@ def given_by(option: str) -> Iterator[None]:
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Errors within name options as Python spells them: ``checkpoint_cost``."""
+    """Spell options in errors raised in the block as in Python: ``checkpoint_cost``."""
     try:
         yield
     except RebatError as error:
@@ -48,68 +48,66 @@ def in_python() -> Iterator[None]:
 
 
 def python_spelling(text: str) -> str:
-    """A text in which options stand as arguments.
+    """Return a text with command-line options spelled as Python arguments.
 
     >>> python_spelling("--checkpoint-cost: has no effect")
     'checkpoint_cost: has no effect'
     """
-    return re.sub(r"(?<![\w/.-])--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), text)
+    return re.sub(r"(?<![\w/.-])--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
 
 
-def check_options(options: ScenarioOptions, given: Given) -> None:
-    """Refuse what was asked for and would change nothing, or is too short to be counted.
+def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
+    """Reject options that have no effect, and durations below a microsecond.
 
     Raises
     ------
     InputError
-        With the option as it is spelt on the command line.
+        With the command-line spelling of the option.
     """
     if options.law is not None:
-        _check_beside_law(options, options.law, given)
+        _check_with_law(options, options.law, used)
     elif options.mtbf is None:
-        _refuse(OF_DRAWN_FAILURES, given, "--mtbf beside it")
+        _reject(OF_DRAWN_FAILURES, used, "--mtbf as well")
     elif options.failures is not None:
-        expected = "no --failures beside it: its file says when nodes are down"
-        _refuse(OF_DRAWN_FAILURES, given, expected)
+        expected = "no --failures, because its file sets the downtimes"
+        _reject(OF_DRAWN_FAILURES, used, expected)
         if options.checkpoint != "young-daly":
-            _refuse(["mtbf"], given, "no --failures beside it, or --checkpoint young-daly")
+            _reject(["mtbf"], used, "no --failures, or --checkpoint young-daly as well")
     if options.checkpoint != "young-daly":
-        _refuse(OF_CHECKPOINTS, given, "--checkpoint young-daly beside it")
-    with given_by("--failure-model"):
+        _reject(OF_CHECKPOINTS, used, "--checkpoint young-daly as well")
+    with error_at("--failure-model"):
         law_named(options.model)
     for name in ("mtbf", "downtime"):
         seconds = getattr(options, name)
         if seconds is not None and seconds < SHORTEST_S:
-            raise InputError(f"is {seconds:g} s", given[name], "a microsecond or longer")
+            raise InputError(f"is {seconds:g} s", used[name], "a microsecond or longer")
     if not options.cascade:
-        _refuse(OF_CASCADES, given, "--cascade beside it")
-    with given_by("--failure-model"):
+        _reject(OF_CASCADES, used, "--cascade as well")
+    with error_at("--failure-model"):
         law = options.single_law()
     if law is None:
-        expected = "--law, --failures or --mtbf beside it"
-        _refuse(["begin", *OF_CORRELATIONS], given, expected)
+        expected = "--law, --failures or --mtbf as well"
+        _reject(["begin", *OF_CORRELATIONS], used, expected)
     options.failure_law()
 
 
-def _check_beside_law(options: ScenarioOptions, law: Law, given: Given) -> None:
-    """What a law says itself is not said beside it."""
-    _refuse(("failures", *OF_SHORT_LAWS), given, "no --law beside it")
+def _check_with_law(options: ScenarioOptions, law: Law, used: UsedOptions) -> None:
+    """Reject options that repeat what the law defines."""
+    _reject(("failures", *OF_SHORT_LAWS), used, "no --law")
     if not law.drawn:
-        _refuse(["horizon"], given, "a law that failures are drawn from")
+        _reject(["horizon"], used, "a --law that draws failures")
     if hasattr(law, "mtbf_s") or options.checkpoint != "young-daly":
-        _refuse(
-            ["mtbf"], given, "no --law beside it, or one without it and --checkpoint young-daly"
-        )
+        _reject(["mtbf"], used, "no --law, or a law without MTBF and --checkpoint young-daly")
 
 
-def _refuse(names: Iterable[str], given: Given, expected: str) -> None:
+def _reject(names: Iterable[str], used: UsedOptions, expected: str) -> None:
     for name in names:
-        if name in given:
-            raise InputError("has no effect", given[name], expected)
+        if name in used:
+            raise InputError("has no effect", used[name], expected)
 
 
-def given_of(failures: FailureOptions | None, options: Mapping[str, object]) -> Given:
-    """What a caller of Python gave: of the failures what is not their default, and the options."""
+def options_of_call(failures: FailureOptions | None, options: Mapping[str, object]) -> UsedOptions:
+    """Return the options that a Python caller set: non-default failures, and ``options``."""
     changed = [
         field.name
         for field in (msgspec.structs.fields(failures) if failures else ())

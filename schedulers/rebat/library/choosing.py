@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies of a run, as people name them."""
+"""The policies of a run, from names, files and classes."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ from rebat.policies.preset import Preset
 from rebat.policies.presets import schedulers
 
 Policy = str | type | Preset
-"""A name, a file with a class of one's own, or that class."""
+"""Name of a policy, FILE.py:CLASS, policy class, or preset."""
 
 Policies = Policy | Iterable[Policy]
 
 
 def chosen(policies: Policies, many: bool) -> list[Any]:
-    """The schedulers, each once; a class of one's own needs no file where one process runs it.
+    """Return the schedulers of the policies; duplicates are an error.
+
+    With ``many`` seeds, worker processes load policies by name, so a class must be in a file.
 
     Raises
     ------
     InputError
-        For what is none, and for a class where workers would have to find it.
+        For an invalid or duplicate policy, and for a class that workers cannot load.
     """
-    some = [policies] if isinstance(policies, str | type | Preset) else list(policies)
-    if not some:
-        raise InputError("there is none", expected="a name of 'rebat policies'")
-    names = [one for one in some if isinstance(one, str)]
-    if len(names) == len(some):
+    requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
+    if not requested:
+        raise InputError("no policy", expected="a name from 'rebat policies'")
+    names = [policy for policy in requested if isinstance(policy, str)]
+    if len(names) == len(requested):
         return list(schedulers(names))
-    found: list[Any] = []
-    for one in some:
-        found += schedulers([one]) if isinstance(one, str) else [_made(one, many)]
-    if len({one.name for one in found}) < len(found):
-        raise InputError("two policies have one name", expected="each once")
-    return found
+    runnable: list[Any] = []
+    for policy in requested:
+        runnable += schedulers([policy]) if isinstance(policy, str) else [_loaded(policy, many)]
+    if len({scheduler.name for scheduler in runnable}) < len(runnable):
+        raise InputError("two policies have the same name", expected="each policy once")
+    return runnable
 
 
-def _made(policy: Any, many: bool) -> Preset | OwnPolicy:
+def _loaded(policy: Any, many: bool) -> Preset | OwnPolicy:
     if isinstance(policy, Preset):
         if many and schedulers([policy.name]) != [policy]:
-            what = f"{policy.name} is not what its name says: worker processes go by that"
-            raise InputError(what, expected="a name with its axes, 'baseline:depth=easy'")
+            problem = f"{policy.name} differs from the preset of this name that workers load"
+            raise InputError(problem, expected="a name with axes, like 'baseline:depth=easy'")
         return policy
     if not isinstance(policy, type):
-        raise InputError(f"is {short(policy)}", expected="a name, or a class")
+        raise InputError(f"is {short(policy)}", expected="a name or a class")
     if many:
-        what = f"class {policy.__name__} cannot be found by worker processes"
-        raise InputError(what, expected=f"'FILE.py:{policy.__name__}', or no seeds")
+        problem = f"worker processes cannot load the class {policy.__name__}"
+        raise InputError(problem, expected=f"'FILE.py:{policy.__name__}', or no seeds")
     return OwnPolicy.of_class(policy)

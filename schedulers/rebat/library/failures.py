@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat.failures``: how nodes fail, as a value to hand to ``rebat.run``."""
+"""``rebat.failures``: how nodes fail, as an argument for ``rebat.run``."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Duration = float | int | str
-"""Seconds, or a text in human units: 300, "5min", "1h30min", "2d"."""
+"""Seconds or a text with units: 300, "5min", "1h30min", "2d"."""
 
 
 class Failures(FailureOptions, frozen=True, kw_only=True):
-    """How nodes fail, with a seed; made by `failures`."""
+    """A failure law with a seed, created by `failures`."""
 
     def outages(self, nodes: int, most: int = 1000) -> DataFrame:
-        """The first outages on a machine of so many nodes: ``node``, ``down``, ``up`` in seconds.
+        """Return the first outages on a machine of ``nodes`` nodes, at most ``most``.
 
-        A row per node; ``up`` is NaN for one that never comes back.
+        The columns are ``node``, ``down`` and ``up`` (seconds), with a row per node of an outage.
+        If a node is never repaired, ``up`` is NaN.
         """
         import pandas as pd
 
         law = self.failure_law()
-        found = islice(law.outages(nodes, self.seed), most) if law else ()
+        outages = islice(law.outages(nodes, self.seed), most) if law else ()
         rows = [
-            (node, to_s(one.down_us), to_s(one.up_us) if one.up_us < FOREVER_US else None)
-            for one in found
-            for node in one.nodes
+            (node, to_s(outage.down_us), to_s(outage.up_us) if outage.up_us < FOREVER_US else None)
+            for outage in outages
+            for node in outage.nodes
         ]
         return pd.DataFrame(rows, columns=["node", "down", "up"])
 
@@ -67,36 +68,42 @@ def failures(
     cascade_window: Duration = "1h",
     cascade_within: int | None = None,
 ) -> Failures:
-    """Say how nodes fail.
+    """Define how nodes fail.
 
     Parameters
     ----------
     law : str, optional
-        A law with its parameters, ``"weibull:scale=5800h,shape=8"``; ``rebat run --help`` lists
-        them.
+        Failure law with parameters, like ``"weibull:scale=5800h,shape=8"``. ``rebat run --help``
+        lists the laws.
     mtbf : duration, optional
-        Short for the MTBF of the whole machine, of the law named ``model``. Beside a law without
-        one, or a ``file``, it is that of the checkpoint period only.
+        Mean time between failures of the entire machine, for the law ``model``. With a ``file``,
+        or a ``law`` without MTBF, it only sets the checkpoint period.
     downtime : duration
-        With ``mtbf``: how long a failed node stays down.
+        With ``mtbf``: time that a failed node stays down.
     model : str
-        With ``mtbf``: the law's name.
+        With ``mtbf``: name of the failure law.
     file : str or Path, optional
-        An event file (Batsim's ``--events``), or the name of a shipped one.
+        Event file (Batsim's ``--events``), or the name of an event file included in rebat.
     seed : int
-        Of what is drawn; of several seeds, the first.
-    horizon, begin : duration, optional
-        Draw no failure after this date; begin at this date of the law.
+        Seed of the failures. With several seeds, the first one.
+    horizon : duration, optional
+        Draw no failure after this time.
+    begin : duration, optional
+        Start the simulation at this time of the failure law.
     failure_group : int
-        A failure takes the whole aligned group of so many nodes down: a rack, or a midplane.
+        Number of consecutive nodes that fail together, in aligned groups: a rack or a midplane.
     cascade : float
-        The probability that a failure brings a further one within ``cascade_window``, on the
-        machine or among the ``cascade_within`` aligned nodes around it.
+        Probability that a failure causes another one.
+    cascade_window : duration
+        Maximum delay between a failure and the failure it causes.
+    cascade_within : int, optional
+        Size of the aligned group of nodes around a failure in which the next one occurs
+        (default: the entire machine).
 
     Raises
     ------
     InputError
-        For a law or a duration that cannot be.
+        For an invalid law or duration.
 
     Examples
     --------

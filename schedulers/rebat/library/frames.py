@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs gave, as pandas DataFrames; times in seconds."""
+"""Results of runs as pandas DataFrames, with times in seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = ("mean", "low", "high", "ratio", "ratio_low", "ratio_high")
 
 
 def jobs(results: Sequence[RunResult]) -> DataFrame:
-    """A row per policy and job, the columns those of rebat_jobs.csv and rebat_sizes.csv."""
+    """Return a row per policy and job, with the columns of rebat_jobs.csv and rebat_sizes.csv."""
     import pandas as pd
 
     columns = JobRow.__struct_fields__
@@ -31,7 +31,7 @@ def jobs(results: Sequence[RunResult]) -> DataFrame:
 
 
 def owners(results: Sequence[RunResult], column: str) -> DataFrame:
-    """A row per policy and user, or queue, the columns those of rebat_users.csv."""
+    """Return a row per policy and user (or queue), with the columns of rebat_users.csv."""
     import pandas as pd
 
     names = [column, *GROUP_COLUMNS]
@@ -40,7 +40,7 @@ def owners(results: Sequence[RunResult], column: str) -> DataFrame:
 
 
 def attempts(results: Sequence[RunResult]) -> DataFrame:
-    """A row per policy and attempt, the columns those of rebat_attempts.csv."""
+    """Return a row per policy and attempt, with the columns of rebat_attempts.csv."""
     import pandas as pd
 
     parts = [
@@ -51,7 +51,7 @@ def attempts(results: Sequence[RunResult]) -> DataFrame:
 
 
 def nodes(results: Sequence[RunResult]) -> DataFrame:
-    """A row per policy and outage of a node: ``node``, ``down``, ``up`` (NaN: never again)."""
+    """Return a row per policy and node outage: ``node``, ``down``, ``up`` (NaN: not repaired)."""
     import pandas as pd
 
     parts = []
@@ -66,14 +66,14 @@ def nodes(results: Sequence[RunResult]) -> DataFrame:
 
 
 def metrics(seeds: Seeds) -> DataFrame:
-    """A row per seed, policy, metric and size class of the jobs that it is of."""
+    """Return a row per seed, policy, metric and size class."""
     import pandas as pd
 
     return pd.DataFrame(seeds, columns=["seed", "policy", "metric", "size_class", "value"])
 
 
 def compared(rows: Sequence[MetricRow]) -> DataFrame:
-    """Means, ratios to the first policy, and where they lie: as comparison.csv has them."""
+    """Return means, ratios to the first policy and their intervals, as in comparison.csv."""
     import pandas as pd
 
     table = pd.DataFrame(map(row_of, rows), columns=list(COMPARED))
@@ -81,9 +81,9 @@ def compared(rows: Sequence[MetricRow]) -> DataFrame:
 
 
 def _with_policies(parts: Sequence[DataFrame], results: Sequence[RunResult]) -> DataFrame:
-    """The rows of all policies below each other, the policy's name first."""
+    """Concatenate the rows of all policies, with the policy as the first column."""
     import pandas as pd
 
     named = [part.assign(policy=result.policy) for part, result in zip(parts, results, strict=True)]
-    whole = pd.concat(named, ignore_index=True)
-    return whole[["policy", *(name for name in whole.columns if name != "policy")]]
+    table = pd.concat(named, ignore_index=True)
+    return table[["policy", *(name for name in table.columns if name != "policy")]]

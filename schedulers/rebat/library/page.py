@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result as one page of HTML, for colleagues: nothing is loaded, no script."""
+"""A result as a self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ pre { background: #f6f6f6; padding: .8rem; overflow-x: auto }"""
 def page(
     title: str, verdict: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[str, Any]
 ) -> str:
-    """Return the verdict, the pictures, the comparison, and where the result came from."""
+    """Return a page with the verdict, figures, comparison and provenance."""
     pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)
     sentences = "\n".join(f"<p>{escape(line)}</p>" for line in verdict.splitlines())
-    known = msgspec.json.format(msgspec.json.encode(provenance), indent=2).decode()
+    record = msgspec.json.format(msgspec.json.encode(provenance), indent=2).decode()
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -38,7 +38,7 @@ def page(
 {sentences}
 {pictures}
 <div class="wide">{sheet.html()}</div>
-<h2>Where it came from</h2>
-<pre>{escape(known)}</pre>
+<h2>Provenance</h2>
+<pre>{escape(record)}</pre>
 </body></html>
 """

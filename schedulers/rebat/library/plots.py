@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure that notebooks show by themselves."""
+"""Figures for notebooks and files."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from rebat.figures.canvas import png_of, save
 
 
 class Plot:
-    """A figure: shown by notebooks, saved with `save`, changed through ``figure`` (matplotlib's).
+    """A figure that notebooks display.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
+        The figure; change it with the methods of matplotlib.
     about : str
-        What it shows, for those who cannot see it.
+        Description of the figure, used as alternative text.
     """
 
     def __init__(self, figure: Any, about: str) -> None:
         self.figure, self.about = figure, about
 
     def save(self, path: str | Path) -> None:
-        """Write it as PNG."""
+        """Write the figure as PNG."""
         save(self.figure, Path(path))
 
     def html(self) -> str:
-        """An image element that needs no other file."""
+        """Return an HTML image element that contains the figure."""
         data = b64encode(png_of(self.figure)).decode()
         return f'<img alt="{self.about}" src="data:image/png;base64,{data}">'
 

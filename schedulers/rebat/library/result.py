@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `rebat.run` gives: tables, comparisons, pictures, and the files of ``rebat run``."""
+"""The result of `rebat.run`: tables, comparisons, figures and files."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """Policies on one workload, compared.
+    """A comparison of policies on a workload.
 
     Attributes
     ----------
     seeds : Seeds
-        Every metric of every policy and seed.
+        All metrics of all policies and seeds.
     runs : list of RunResult
-        Of one seed, what each policy gave; of many seeds none are kept.
+        The run of each policy with a single seed; empty with several seeds.
     failed : dict of str
-        Why policies failed, by their names. They are not in ``policies`` nor in any table but that
-        of ``compare`` with columns; the results of the others are complete.
+        Reason of the failure for each failed policy. Failed policies are only in the table of
+        ``compare`` with columns.
     provenance : dict
-        The workload, with its hash, and all options.
+        The workload with its hash, and all options.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Result:
 
     @staticmethod
     def of_runs(done: PolicyRuns, seed: int, provenance: Mapping[str, Any]) -> Result:
-        """One run a policy."""
+        """Create the result of one run per policy."""
         seeds = Seeds([run.policy for run in done.results])
         for run in done.results:
             seeds.add(seed, run.policy, flat_metrics(as_json(run.summary)))
@@ -65,18 +65,18 @@ class Result:
 
     @staticmethod
     def of_seeds(seeds: Seeds, provenance: Mapping[str, Any]) -> Result:
-        """Many seeds."""
+        """Create the result of several seeds."""
         return Result(seeds, provenance)
 
     def run_of(self, policy: str) -> RunResult:
-        """What one policy gave.
+        """Return the run of a policy.
 
         Raises
         ------
         PolicyError
-            For a policy that failed, with why.
+            For a policy that failed, with the reason.
         InputError
-            For another one, and for many seeds, of which no runs are kept.
+            For an unknown policy, and with several seeds.
         """
         if policy in self.failed:
             raise PolicyError(failure_lines({policy: self.failed[policy]})[0])
@@ -89,12 +89,12 @@ class Result:
 
     @property
     def policies(self) -> list[str]:
-        """In the order in which they were given; ratios are to the first."""
+        """The policies in the order of the call. Ratios are relative to the first one."""
         return self.seeds.policies
 
     @property
     def rows(self) -> list[MetricRow]:
-        """Every metric of every policy, with intervals and ratios."""
+        """All metrics of all policies, with intervals and ratios."""
         self._rows = self._rows or list(rows(self.seeds))
         return self._rows
 
@@ -105,46 +105,52 @@ class Result:
 
     @property
     def attempts(self) -> DataFrame:
-        """A row per policy and attempt: when and where it ran, why it ended, what it kept."""
+        """A row per policy and attempt: times, nodes, cause of the end and saved work."""
         return frames.attempts(self._single("attempts"))
 
     @property
     def nodes(self) -> DataFrame:
-        """A row per policy and outage of a node: ``node``, ``down``, ``up`` (seconds)."""
+        """A row per policy and node outage: ``node``, ``down``, ``up`` (seconds)."""
         return frames.nodes(self._single("nodes"))
 
     @property
     def users(self) -> DataFrame:
-        """A row per policy and user, where the workload tells whose jobs are: waiting times,
-        slowdowns, how often its jobs were hit and were victims, what that cost it (seconds)."""
+        """A row per policy and user, if the workload has users.
+
+        The columns include waiting times, slowdowns, interruptions by failures and by stealing,
+        and the time that they cost (seconds).
+        """
         return frames.owners(self._single("users"), "user")
 
     @property
     def queues(self) -> DataFrame:
-        """The same by the queue that jobs were submitted to."""
+        """A row per policy and submission queue, with the columns of `users`."""
         return frames.owners(self._single("queues"), "queue")
 
     @property
     def metrics(self) -> DataFrame:
-        """A row per seed, policy, metric and size class of the jobs; docs/metrics.md says of
-        each what it is."""
+        """A row per seed, policy, metric and size class. docs/metrics.md defines the metrics."""
         return frames.metrics(self.seeds)
 
     def compare(self, *columns: str) -> DataFrame:
-        """The policies compared.
+        """Return a table that compares the policies.
 
         Parameters
         ----------
         *columns : str
-            Metrics as in ``metrics``, a size class after a colon: ``"flow_max_s:all"``. With any,
-            the table has a row per policy and their means as columns, empty for a policy that
-            failed; without, a row per metric and policy: means and ratios to the first policy,
-            with 95 % intervals over seeds.
+            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``.
+
+        Returns
+        -------
+        DataFrame
+            With columns, a row per policy with the means, empty for a policy that failed. Without
+            columns, a row per metric and policy: means and ratios to the first policy, with 95 %
+            intervals over seeds.
 
         Raises
         ------
         InputError
-            For a metric that there is not.
+            For an unknown metric.
         """
         if not columns:
             return frames.compared(self.rows)
@@ -162,18 +168,18 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """A sentence per policy: how it changes the main metrics of the first one."""
+        """A sentence per policy: its change of the main metrics relative to the first policy."""
         return verdict(self.rows, self.seeds)
 
     def sheet(self, columns: Sequence[str] = (), all_metrics: bool = False) -> Sheet:
-        """Return the printed comparison.
+        """Return the comparison as a table.
 
         Parameters
         ----------
         columns : list of str
-            Metrics as in `compare`; the table then has a row per policy.
+            Metrics as in `compare`. With columns, the table has a row per policy.
         all_metrics : bool
-            List every metric that is not 0, with all size classes, instead of the main ten.
+            List all metrics that are not 0, with all size classes, instead of the ten main metrics.
         """
         sheet = self._sheet(columns_of(columns, self.seeds.metrics), all_metrics)
         failed = "".join(f"; failed: {line}" for line in failure_lines(self.failed))
@@ -189,63 +195,65 @@ class Result:
         return sheets.by_metric_of_seeds(self.rows, self.seeds, listed)
 
     def text(self, columns: Sequence[str] = (), all_metrics: bool = False) -> str:
-        """Return the verdict, and under it the printed comparison, see `sheet`."""
+        """Return the verdict and the comparison as text, see `sheet`."""
         return f"{self.verdict}\n\n{self.sheet(columns, all_metrics).text()}"
 
-    # ---- pictures
+    # ---- figures
 
     def plot_flows(self) -> Plot:
-        """Maximum and mean flow by job size, and their ratios to the first policy."""
+        """Plot maximum and mean flow by job size, and their ratios to the first policy."""
         from rebat.figures.flows import flows_figure
 
         summaries = {run.policy: run.summary for run in self._single("flows by job size")}
         return Plot(flows_figure(summaries), "flow by job size")
 
     def plot_ratios(self) -> Plot:
-        """Ratios to the first policy, of many seeds with their intervals.
+        """Plot ratios to the first policy; with several seeds, with intervals.
 
         Raises
         ------
         InputError
-            For one policy.
+            If the result has a single policy.
         """
         from rebat.figures.ratios import ratios_figure
 
         figure = ratios_figure(self.rows)
         if figure is None:
-            raise InputError("there is one policy", "plot_ratios", "two or more to compare")
+            raise InputError("has a single policy", "plot_ratios", "two or more policies")
         return Plot(figure, "ratios to the first policy")
 
     def plot_gantt(self, window: str | None = None) -> Plot:
-        """Who ran where and when, a panel per policy; of a large machine pixels are means.
+        """Plot which job ran on which node over time, with a panel per policy.
+
+        On a large machine, a pixel is the mean of several nodes.
 
         Parameters
         ----------
         window : str, optional
-            What is shown, ``"10d:12d"`` (default: from 0 to the last end).
+            Time window, ``"10d:12d"`` (default: from 0 to the end of the last job).
 
         Raises
         ------
         InputError
-            For a window that is none.
+            For an invalid window.
         """
         from rebat.figures.runs import gantt_figure
 
         ledgers = self._ledgers("a Gantt chart")
         shown = None if window is None else parse_window(window)
-        return Plot(gantt_figure(ledgers, self._n_nodes, shown), "who ran where and when")
+        return Plot(gantt_figure(ledgers, self._n_nodes, shown), "jobs on nodes over time")
 
     def plot_utilisation(self) -> Plot:
-        """Nodes in use, attempts that wait, and nodes up and free, over time."""
+        """Plot nodes in use, waiting attempts and free nodes over time."""
         from rebat.figures.runs import timelines_of, utilisation_figure
 
         timelines = timelines_of(self._ledgers("utilisation"), self._n_nodes)
         return Plot(utilisation_figure(timelines), "nodes in use, the queue, and free nodes")
 
     def explore(self, path: str | Path | None = None, *policies: str) -> str:
-        """A page on which the runs can be explored, as of ``rebat view``; written to ``path``.
+        """Return the interactive page of ``rebat view``, and write it to ``path`` if set.
 
-        ``policies`` are those to show (default: the first two).
+        The page shows ``policies`` (default: the first two).
         """
         from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
         from rebat.figures.runs import timelines_of
@@ -254,7 +262,7 @@ class Result:
         shown = policies or tuple(self.policies[:2])
         ledgers = {name: self.run_of(name).ledger for name in shown}
         if len(shown) > MOST_TOGETHER:
-            raise InputError(f"{len(shown)} policies", "explore", f"{MOST_TOGETHER} at most")
+            raise InputError(f"{len(shown)} policies", "explore", f"at most {MOST_TOGETHER}")
         text = explorer_page(
             timelines_of(ledgers, self._n_nodes),
             f"rebat: {self.provenance['workload']['file']}",
@@ -263,8 +271,8 @@ class Result:
             write_text(Path(path), text)
         return text
 
-    def _ledgers(self, what: str) -> dict[str, Ledger]:
-        return {run.policy: run.ledger for run in self._single(what)}
+    def _ledgers(self, label: str) -> dict[str, Ledger]:
+        return {run.policy: run.ledger for run in self._single(label)}
 
     @property
     def _n_nodes(self) -> int:
@@ -273,9 +281,9 @@ class Result:
     # ---- files
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page that needs no other file: the comparison, pictures, where it came from.
+        """Return a self-contained page with comparison, figures and provenance.
 
-        Written to ``path`` where there is one.
+        If ``path`` is set, also write the page to this file.
         """
         title = f"{', '.join(self.policies)} on {self.provenance['workload']['file']}"
         plots = []
@@ -296,36 +304,36 @@ class Result:
         force: bool = False,
         gantt: str | None = None,
     ) -> None:
-        """Write what ``rebat run --out`` writes, byte for byte.
+        """Write the same files as ``rebat run --out``.
 
         Parameters
         ----------
         out : str or Path
-            A new folder; with ``force`` an earlier result is replaced as a whole.
+            A new folder. With ``force``, an earlier result in the folder is replaced.
         figures : bool
-            Draw them too.
+            Also draw the figures.
         gantt : str, optional
-            The window that gantt.png shows.
+            Time window of gantt.png.
 
         Raises
         ------
         InputError
-            When something stands there, or it cannot be written.
+            If the folder exists or cannot be written.
         """
         if gantt is not None and not (figures and self.runs):
-            raise InputError("has no effect", "gantt", "figures=True, and one seed")
+            raise InputError("has no effect", "gantt", "figures=True, and a single seed")
         with atomic_folder(Path(out), force) as folder:
             self.write_into(folder, figures, gantt)
 
     def write_into(self, folder: Path, figures: bool = False, gantt: str | None = None) -> None:
-        """The same into a folder that is there."""
+        """Write the files to an existing folder."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
             write_run(folder / folder_of(run.policy), run, own | dict(self.provenance))
         if not self.runs:
             write_text(folder / "seeds.csv", seeds_csv(self.seeds))
-            known = {**self.provenance, "policies": self.policies, "seeds": self.seeds.seeds}
-            text = msgspec.json.format(msgspec.json.encode(known), indent=2).decode()
+            record = {**self.provenance, "policies": self.policies, "seeds": self.seeds.seeds}
+            text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
             write_text(folder / "run.json", text + "\n")
         write_text(folder / "comparison.csv", intervals_csv(self.rows))
         if figures:
@@ -339,11 +347,11 @@ class Result:
         elif len(self.policies) > 1:
             self.plot_ratios().save(folder / "ratios.png")
 
-    def _single(self, what: str) -> list[RunResult]:
-        """The runs, which only a result of one seed has."""
+    def _single(self, label: str) -> list[RunResult]:
+        """Return the runs, or raise InputError for a result of several seeds."""
         if not self.runs:
             expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
-            raise InputError("runs of many seeds keep their metrics only", what, expected)
+            raise InputError("not available: several seeds keep only metrics", label, expected)
         return self.runs
 
     # ---- notebooks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulations that ``rebat serve`` decided for, compared as embedded runs are."""
+"""Comparison of simulations scheduled by ``rebat serve``."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ from rebat.session.session import Session
 
 
 def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node: int) -> Result:
-    """The result of one simulation per policy, each with its ended session.
+    """Return the comparison of one simulation per policy, from their completed sessions.
 
     Raises
     ------
     InputError
-        When the simulations were of different workloads or machines.
+        If the simulations had different workloads or machines.
     """
     facts = [_facts(session) for session in sessions]
     for policy, fact in zip(policies, facts, strict=True):
         if fact != facts[0]:
-            what = f"policy {policy} had {fact}, policy {policies[0]} {facts[0]}"
-            raise InputError(what, expected="one workload and one machine for all policies")
+            (files, nodes), (first_files, first_nodes) = fact, facts[0]
+            problem = (
+                f"policy {policy} ran {files} on {nodes} nodes, but policy {policies[0]} ran "
+                f"{first_files} on {first_nodes} nodes"
+            )
+            raise InputError(problem, expected="the same workload and machine for all policies")
     runs = [
         _run(policy, session, cores_per_node)
         for policy, session in zip(policies, sessions, strict=True)
@@ -43,15 +47,15 @@ def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node:
 
 
 def _facts(session: Session) -> tuple[str, int]:
-    """Names of the workload files, and the number of nodes."""
+    """Return the names of the workload files, and the number of nodes."""
     began = session.began
     if began is None:
-        raise InputError("the simulation has not begun")
+        raise InputError("the simulation did not start")
     return ", ".join(Path(path).name for path in began.workloads.values()), began.n_nodes
 
 
 def _run(policy: str, session: Session, cores_per_node: int) -> RunResult:
-    """What a session recorded; the jobs' own table is written by the simulator."""
+    """Return the run that a session recorded, without jobs.csv, which Batsim writes."""
     _, n_nodes = _facts(session)
     layout = Layout(cores_per_node=cores_per_node)
     chosen = scheduler(policy)

@@ -23,7 +23,9 @@ MANY_POLICIES = 3
 def by_metric(summaries: Mapping[str, RunSummary], all_metrics: bool = False) -> Sheet:
     """Return a row per metric and a column per policy, with changes against the first policy."""
     base, *others = summaries
-    apart = [name for name in others if not comparable_with(summaries[name], summaries[base])]
+    incomparable = [
+        name for name in others if not comparable_with(summaries[name], summaries[base])
+    ]
     lines = comparison(summaries)
     rows = []
     for line in lines if all_metrics else main_lines(lines):
@@ -31,12 +33,12 @@ def by_metric(summaries: Mapping[str, RunSummary], all_metrics: bool = False) ->
         for name in others:
             value, ratio = written(line.unit, line.values[name]), line.ratio(name, base)
             cells += [value, "" if ratio is None else f"{ratio - 1:+.1%}"]
-            if line.of_window and name in apart:
+            if line.of_window and name in incomparable:
                 cells[-1] = f"{cells[-1]} {NOT_COMPARABLE}".strip()
         rows.append([line.metric, *cells])
     heads = [text for name in others for text in (name, "change")]
-    caption = [_measured(list(summaries.values())), "shares are of node time unless named"]
-    caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(apart)
+    caption = [_measured(list(summaries.values())), "shares refer to node time unless stated"]
+    caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(incomparable)
     caption += ["other metrics: comparison.csv or --all-metrics"] * (len(rows) < len(lines))
     title = f"{summaries[base].jobs} jobs, {summaries[base].n_nodes} nodes"
     return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
@@ -100,7 +102,7 @@ def _by(rows: Sequence[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
 def _sorted(
     policies: Sequence[str], name: Name, by: Mapping[tuple[Name, str], MetricRow]
 ) -> list[str]:
-    """The best first; those without a value last."""
+    """Sort policies by a metric, best first, and those without a value last."""
     sign = -1 if metric(name[0]).better == "high" else 1
 
     def place(policy: str) -> tuple[bool, float]:

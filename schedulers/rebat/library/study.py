@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be run: checked, read and made ready, then run."""
+"""A set of policies to run on a workload: check, read, prepare and run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 import msgspec
 
-from rebat.console.output import tell
+from rebat.console.output import print_line
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.library import remarks
 from rebat.library.checks import (
     OF_CORRELATIONS,
-    Given,
+    UsedOptions,
     check_options,
-    given_by,
+    error_at,
 )
 from rebat.library.choosing import Policies, chosen
 from rebat.library.many import SeedOptions
@@ -32,14 +32,14 @@ from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.results.seeds import Seeds
 from rebat.runs.comparing import run_each
 from rebat.runs.options import ScenarioOptions
-from rebat.runs.seeds import Asked, run_seeds
+from rebat.runs.seeds import SeedRuns, run_seeds
 from rebat.runs.single import Runnable, RunResult
 from rebat.runs.spec import Scenario
 from rebat.runs.staging import Stage, prepared, staged
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """Policies, and all that they meet; nothing has run yet."""
+    """Policies with the prepared workload and scenario, before the run."""
 
     policies: list[Any]
     workload: LoadedWorkload
@@ -50,22 +50,22 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def remarks(self) -> list[Remark]:
-        """What is to be known before it is run."""
-        found = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
-        found += remarks.of_operations(self.options.operations, self.stage.operations)
+        """Notes and warnings about the input."""
+        notes = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
+        notes += remarks.of_operations(self.options.operations, self.stage.operations)
         if self.uses_record_mtbf and self.options.mtbf is not None:
-            found.append(remarks.of_record(self.options.mtbf))
-        return found + self.of_checkpoints
+            notes.append(remarks.of_record(self.options.mtbf))
+        return notes + self.of_checkpoints
 
     @property
     def of_checkpoints(self) -> list[Remark]:
-        """How many jobs are too short for a checkpoint."""
+        """Note about jobs that are too short for a checkpoint."""
         model, n_nodes = self.stage.scenario.checkpoint, self.stage.n_nodes
         return [*remarks.of_checkpoints(self.workload, model, n_nodes)]
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The workload and all options, for the records."""
+        """The workload with its hash, and all options."""
         jobs, notes = len(self.stage.workload.jobs), self.stage.workload.notes
         return {
             "workload": {
@@ -83,14 +83,14 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def run(self) -> Result:
-        """Run it, with progress on standard error.
+        """Run all policies, with progress on standard error.
 
         Raises
         ------
         InputError
-            When the input is at fault.
+            For invalid input.
         PolicyError
-            When every policy failed; of many seeds, when one did.
+            If all policies fail; with several seeds, if any run fails.
         """
         with compiling_notice():
             return self._seeds() if self.many.many else self._once()
@@ -101,18 +101,20 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def _run_one(self, policy: Runnable) -> RunResult:
         with simulation_bar(policy.name, len(self.stage.workload.jobs)) as on_progress:
-            return self.stage.run(policy, on_progress, lambda text: tell(f"rebat: warning: {text}"))
+            return self.stage.run(
+                policy, on_progress, lambda text: print_line(f"rebat: warning: {text}")
+            )
 
     def _seeds(self) -> Result:
         self._check_drawn()
         names = {policy.name: getattr(policy, "place", policy.name) for policy in self.policies}
         n_seeds = self.many.n_seeds
-        what = Asked(
+        runs = SeedRuns(
             self.workload.origin, names, self._scenario, self.options.seed, n_seeds,
             self.many.workers or len(os.sched_getaffinity(0)), self.many.narrow(),
         )  # fmt: skip
         with counting_bar("runs", n_seeds * len(names)) as on_progress:
-            seeds: Seeds = run_seeds(what, on_progress)
+            seeds: Seeds = run_seeds(runs, on_progress)
         return Result.of_seeds(seeds, self.provenance)
 
     def _scenario(self, seed: int) -> Scenario:
@@ -124,30 +126,32 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         failures = scenario.failures
         if not (failures and failures.law.seeded) and scenario.silent_errors is None:
             raise InputError(
-                "has no effect: nothing is drawn", "--seeds", "--mtbf, a --law or --silent-errors"
+                "has no effect: nothing is random",
+                "--seeds",
+                "--mtbf, --law or --silent-errors as well",
             )
 
 
 def study(
     workload: Callable[[], LoadedWorkload], policies: Policies, options: ScenarioOptions,
-    given: Given, many: SeedOptions,
+    used: UsedOptions, many: SeedOptions,
 ) -> Study:  # fmt: skip
-    """Check everything, then read the workload and make it ready.
+    """Check all options, then read and prepare the workload.
 
     Raises
     ------
     InputError
-        For what contradicts itself, has no effect or cannot be read.
+        For options that contradict each other or have no effect, and for files that cannot be read.
     """
     many.check()
-    check_options(options, given)
-    with given_by("--policy"):
+    check_options(options, used)
+    with error_at("--policy"):
         presets = chosen(policies, many.many)
     nodes = options.nodes
     scenario = options.with_record_mtbf(nodes).scenario()
-    with given_by("--window"):
+    with error_at("--window"):
         parse_window(scenario.window)
-    with given_by("--select"):
+    with error_at("--select"):
         parse_selection(scenario.select)
     jobs = workload()
     if of_record := options.uses_record_mtbf:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads for notebooks: read from a file, found by name or generated, and shown as a table."""
+"""Workloads for Python and notebooks, with their jobs as a table."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class LoadedWorkload(Workload, frozen=True):
-    """A workload that knows where it came from.
+    """A workload with its origin.
 
     Attributes
     ----------
     origin : Source
-        The file with the options of its import.
+        The file and the options of its import.
     sha256 : str
-        Of that file.
+        Hash of the file.
     """
 
     origin: Source = Source()
@@ -38,8 +38,8 @@ class LoadedWorkload(Workload, frozen=True):
     def frame(self) -> DataFrame:
         """A row per job: id, size in nodes, submission, run time and walltime in seconds.
 
-        What Batsim's network model would have to work out has no run time (NaN); so has a job
-        without a walltime. Further fields of the jobs are columns of their own.
+        A job that needs Batsim's network model has no run time (NaN). A job without walltime has
+        NaN there. Additional fields of the jobs are further columns.
         """
         import pandas as pd
 
@@ -73,28 +73,28 @@ class LoadedWorkload(Workload, frozen=True):
 
 
 def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
-    """Read a workload or a trace, or find one that comes with rebat.
+    """Read a workload or a trace, from a file or from rebat.
 
     Parameters
     ----------
     file : str or Path
-        A Batsim workload (``.json``), or a trace (``.swf``, ALCF's ``.csv``), each also ``.gz``; or
-        the name of a shipped one: ``mira-like-june-2017``, ``synthetic-small``, ``toy``.
+        A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, or a
+        workload included in rebat: ``mira-like-june-2017``, ``synthetic-small``, ``toy``.
     **options
-        Of the import of a trace, as of ``rebat workload import``: ``months`` (``"2018-11"``, or
-        several), ``cap`` (cut larger jobs to so many nodes), ``n_nodes``, ``max_jobs``, ``first_s``
-        and ``last_s`` (seconds from time zero), ``overrun``, ``missing_walltime``, ``origin``,
-        ``by``, ``size``, ``tz``.
+        Import options of a trace, as of ``rebat workload import``: ``months`` (``"2018-11"``, or
+        several), ``cap`` (reduce larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s``
+        and ``last_s`` (seconds from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``,
+        ``size``, ``tz``.
 
     Returns
     -------
     LoadedWorkload
-        ``frame`` has its jobs as a pandas DataFrame.
+        Its ``frame`` has the jobs as a pandas DataFrame.
 
     Raises
     ------
     InputError
-        For what cannot be read, with file and line, or job.
+        For a file that cannot be read, with the line or job.
 
     Examples
     --------
@@ -102,15 +102,15 @@ def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
     <workload toy: 5 jobs for 8 nodes, submitted over 0 s>
     """
     path = located(Path(file), "workloads", *READERS)
-    found = read_file(path, **options)
+    loaded = read_file(path, **options)
     origin = Source(file=str(path.resolve()), options=options)
-    return LoadedWorkload(**_fields(found), origin=origin, sha256=file_hash(path))
+    return LoadedWorkload(**_fields(loaded), origin=origin, sha256=file_hash(path))
 
 
-def kept(workload: Workload, folder: Path) -> LoadedWorkload:
-    """A workload as a file that workers can read: its own, or one written to a folder.
+def as_file(workload: Workload, folder: Path) -> LoadedWorkload:
+    """Return the workload with a file that workers can read.
 
-    What was made in Python, or is not (any more) what its file says, is written and read again.
+    If the workload has no file, or differs from its file, it is written to ``folder``.
     """
     if isinstance(workload, LoadedWorkload):
         again = _read_again(workload)
@@ -122,7 +122,7 @@ def kept(workload: Workload, folder: Path) -> LoadedWorkload:
 
 
 def _read_again(workload: LoadedWorkload) -> LoadedWorkload | None:
-    """What its file says now; None where there is none."""
+    """Read the workload's file again; return None if it has none."""
     try:
         return load_workload(workload.origin.file or "", **workload.origin.options)
     except InputError:
@@ -134,7 +134,7 @@ def _fields(workload: Workload) -> dict[str, Any]:
 
 
 def _plain(name: str) -> str:
-    """A name as that of a file."""
+    """Return a name with the characters of a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name) or "workload"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several policies on one scenario: run each."""
+"""Run several policies on one scenario."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from rebat.runs.single import Runnable, RunResult
 
 
 class PolicyRuns(msgspec.Struct):
-    """The runs that ended, and why each of the other policies failed, by its name.
-
-    ``sources`` are the files behind the runs that ended, where there are any.
-    """
+    """The runs of several policies."""
 
     results: list[RunResult] = []
+    """Completed runs."""
     failures: dict[str, str] = {}
+    """Reason of the failure for each failed policy."""
     sources: list[tuple[OwnCode, ...]] = []
+    """Files with user-defined code of each completed run."""
 
 
 class Sourced(Runnable, Protocol):
-    """Something runnable that can say which files it comes from."""
+    """A runnable object with its source files."""
 
     @property
     def sources(self) -> tuple[OwnCode, ...]: ...
 
 
 def run_each(policies: Iterable[Sourced], run: Callable[[Runnable], RunResult]) -> PolicyRuns:
-    """Run every policy; one that fails costs the others nothing.
+    """Run all policies. If a policy fails, the others still run.
 
     Raises
     ------
     InputError
-        When the input is at fault: no policy can run it.
+        For invalid input, before any policy has completed.
     PolicyError
-        When all failed, with why the first did.
+        If all policies fail.
     """
     done, first = PolicyRuns(), ""
     for policy in policies:
@@ -59,10 +59,10 @@ def run_each(policies: Iterable[Sourced], run: Callable[[Runnable], RunResult]) 
 
 
 def failure_lines(failures: Mapping[str, str]) -> list[str]:
-    """A line for each policy that failed."""
-    return [f"policy {name}: {why}" for name, why in failures.items()]
+    """Return a line for each failed policy."""
+    return [f"policy {name}: {reason}" for name, reason in failures.items()]
 
 
 def folder_of(policy: str) -> str:
-    """What a policy's folder is called."""
+    """Return the name of a policy's folder."""
     return policy.replace(":", "+").replace("/", "+")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What determines the result of a simulation, and so makes its key: this and nothing else.
+"""The identity of a simulation: all data that determines its result, and nothing else.
 
-Names of grids, of workloads and of files, and aliases of policies, do not count; the content of
-the input does, and that of files with policies and rules of one's own (not of what they import).
-``RESULTS_FORMAT`` stands for the program.
+The key of a simulation is the hash of its identity. The identity includes the contents of input
+files and of files with user-defined policies and rules, but not the modules that these import. It
+excludes names of grids, workloads and files, and aliases of policies. ``RESULTS_FORMAT``
+represents the program version.
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ from rebat.runs.spec import FailureScenario, RunSpec, Source
 from rebat.workloads.generate import generator
 
 RESULTS_FORMAT = 8
-"""Raise it with every change that makes a run's result another: of its form, or of its numbers."""
+"""Increment this with each change of the program that changes the results of a run."""
 
 
 def content_hash(source: Source) -> str:
-    """sha256 of a file as it is, or of the jobs that a generator makes."""
+    """Return the sha256 of a file, or of the jobs of a generator."""
     if source.file is None:
         return hashlib.sha256(_jobs_bytes(generated(source))).hexdigest()
     return file_hash(Path(source.file))
 
 
 def generated(source: Source) -> Workload:
-    """The workload of a generator."""
+    """Return the workload of a generator."""
     return generator(source.generator or "")(source.seed)
 
 
 def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
-    """A run's scheduler; files of one's own are read now."""
+    """Return the scheduler of a run; reads user-defined files."""
     return scheduler(spec.policy, Path(spec.folder))
 
 
 def identity(spec: RunSpec, content: str) -> dict[str, Any]:
-    """All that determines a run's result, as plain JSON values without names or paths."""
+    """Return the identity of a run as plain JSON values, without names or paths."""
     workload: dict[str, Any] = {"sha256": content}
     if spec.source.file is not None:
         workload["options"] = spec.source.options
@@ -74,13 +75,13 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
     return value
 
 
-def _failures(asked: FailureScenario | None) -> dict[str, Any] | None:
-    if asked is None:
+def _failures(failures: FailureScenario | None) -> dict[str, Any] | None:
+    if failures is None:
         return None
-    drawn = {"seed": asked.seed, "horizon_s": asked.horizon_s}
-    if asked.begin_s:
-        drawn["begin_s"] = asked.begin_s
-    return {"model": name_of(asked.law), **asked.law.identity(), **drawn}
+    drawn = {"seed": failures.seed, "horizon_s": failures.horizon_s}
+    if failures.begin_s:
+        drawn["begin_s"] = failures.begin_s
+    return {"model": name_of(failures.law), **failures.law.identity(), **drawn}
 
 
 def _jobs_bytes(workload: Workload) -> bytes:

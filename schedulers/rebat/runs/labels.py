@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the results table says of a simulation: which one it was, and its metrics."""
+"""The columns of the results table that identify a simulation."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ DETAILS: dict[str, type] = {"size_class": str}
 
 
 def labels(spec: RunSpec) -> dict[str, Any]:
-    """The columns that say which run a row of the table is about."""
+    """Return the columns that identify the run of a row."""
     named = {"workload": spec.workload, "policy": spec.policy}
     return named | scenario_of(spec)._asdict() | {"seed": _seed(spec.scenario)}
 
 
 def about(spec: RunSpec) -> str:
-    """The same for people."""
+    """Return a readable description of the run."""
     seed = _seed(spec.scenario)
     text = "" if seed is None else f", seed {seed}"
     return f"{spec.workload}, {spec.policy}, {scenario_of(spec).label}{text}"
 
 
 def scenario_of(spec: RunSpec) -> ScenarioLabel:
-    """What a run's numbers are about, workload and policy apart."""
-    asked, failures = spec.scenario, spec.scenario.failures
+    """Return the scenario of a run, without workload and policy."""
+    scenario, failures = spec.scenario, spec.scenario.failures
     return ScenarioLabel(
         failure_model=name_of(failures.law) if failures else None,
         mtbf_s=failures.mtbf_s if failures else None,
         downtime_s=failures.downtime_s if failures else None,
         law=_law_text(spec),
         horizon_s=failures.horizon_s if failures else None,
-        checkpoint=_checkpoint_text(asked),
-        nodes=asked.nodes,
-        cores_per_node=asked.cores_per_node,
-        window=asked.window,
-        select=asked.select,
-        silent_errors=_silent_text(asked),
-        operations=asked.operations.file if asked.operations else None,
-        walltime_kills=asked.walltime_kills,
-        accounting=asked.accounting,
+        checkpoint=_checkpoint_text(scenario),
+        nodes=scenario.nodes,
+        cores_per_node=scenario.cores_per_node,
+        window=scenario.window,
+        select=scenario.select,
+        silent_errors=_silent_text(scenario),
+        operations=scenario.operations.file if scenario.operations else None,
+        walltime_kills=scenario.walltime_kills,
+        accounting=scenario.accounting,
     )
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """The law's other parameters, files as the campaign names them, and when the run begins."""
+    """Return the other parameters of the law, its files by campaign path, and the begin."""
     failures = spec.scenario.failures
     if failures is None:
         return None
@@ -64,15 +64,15 @@ def _law_text(spec: RunSpec) -> str | None:
     return ",".join(filter(None, (text, begin))) or None
 
 
-def _seed(asked: Scenario) -> int | None:
-    """The seed of whatever is drawn: silent errors have that of the failures, if they are drawn."""
-    drawn = asked.silent_errors or asked.failures
+def _seed(scenario: Scenario) -> int | None:
+    """Return the seed of failures and silent errors, which share it; None if there are none."""
+    drawn = scenario.silent_errors or scenario.failures
     return drawn.seed if drawn else None
 
 
-def _checkpoint_text(asked: Scenario) -> str | None:
-    """How jobs checkpoint; the MTBF of the period only where it is not the failures'."""
-    model, failures = asked.checkpoint, asked.failures
+def _checkpoint_text(scenario: Scenario) -> str | None:
+    """Return the checkpoints as text, with their MTBF only if it differs from the failures'."""
+    model, failures = scenario.checkpoint, scenario.failures
     if model is None:
         return None
     if isinstance(model, PerfectCheckpoints):
@@ -83,8 +83,8 @@ def _checkpoint_text(asked: Scenario) -> str | None:
     return text + (")" if follows else f"{FOR_MTBF}{exact(model.mtbf_s)})")
 
 
-def _silent_text(asked: Scenario) -> str | None:
-    errors = asked.silent_errors
+def _silent_text(scenario: Scenario) -> str | None:
+    errors = scenario.silent_errors
     if errors is None:
         return None
     if errors.probability is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of a scenario, declared once: type, range, unit and help of each.
+"""The options of a scenario, each declared once with its type, range, unit and help.
 
-Options of the command line, arguments of Python and defaults of campaign files follow from them.
+Command-line options, Python arguments and defaults of campaign files derive from them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rebat.runs.spec import (
 )
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "s"})]
-"""A duration; texts in human units are accepted where options are read."""
+"""A duration in seconds; option readers also accept texts like "5min"."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Probability = Annotated[float, msgspec.Meta(ge=0, lt=1)]
@@ -39,43 +39,45 @@ Nodes = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 
 
 def _doc(description: str, **extra: Any) -> msgspec.Meta:
-    """Help of an option; ``extra``: its ``flags`` and the kind of ``file`` that it names."""
+    """Return the help of an option; ``extra`` may set its ``flags`` and kind of ``file``."""
     return msgspec.Meta(description=description, extra=extra)
 
 
 class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What fails. The command line, its help and the arguments of Python follow from the fields.
+    """Options of the failures.
 
-    ``failures`` (a file), and ``model`` with ``mtbf`` and ``downtime``, are short forms of a
-    ``law``.
+    ``failures`` (a file) is a short form of a ``law``. So is ``model`` with ``mtbf`` and
+    ``downtime``.
     """
 
     law: Annotated[
-        Law | None, _doc("How nodes fail, as NAME:PARAMETER=VALUE,...; the laws are listed below.")
+        Law | None, _doc("Failure law of the nodes, NAME:PARAMETER=VALUE,... (see the list below).")
     ] = None
     failures: Annotated[
         Path | None,
         _doc(
-            "Event file with the node failures (Batsim's --events); --mtbf is then for the checkpoint period only.",
+            "Event file with the node failures (Batsim's --events). With this option, --mtbf only sets the checkpoint period.",
             file="failure_events",
         ),
     ] = None
     mtbf: Annotated[
         Seconds | None,
-        _doc("Short for the MTBF of a law: mean time between failures of the whole machine."),
+        _doc(
+            "Mean time between failures of the entire machine; short form of a law with this MTBF."
+        ),
     ] = None
-    downtime: Annotated[Seconds, _doc("With --mtbf: how long a failed node stays down.")] = 3600.0
+    downtime: Annotated[Seconds, _doc("With --mtbf: time that a failed node stays down.")] = 3600.0
     seed: Annotated[
         int,
         msgspec.Meta(ge=0),
-        _doc("Seed of the failures and silent errors; with --seeds the first one."),
+        _doc("Seed of the failures and silent errors; with --seeds, the first seed."),
     ] = 0
     model: Annotated[
-        str, _doc("With --mtbf: the law's name.", flags=("--model", "--failure-model"))
+        str, _doc("With --mtbf: name of the failure law.", flags=("--model", "--failure-model"))
     ] = "authors"
     horizon: Annotated[
         Seconds | None,
-        _doc("Draw no failure after this time (default: as far as the simulation goes)."),
+        _doc("Draw no failure after this time (default: the end of the simulation)."),
     ] = None
     begin: Annotated[
         Seconds | None,
@@ -86,35 +88,35 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     failure_group: Annotated[
         Count,
         _doc(
-            "Number of consecutive nodes that fail together, in aligned groups (512: a midplane). An MTBF is then that of these group failures."
+            "Number of consecutive nodes that fail together, in aligned groups (512: a midplane). The MTBF then refers to failures of groups."
         ),
     ] = 1
     cascade: Annotated[
         Probability,
         _doc(
-            "Probability that a failure causes another one, which may cause another: cascade/(1 - cascade) more failures on average, not included in the MTBF."
+            "Probability P that a failure causes another one, which may cause a third, and so on. This adds P/(1 - P) failures on average, not included in the MTBF."
         ),
     ] = 0.0
     cascade_window: Annotated[
         Seconds,
-        _doc("With --cascade: maximum delay between a failure and the failure that it causes."),
+        _doc("With --cascade: maximum delay between a failure and the failure it causes."),
     ] = 3600.0
     cascade_within: Annotated[
         Count | None,
         _doc(
-            "With --cascade: number of nodes in the aligned block that also contains the next failure (default: any node of the machine)."
+            "With --cascade: size of the aligned group of nodes around a failure in which the next one occurs (default: the entire machine)."
         ),
     ] = None
 
     @property
     def mtbf_s(self) -> float | None:
-        """The machine's mean time between failures, where it is told."""
-        told: float | None = getattr(self.law, "mtbf_s", self.mtbf)
-        return told
+        """The machine's mean time between failures, if the law or the options state it."""
+        mtbf_s: float | None = getattr(self.law, "mtbf_s", self.mtbf)
+        return mtbf_s
 
     @property
     def correlation(self) -> Correlation:
-        """How failures come together, if they do."""
+        """How failures are grouped and cause each other."""
         return Correlation(
             group=self.failure_group,
             cascade=self.cascade,
@@ -123,12 +125,12 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def failure_law(self) -> Law | None:
-        """How nodes fail; None: they do not."""
+        """Return the failure law including correlations; None if nodes do not fail."""
         law = self.single_law()
         return None if law is None else correlated(law, self.correlation)
 
     def single_law(self) -> Law | None:
-        """How they fail one by one."""
+        """Return the failure law of single nodes; None if nodes do not fail."""
         if self.law is not None:
             return self.law
         if self.failures is not None:
@@ -142,7 +144,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
-    """The options that say what fails and what checkpoints, as they are given."""
+    """All options of a scenario: failures, checkpoints, operations and measurement."""
 
     cores_per_node: Annotated[
         Count,
@@ -153,7 +155,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     checkpoint: Annotated[
         Literal["none", "young-daly", "perfect"],
         _doc(
-            "young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (eqs 1, 2); perfect: an interrupted job continues where it was, at no cost."
+            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (eqs 1, 2); perfect: an interrupted job loses no work and pays no cost."
         ),
     ] = "none"
     checkpoint_cost: Annotated[Seconds, _doc("Time to write a checkpoint.")] = 300.0
@@ -163,41 +165,41 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     checkpoint_rounding: Annotated[
         Rounding,
         _doc(
-            "How the number of checkpoints of a job is rounded. floor: a job shorter than its period writes none; ceil: a last checkpoint closes every job (eqs 1 and 2 of the node-stealing paper)."
+            "How to round the number of checkpoints of a job. floor: a job shorter than its period writes none; ceil: every job ends with a checkpoint (eqs 1 and 2 of the node-stealing paper)."
         ),
     ] = "floor"
     silent_errors: Annotated[
         Annotated[float, msgspec.Meta(ge=0)] | None,
         _doc(
-            "Draw silent errors at this rate per node and second. Jobs then end as COMPLETED_FAILED; policies with silent_errors=retry run them again."
+            "Draw silent errors at this rate per node and second. A job with a silent error ends as COMPLETED_FAILED; policies with silent_errors=retry run it again."
         ),
     ] = None
     silent_error_probability: Annotated[
         Probability | None,
         _doc(
-            "Draw silent errors so that a job of average area has one with this probability (q-bar of RR-9296, section 5.1)."
+            "Draw silent errors so that this is the probability of an error for a job of average area (q-bar of RR-9296, section 5.1)."
         ),
     ] = None
     operations: Annotated[
         Path | None,
         _doc(
-            "Operations of an administrator, a JSON object per line: nodes to drain and undrain, jobs to migrate (see 'rebat operations')."
+            "File with operations of an administrator: nodes to drain and undrain, jobs to migrate, one JSON object per line (see 'rebat operations')."
         ),
     ] = None
     nodes: Annotated[
         Nodes | None,
-        _doc("Nodes of the machine (default: the workload's).", machine=True),
+        _doc("Number of nodes of the machine (default: the workload's).", machine=True),
     ] = None
     window: Annotated[
         str,
         _doc(
-            "Measure platform time in START:END, like 10d:30d; auto: the paper's for months, else all."
+            "Time window START:END in which node time is measured, like 10d:30d; auto: the node-stealing paper's window for months, otherwise all."
         ),
     ] = "auto"
     select: Annotated[
         str,
         _doc(
-            "Measure the flow of these jobs: all, 0.2:0.8:count (the paper), 0.2:0.8:time (its program), auto."
+            "Jobs whose flow is measured: all, FIRST:LAST:count (a range of the jobs by number), FIRST:LAST:time (by submission time) or auto. The node-stealing paper uses 0.2:0.8:count, its program 0.2:0.8:time."
         ),
     ] = "auto"
     walltime_kills: Annotated[
@@ -211,17 +213,17 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     accounting: Annotated[
         Accounting,
         _doc(
-            "Which time counts as checkpoints. exact: all of it; program: only full periods with their checkpoint, as the node-stealing authors' program counts, so that a closing checkpoint is useful time."
+            "Time that counts as checkpoints. exact: all checkpoints; program: only checkpoints of full periods, as in the program of the node-stealing authors, where a last checkpoint counts as useful time."
         ),
     ] = "exact"
 
     def scenario(self) -> Scenario:
-        """The scenario that they ask for.
+        """Return the scenario of these options.
 
         Raises
         ------
         InputError
-            For options that contradict each other.
+            If options contradict each other.
         """
         law, begin_s = self.failure_law(), self.begin or 0.0
         of_law = (self.seed, self.horizon, begin_s)
@@ -241,12 +243,12 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
 
     @property
     def uses_record_mtbf(self) -> bool:
-        """Whether checkpoint periods are for the MTBF that a failure record has itself."""
+        """Whether checkpoint periods use the MTBF of the failure record."""
         young_daly = self.checkpoint == "young-daly" and self.mtbf_s is None
         return young_daly and isinstance(self.law, Recorded)
 
     def with_record_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
-        """Return the options with the MTBF of the record on a machine of this size, if used."""
+        """Return the options with the record's MTBF for this number of nodes, if it is used."""
         if not (self.uses_record_mtbf and isinstance(self.law, Recorded)):
             return self
         return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
@@ -258,7 +260,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
             return PerfectCheckpoints()
         mtbf_s = self.mtbf_s
         if mtbf_s is None:
-            raise InputError("the Young/Daly period needs --mtbf", "--checkpoint young-daly")
+            raise InputError("needs the MTBF", "--checkpoint young-daly", "--mtbf as well")
         costs = self.checkpoint_cost, self.recovery_cost
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
@@ -270,7 +272,8 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     def _silent_errors(self) -> SilentErrors | None:
         rate, probability = self.silent_errors, self.silent_error_probability
         if rate is not None and probability is not None:
-            raise InputError("give one of --silent-errors and --silent-error-probability")
+            expected = "one of the two"
+            raise InputError("contradicts --silent-error-probability", "--silent-errors", expected)
         if rate is None and probability is None:
             return None
         return SilentErrors(rate, probability, self.seed)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies on one scenario under many seeds, each seeing the same failures per seed.
+"""Policies on one scenario with several seeds; for each seed, all see the same failures.
 
-How narrow an interval is to be may say how many seeds there are: more are run until it is.
+The number of seeds can be chosen by a target interval width: seeds are added until it is reached.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ from rebat.runs.spec import RunSpec, Scenario, Source
 from rebat.runs.unit import Unit
 
 MOST_SEEDS = 1_000
-"""Where an interval does not get narrow enough, there are no more than these."""
+"""Maximum number of seeds if the interval does not become narrow enough."""
 
 
 class Narrow(msgspec.Struct, frozen=True):
-    """Add seeds until the interval of a metric is no wider than a share of its mean: that of each
-    policy's ratio to the first one, or of the one policy's value."""
+    """A target width of the interval of a metric, as a share of its mean.
+
+    The interval is that of each policy's ratio to the first one or, with one policy, of its value.
+    """
 
     width: float
     metric: Name = ("useful_utilisation", None)
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What is run: policies on a workload, under the scenario of each seed.
-
-    ``policies`` are by what results call them, the first one the one that ratios are to.
-    """
+class SeedRuns(msgspec.Struct, frozen=True):
+    """Runs of policies on a workload, with the scenario of each seed."""
 
     source: Source
     policies: Mapping[str, str]
+    """Policies by their name in the results. Ratios are relative to the first one."""
     scenario_of: Callable[[int], Scenario]
+    """Scenario of a seed."""
     first_seed: int
     n_seeds: int
     workers: int
@@ -51,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """One run that ended: its metrics, or why there are none."""
+    """A completed run with its metrics, or a failed run with its error."""
 
     seed: int
     policy: str
@@ -65,34 +66,36 @@ class _Task(msgspec.Struct, frozen=True):
     unit: Unit
 
 
-def run_seeds(asked: Asked, on_done: Callable[[int, int], None] = lambda done, of: None) -> Seeds:
-    """Run every policy under every seed; ``on_done`` is told how many of how many runs are done.
+def run_seeds(
+    requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
+) -> Seeds:
+    """Run all policies with all seeds; ``on_done`` receives the runs done and their total.
 
     Raises
     ------
     InputError, PolicyError
-        When a run fails, with its seed and policy: intervals over some of the seeds would mislead.
+        If a run fails, with its seed and policy, because missing seeds would bias the intervals.
     """
-    seeds, done = Seeds(list(asked.policies)), 0
-    total = asked.n_seeds * len(asked.policies)
-    for batch in _batches(asked, seeds):
-        tasks = list(_tasks(asked, batch))
+    seeds, done = Seeds(list(requested.policies)), 0
+    total = requested.n_seeds * len(requested.policies)
+    for batch in _batches(requested, seeds):
+        tasks = list(_tasks(requested, batch))
         total = max(total, done + len(tasks))
         on_done(done, total)
-        for one in _perform_all(tasks, asked.workers):
-            if one.error:
-                raise PolicyError(f"seed {one.seed}, policy {one.policy}: {one.error}")
-            seeds.add(one.seed, one.policy, one.values)
+        for run in _perform_all(tasks, requested.workers):
+            if run.error:
+                raise PolicyError(f"seed {run.seed}, policy {run.policy}: {run.error}")
+            seeds.add(run.seed, run.policy, run.values)
             done += 1
             on_done(done, total)
     return seeds
 
 
-def _batches(asked: Asked, seeds: Seeds) -> Iterator[range]:
-    """The seeds that were asked for, then half as many again until it is narrow enough."""
-    first, n = asked.first_seed, asked.n_seeds
+def _batches(requested: SeedRuns, seeds: Seeds) -> Iterator[range]:
+    """Yield the initial seeds, then half as many more until the interval is narrow enough."""
+    first, n = requested.first_seed, requested.n_seeds
     yield range(first, first + n)
-    while asked.narrow and n < MOST_SEEDS and _too_wide(seeds, asked.narrow):
+    while requested.narrow and n < MOST_SEEDS and _too_wide(seeds, requested.narrow):
         more = min(max(2, n // 2), MOST_SEEDS - n)
         yield range(first + n, first + n + more)
         n += more
@@ -101,21 +104,21 @@ def _batches(asked: Asked, seeds: Seeds) -> Iterator[range]:
 def _too_wide(seeds: Seeds, narrow: Narrow) -> bool:
     if narrow.metric not in seeds.metrics:
         names = sorted({f"{name}:{group}" if group else name for name, group in seeds.metrics})
-        what = f"unknown metric {':'.join(filter(None, narrow.metric))!r}"
-        raise InputError(what, "--until-metric", ", ".join(names))
+        problem = f"unknown metric {':'.join(filter(None, narrow.metric))!r}"
+        raise InputError(problem, "--until-metric", ", ".join(names))
     base, *others = seeds.policies
     reference = seeds.of(base, narrow.metric)
-    found = [paired_ratio(seeds.of(name, narrow.metric), reference) for name in others]
-    widths = map(relative_width, found or [interval(list(reference.values()))])
+    ratios = [paired_ratio(seeds.of(name, narrow.metric), reference) for name in others]
+    widths = map(relative_width, ratios or [interval(list(reference.values()))])
     return any(width is None or width > narrow.width for width in widths)
 
 
-def _tasks(asked: Asked, batch: range) -> Iterator[_Task]:
-    runs = list(itertools.product(batch, asked.policies))
+def _tasks(requested: SeedRuns, batch: range) -> Iterator[_Task]:
+    runs = list(itertools.product(batch, requested.policies))
     specs = [
         RunSpec(
-            grid="run", workload="workload", policy=asked.policies[policy], source=asked.source,
-            scenario=asked.scenario_of(seed),
+            grid="run", workload="workload", policy=requested.policies[policy],
+            source=requested.source, scenario=requested.scenario_of(seed),
         )
         for seed, policy in runs
     ]  # fmt: skip
@@ -129,7 +132,7 @@ def _perform_all(tasks: Sequence[_Task], workers: int) -> Iterator[Done]:
 
 
 def perform(task: _Task) -> Done:
-    """Simulate one policy under one seed; runs in a worker."""
+    """Simulate a policy with a seed, in a worker."""
     try:
         summary = as_json(simulate_run(task.unit).summary)
     except InputError:
@@ -144,12 +147,12 @@ def _lost(task: _Task, reason: str) -> Done:
 
 
 def check_metric(metric: Name) -> None:
-    """Refuse a metric that no run has, before anything runs.
+    """Check the name of a metric.
 
     Raises
     ------
     InputError
-        With the names that there are.
+        For an unknown metric, with the valid names.
     """
     names = sorted(metric_names(RunSummary))
     if not any(fnmatchcase(metric[0], name) for name in names):

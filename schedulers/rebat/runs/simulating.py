@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One simulation of a campaign: its unit, its workload read once per process, its run."""
+"""Simulations of a campaign: their units, workloads and runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = "simulation"
 
 
 def units(specs: Iterable[RunSpec]) -> list[Unit]:
-    """The runs as units with their keys; every input is read once.
+    """Return the units of the runs with their keys; each input is read once.
 
     Raises
     ------
@@ -36,33 +36,34 @@ def units(specs: Iterable[RunSpec]) -> list[Unit]:
         For a file that cannot be read.
     """
     contents: dict[str, str] = {}
-    found = []
+    units = []
     for spec in specs:
         source = _text_of(spec.source)
         if source not in contents:
             contents[source] = content_hash(spec.source)
-        found.append(_unit(spec, contents[source]))
-    return found
+        units.append(_unit(spec, contents[source]))
+    return units
 
 
-def check_inputs(some: Iterable[Unit]) -> None:
-    """Read every trace and record once, and see that the cores of nodes fit the machine.
+def check_inputs(units: Iterable[Unit]) -> None:
+    """Read every trace and record once, and check that the cores per node divide the machine.
 
     Raises
     ------
     InputError
-        With the grid and the workload, before anything runs.
+        For invalid input, with the grid and the workload.
     """
     seen = set()
-    for unit in some:
-        asked, source = unit.spec.scenario, _text_of(unit.spec.source)
-        law = asked.failures.law if asked.failures else None
+    for unit in units:
+        scenario, source = unit.spec.scenario, _text_of(unit.spec.source)
+        law = scenario.failures.law if scenario.failures else None
         if not reads_files(law):
             law = None
-        what = (source, asked.nodes, asked.cores_per_node, canonical(law.identity()) if law else "")
-        if what in seen:
+        law_text = canonical(law.identity()) if law else ""
+        inputs = (source, scenario.nodes, scenario.cores_per_node, law_text)
+        if inputs in seen:
             continue
-        seen.add(what)
+        seen.add(inputs)
         try:
             _check_input(unit, law is not None)
         except InputError as error:
@@ -70,15 +71,15 @@ def check_inputs(some: Iterable[Unit]) -> None:
 
 
 def _check_input(unit: Unit, recorded: bool) -> None:
-    asked = unit.spec.scenario
-    if not (unit.spec.source.options or asked.nodes or asked.cores_per_node > 1 or recorded):
-        return  # nothing that depends on what is in the workload
-    n_nodes = asked.nodes or workload_of(unit).n_nodes
-    groups_of(n_nodes, asked.cores_per_node)
+    scenario = unit.spec.scenario
+    if not (unit.spec.source.options or scenario.nodes or scenario.cores_per_node > 1 or recorded):
+        return  # no option depends on the contents of the workload
+    n_nodes = scenario.nodes or workload_of(unit).n_nodes
+    groups_of(n_nodes, scenario.cores_per_node)
     if unit.spec.source.options:
         workload_of(unit)
     if recorded:
-        next(iter(machine_events(asked, n_nodes)), None)
+        next(iter(machine_events(scenario, n_nodes)), None)
 
 
 def simulate_run(unit: Unit) -> RunResult:
@@ -87,26 +88,26 @@ def simulate_run(unit: Unit) -> RunResult:
     Raises
     ------
     InputError
-        For inputs that cannot be run, or whose content is another than when the campaign began.
+        For invalid input, or input that changed after the start of the campaign.
     BatsimAbort
-        For what a real Batsim would have died on.
+        For a decision on which a real Batsim aborts.
     """
     spec: RunSpec = unit.spec
-    made = _prepared(_text_of(spec.source), _content(unit), preparation(spec.scenario))
+    workload = _prepared(_text_of(spec.source), _content(unit), preparation(spec.scenario))
     _check_law(unit)
-    return staged(made, spec.scenario).run(_scheduler(unit))
+    return staged(workload, spec.scenario).run(_scheduler(unit))
 
 
 def workload_of(unit: Unit) -> Workload:
-    """A run's workload as it came, without checkpoints."""
+    """Return the workload of a run without added checkpoints."""
     return _loaded(_text_of(unit.spec.source), _content(unit))
 
 
 def _unit(spec: RunSpec, content: str) -> Unit:
-    what = identity(spec, content)
+    determines = identity(spec, content)
     return Unit(
         kind=NAME, grid=spec.grid, about=about(spec), spec=spec, labels=labels(spec),
-        identity=what, key=key_of(what),
+        identity=determines, key=key_of(determines),
     )  # fmt: skip
 
 
@@ -127,14 +128,14 @@ def _scheduler(unit: Unit) -> Preset | OwnPolicy:
 
 
 def _check_law(unit: Unit) -> None:
-    asked = unit.spec.scenario.failures
-    if asked and not asked.law.identity().items() <= unit.identity["failures"].items():
-        raise InputError("changed while the campaign ran", asked.law.label())
+    failures = unit.spec.scenario.failures
+    if failures and not failures.law.identity().items() <= unit.identity["failures"].items():
+        raise InputError("changed while the campaign ran", failures.law.label())
 
 
 @lru_cache(maxsize=8)
 def _loaded(source: str, content: str) -> Workload:
-    """A workload, read once per process; ``content`` is what it must hash to."""
+    """Read a workload once per process; ``content`` is its expected hash."""
     where = msgspec.json.decode(source, type=Source)
     if where.file is None:
         return generated(where)
@@ -145,5 +146,5 @@ def _loaded(source: str, content: str) -> Workload:
 
 @lru_cache(maxsize=16)
 def _prepared(source: str, content: str, scenario: Scenario) -> Workload:
-    """A workload with its checkpoints and silent errors, made once per process."""
+    """Add checkpoints and silent errors to a workload, once per process."""
     return prepared(_loaded(source, content), scenario)

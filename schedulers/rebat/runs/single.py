@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run: a workload, a policy and machine events on the embedded engine."""
+"""A run: a workload, a policy and machine events on the embedded engine."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ RUN_FILES = (
     "jobs.csv", "schedule.csv", "rebat_jobs.csv", "rebat_attempts.csv", "node_events.csv",
     "summary.json",
 )  # fmt: skip
-"""What `write_run` writes."""
+"""Files that `write_run` always writes."""
 
 
 class Runnable(Protocol):
-    """Anything with a policy to make: a preset, or one's own."""
+    """A factory of a policy: a preset or a user-defined policy."""
 
     @property
     def name(self) -> str: ...
@@ -59,7 +59,7 @@ OnWarning = Callable[[str], None]
 
 
 class RunResult(msgspec.Struct):
-    """What one run gave: summary, a row per job, the session's ledger, the engine's jobs."""
+    """The results of a run: summary, a row per job, the session's ledger, the engine's jobs."""
 
     policy: str
     summary: RunSummary
@@ -85,26 +85,37 @@ def simulate(
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
-    ``uptime_us`` is how long each node has been up when it begins (default: 0). With
-    ``cores_per_node`` the machine's nodes are cores, of which so many make up a node;
-    ``operations`` (see `models.operations`) name whole nodes. A job ends as failed when failures
-    have interrupted ``max_attempts`` of its attempts; ``on_warning`` hears of such a job earlier,
-    while the run goes on.
+    Parameters
+    ----------
+    uptime_us : array, optional
+        How long each node has been up at the start, in microseconds (default: 0).
+    cores_per_node : int
+        The machine's nodes are cores, and this number of consecutive cores forms a node.
+    operations
+        Operations of an administrator (see `models.operations`), in nodes, not cores.
+    max_attempts : int
+        A job ends as failed after failures have interrupted this number of its attempts.
+    on_warning : callable, optional
+        Called once, while the simulation runs, if a job is unlikely to complete.
 
     Raises
     ------
     InputError
-        For a workload or events that cannot be run on this machine.
+        For a workload or events that this machine cannot run.
     Abort
-        When jobs can never start (more nodes asked for than will ever be up).
+        If jobs can never start, because they request more nodes than are ever up.
     """
-    given = engine_options or EngineOptions()
+    engine_options = engine_options or EngineOptions()
     if operations and isinstance(preset, Preset | OwnPolicy):
         preset = preset.carrying_out()
     if operations:
-        given = msgspec.structs.replace(given, forward_unknown_events=True)
+        engine_options = msgspec.structs.replace(engine_options, forward_unknown_events=True)
     engine = Engine(
-        workload, n_nodes=n_nodes, events=machine_events, operations=operations, options=given
+        workload,
+        n_nodes=n_nodes,
+        events=machine_events,
+        operations=operations,
+        options=engine_options,
     )
     options = msgspec.structs.replace(
         preset.session, cores_per_node=cores_per_node, max_attempts=max_attempts
@@ -115,7 +126,7 @@ def simulate(
     if isinstance(preset, Preset):
         layout = layout_of(preset, workload, engine.n_nodes, layout)
     n_nodes, ledger, ended = engine.n_nodes, session.ledger, engine.ended
-    del engine, session  # the room is needed for what is made of the records
+    del engine, session  # free memory for the summary
     summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
     return RunResult(preset.name, summary, rows, ledger, ended)
 
@@ -123,13 +134,13 @@ def simulate(
 def _watching(
     session: Session, on_progress: OnProgress | None, on_warning: OnWarning | None
 ) -> OnProgress:
-    """Report progress, and once the job that failures do not let finish."""
+    """Report progress, and warn once of a job that failures interrupt again and again."""
     warned = on_warning is None
 
-    def watch(now_us: int, ended: int, known: int) -> None:
+    def watch(now_us: int, ended: int, total: int) -> None:
         nonlocal warned
         if on_progress:
-            on_progress(now_us, ended, known)
+            on_progress(now_us, ended, total)
         if not warned and (text := stuck_job(session.ledger.interrupted, session.max_attempts)):
             warned = True
             assert on_warning is not None
@@ -139,37 +150,37 @@ def _watching(
 
 
 def owners_of(workload: Workload) -> Owners:
-    """User and queue of the jobs that have one."""
-    found = {}
+    """Return user and queue of the jobs that have them."""
+    owners = {}
     for job in workload.jobs:
         if job.extra:
             traits = traits_of(job.extra)
             if traits.user or traits.queue:
-                found[f"w0!{job.id}"] = traits.user, traits.queue
-    return found
+                owners[f"w0!{job.id}"] = traits.user, traits.queue
+    return owners
 
 
-def layout_of(preset: Preset, workload: Workload, n_nodes: int, known: Layout) -> Layout:
-    """What metrics are to know of a scheduler on a machine, beside what is ``known``."""
-    places = preset.partitions(n_nodes, known.cores_per_node)
-    asked = {}
+def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) -> Layout:
+    """Add the partitions, allotted nodes and power of a preset to a layout."""
+    places = preset.partitions(n_nodes, layout.cores_per_node)
+    requested = {}
     for job in workload.jobs if places else ():
-        found = open_to(places, traits_of(job.extra), job.n_nodes)
-        if len(found) == 1:
-            asked[f"w0!{job.id}"] = found[0].name
+        candidates = open_to(places, traits_of(job.extra), job.n_nodes)
+        if len(candidates) == 1:
+            requested[f"w0!{job.id}"] = candidates[0].name
     return msgspec.structs.replace(
-        known,
+        layout,
         allotted=preset.allotted(n_nodes),
         partitions={place.name: place.nodes for place in places},
-        asked=asked,
+        asked=requested,
         power=preset.power,
     )
 
 
 def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> None:
-    """Write a run's files; each is there whole or not at all.
+    """Write the files of a run; each file is either complete or absent.
 
-    Without ``jobs`` (of a simulator on the wire, which writes them) there are no Batsim files.
+    For a run on Batsim, ``jobs`` is empty, and Batsim writes jobs.csv and schedule.csv.
     """
     n_nodes = result.summary.n_nodes
     if result.jobs:
@@ -198,7 +209,7 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
 
 
 def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) -> list[Path]:
-    """PREFIX_jobs.csv and PREFIX_schedule.csv, as Batsim names and fills them."""
+    """Write PREFIX_jobs.csv and PREFIX_schedule.csv in the format of Batsim."""
     node_events = [(event.at_us, event.available, event.nodes) for event in events]
     jobs, schedule = Path(f"{prefix}_jobs.csv"), Path(f"{prefix}_schedule.csv")
     write_lines(jobs, jobs_csv(engine.ended))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as plain data, in seconds.
+"""The specification of a run as plain data, in seconds.
 
-`staging` makes a simulation of it; `keys` says what of a run determines its result.
+`staging` turns it into a simulation. `keys` selects the data that determines its result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rebat.results.measures.platform import WalltimeKills
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a workload comes from: a generator with a seed, or a file with import options."""
+    """The origin of a workload: a generator with a seed, or a file with import options."""
 
     generator: str | None = None
     seed: int = 0
@@ -27,24 +27,23 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class FailureScenario(msgspec.Struct, frozen=True):
-    """Failures by a law; ``horizon_s`` is when they stop, in seconds from the run's begin.
-
-    The run begins ``begin_s`` after the law's date 0: what failed before is history.
-    """
+    """Failures that follow a law."""
 
     law: Law
     seed: int = 0
     horizon_s: float | None = None
+    """No failure after this time of the run."""
     begin_s: float = 0.0
+    """Time of the law at which the run begins. Earlier failures only set initial uptimes."""
 
     @property
     def mtbf_s(self) -> float | None:
-        """The machine's mean time between failures, where the law tells it."""
+        """The machine's mean time between failures, if the law defines it."""
         return getattr(self.law, "mtbf_s", None)
 
     @property
     def downtime_s(self) -> float | None:
-        """How long a failed node stays down, where the law tells it."""
+        """Time that a failed node stays down, if the law defines it."""
         return getattr(self.law, "downtime_s", None)
 
 
@@ -58,32 +57,33 @@ class CheckpointModel(msgspec.Struct, frozen=True):
 
 
 class PerfectCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="perfect"):
-    """Every job goes on where it was interrupted, at no cost (Prabhakaran et al. 2018)."""
+    """Interrupted jobs lose no work and pay no cost (Prabhakaran et al. 2018)."""
 
 
 class SilentErrors(msgspec.Struct, frozen=True):
-    """Silent errors to draw: at a rate per node and second, or such that a job of the average area
-    errs with a probability."""
+    """Random silent errors, with either a rate or a probability."""
 
     rate: float | None = None
+    """Rate per node and second."""
     probability: float | None = None
+    """Probability of an error in a job of average area."""
     seed: int = 0
 
 
 class OperationFile(msgspec.Struct, frozen=True):
-    """What an administrator asks for: a file's name, for tables, and its events."""
+    """Operations of an administrator: the file name, for tables, and the events."""
 
     file: str
     events: tuple[GenericEvent, ...]
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload meets, policies apart: machine, failures, checkpoints, silent errors,
-    operations, and what is measured. Without ``nodes``, the workload's own machine. With
-    ``cores_per_node`` its nodes are cores, of which so many make up a node and fail together."""
+    """The conditions of a run: machine, failures, checkpoints, operations and measurement."""
 
     nodes: int | None = None
+    """Number of nodes; None: the workload's."""
     cores_per_node: int = 1
+    """Number of consecutive nodes, then called cores, that form a node and fail together."""
     failures: FailureScenario | None = None
     checkpoint: CheckpointModel | PerfectCheckpoints | None = None
     silent_errors: SilentErrors | None = None
@@ -96,16 +96,17 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. ``grid``, ``workload`` and ``policy`` are also what the tables call it.
-
-    ``folder`` is where files of one's own that the policy names are looked for; ``report`` the
-    report that the file asks for, if it does.
-    """
+    """A run."""
 
     grid: str
+    """Name of the grid in tables."""
     workload: str
+    """Name of the workload in tables."""
     policy: str
+    """Name of the policy, in tables too."""
     source: Source
     scenario: Scenario = Scenario()
     folder: str = ""
+    """Folder of user-defined files that the policy names."""
     report: str = ""
+    """Report that the campaign file selects, if any."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario made ready to run policies on: one way, for `rebat run` and for campaigns."""
+"""Preparation of a scenario for runs, for `rebat run` and for campaigns."""
 
 from __future__ import annotations
 
@@ -33,24 +33,22 @@ from rebat.runs.spec import (
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """All that policies meet: they see the same, one after the other.
-
-    ``scenario`` is what the events come from, ``history`` what failed before; policies that foresee
-    failures are told of them.
-    """
+    """A prepared workload and scenario, the same for all policies."""
 
     workload: Workload
     n_nodes: int
     events: Iterable[MachineEvent]
     measures: Measures
     scenario: Scenario
+    """Scenario of the events."""
     history: History | None = None
+    """Failures before the run, for policies that predict failures."""
 
     @property
     def operations(self) -> Sequence[GenericEvent]:
-        """What an administrator asks for."""
-        asked = self.scenario.operations
-        return asked.events if asked else ()
+        """Operations of an administrator."""
+        file = self.scenario.operations
+        return file.events if file else ()
 
     def run(
         self, policy: Runnable, on_progress: OnProgress | None = None,
@@ -74,16 +72,16 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Told of failures where it foresees them; what draws boxes draws others for each seed."""
+        """Pass hazards to a policy that predicts failures, and the seed to one that draws boxes."""
         if policy.foresees:
-            policy = policy.knowing(self._told(policy.foresight))
+            policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures
         if policy.draws_places and failures:
             policy = policy.reseeded(failures.seed)
         return policy
 
-    def _told(self, foresight: str) -> Hazards | None:
-        """What there is to know of how nodes fail: their law, or a fit to what failed before."""
+    def _hazards(self, foresight: str) -> Hazards | None:
+        """Return the hazards of the nodes: their law, or a fit to earlier failures."""
         check_foresight(self.scenario)
         failures = self.scenario.failures
         if foresight == "fit":
@@ -92,31 +90,32 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 def check_foresight(scenario: Scenario) -> None:
-    """Refuse to foresee what fails in groups, or brings further failures.
+    """Reject the prediction of correlated failures.
 
-    Hazards are per node of the machine and add up over a partition: those of nodes that fail
-    together do not.
+    Hazards are defined per node and summed over a partition. This is wrong for nodes that fail
+    together.
 
     Raises
     ------
     InputError
-        With ``cores_per_node``, and where failures come together.
+        With ``cores_per_node``, failure groups or cascades.
     """
     if scenario.failures and isinstance(scenario.failures.law, Correlated):
-        what = "failures come together, and the policy foresees them node by node"
-        raise InputError(what, "failure group, cascade", "none of them")
+        problem = "failures are correlated, but the policy predicts independent failures of nodes"
+        raise InputError(problem, "failure group, cascade", "none of the two")
     if scenario.failures and scenario.cores_per_node > 1:
-        what = f"is {scenario.cores_per_node}, and the policy foresees failures node by node"
-        raise InputError(what, "cores per node", "1")
+        cores = scenario.cores_per_node
+        problem = f"is {cores}, but the policy predicts independent failures of nodes"
+        raise InputError(problem, "cores per node", "1")
 
 
 def staged(workload: Workload, scenario: Scenario) -> Stage:
-    """A workload that was `prepared` for the scenario, and what befalls it.
+    """Combine a workload that was `prepared` for the scenario with the scenario's events.
 
     Raises
     ------
     InputError
-        For failures or measures that cannot be.
+        For invalid failures, operations or measures.
     """
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(
@@ -136,12 +135,12 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
 
 
 def prepared(workload: Workload, scenario: Scenario) -> Workload:
-    """The workload as it is run: with the checkpoints, then the silent errors asked for.
+    """Return the workload with the checkpoints and silent errors of the scenario.
 
     Raises
     ------
     InputError
-        For a job that has the id of another one's resubmission.
+        For a job whose id is that of a resubmission of another job.
     """
     try:
         check_ids([job.id for job in workload.jobs])
@@ -153,7 +152,7 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
 
 
 def preparation(scenario: Scenario) -> Scenario:
-    """What of a scenario `prepared` looks at: scenarios that share it share the workload."""
+    """Return the part of a scenario that `prepared` uses, as a cache key."""
     return Scenario(
         nodes=scenario.nodes,
         checkpoint=scenario.checkpoint,
@@ -162,7 +161,7 @@ def preparation(scenario: Scenario) -> Scenario:
 
 
 def machine_events(scenario: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
-    """The failures that a scenario asks for, if any."""
+    """Return the failures of a scenario."""
     failures, cores = scenario.failures, scenario.cores_per_node
     if failures is None:
         return ()
@@ -175,7 +174,7 @@ def machine_events(scenario: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
 def _remembered(
     failures: FailureScenario, n_nodes: int, cores_per_node: int
 ) -> Iterable[MachineEvent]:
-    """Of the law from its date 0 on: runs of one scenario, and their history, share it."""
+    """Return the events of the law from time 0 on, shared by the runs and their history."""
     horizon_s, begin_s = failures.horizon_s, failures.begin_s
     last_s = None if horizon_s is None else horizon_s + begin_s
     events = failures.law.events(n_nodes, failures.seed, last_s, cores_per_node)
@@ -183,7 +182,7 @@ def _remembered(
 
 
 def history(scenario: Scenario, n_nodes: int) -> History | None:
-    """What failed before the run begins; None: it begins with the law."""
+    """Return the failures before the run, or None if it begins at time 0 of the law."""
     if scenario.failures is None or not scenario.failures.begin_s:
         return None
     return _history(scenario.failures, n_nodes, scenario.cores_per_node)
@@ -197,14 +196,14 @@ def _history(failures: FailureScenario, n_nodes: int, cores_per_node: int) -> Hi
 
 @lru_cache(maxsize=4)
 def fitted(past: History) -> Hazards:
-    """A Weibull law for each node, fitted to what failed before the run.
+    """Fit a Weibull law for each node to the failures before the run.
 
     Raises
     ------
     InputError
-        When that is too little.
+        If there are too few failures.
     """
-    from rebat.models.failures.fitting import fit_nodes  # scipy takes its time
+    from rebat.models.failures.fitting import fit_nodes  # slow import (scipy)
 
     try:
         fit = fit_nodes(past.events, past.n_nodes, until_s=to_s(past.begin_us))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A unit of work: one simulation, say, or one job set under all its failure scenarios.
+"""A unit of work: for example a simulation, or a job set with all its failure scenarios.
 
-Its key is the hash of all that determines its result, and of nothing else: names of grids and files
-do not count.
+The key of a unit is the hash of all data that determines its result. Names of grids and files are
+not part of it.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ import msgspec
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
-    """A unit of work.
-
-    ``kind`` is a key of `campaign.kinds.KINDS`, ``grid`` the name of its grid; ``spec`` is what its
-    kind works on, ``labels`` what the results table says it is about, ``about`` that for people;
-    ``identity`` is what the key was made of, as plain JSON values; those of two kinds differ.
-    """
+    """A unit of work."""
 
     kind: str
+    """Key of `campaign.kinds.KINDS`."""
     grid: str
+    """Name of the grid."""
     about: str
+    """Readable description."""
     spec: Any
+    """Specification, of a type that depends on the kind."""
     labels: dict[str, Any]
+    """Columns that identify the unit in the results table."""
     identity: dict[str, Any]
+    """Data of the key, as plain JSON values; units of different kinds differ."""
     key: str
 
 
 def key_of(identity: Any) -> str:
-    """The key of a unit that is determined by these plain values."""
+    """Return the key of a unit with this identity."""
     return hashlib.sha256(canonical(identity).encode()).hexdigest()
 
 
 def canonical(value: Any) -> str:
-    """JSON with one spelling per value."""
+    """Return JSON with a unique spelling of each value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -27,10 +27,10 @@ REQUIRED = (
 )  # fmt: skip
 
 MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
-"""Nodes by MACHINE_NAME (Du et al. 2024, section 5.2); for others ``n_nodes`` has to be given."""
+"""Nodes by MACHINE_NAME (Du et al. 2024, section 5.2); other machines need ``n_nodes``."""
 
 _NAMES = ("MACHINE_NAME", "USERNAME_GENID", "QUEUE_NAME")
-"""Columns that may be missing."""
+"""Optional columns."""
 
 _NUMBERS = ("WALLTIME_SECONDS", "RUNTIME_SECONDS", "NODES_REQUESTED", "NODES_USED")
 
@@ -43,13 +43,13 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     path : Path
         The file.
     **options
-        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the zone of the printed dates, which
-        carry none; ``by="start"`` selects months by the start of the jobs, as the files are cut.
+        See `rebat.workloads.trace.TraceOptions`. The dates in the file have no time zone; ``tz``
+        sets it. ``by="start"`` selects months by the start of the jobs, as the files are divided.
 
     Returns
     -------
     Workload
-        Jobs by submission (QUEUED_TIMESTAMP), under their COBALT_JOBID.
+        Jobs in order of submission (QUEUED_TIMESTAMP), with their COBALT_JOBID as id.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def read_alcf(path: Path, **options: Any) -> Workload:
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
     if not rows:
-        raise InputError("the log holds no job", str(path), "a line per job after the header")
+        raise InputError("the log contains no job", str(path), "a line per job after the header")
     return to_workload(_trace(path, rows), chosen)
 
 
@@ -118,12 +118,12 @@ def _number(text: str, name: str, where: str) -> float:
 def _trace(path: Path, rows: list[Row]) -> TraceColumns:
     lines, ids, machines, users, queues, *numbers = zip(*rows, strict=True)
     submit, start, walltime, run, requested, used = numbers
-    known = {MACHINE_NODES.get(name.lower()) for name in machines}
+    n_nodes = {MACHINE_NODES.get(name.lower()) for name in machines}
     return TraceColumns(
         name=path.name.removesuffix(".gz").removesuffix(".csv"),
         where=str(path),
-        # a log of several machines has no one size: the caller has to give it
-        n_nodes=known.pop() if len(known) == 1 else None,
+        # a log of several machines has no single size: the caller must set it
+        n_nodes=n_nodes.pop() if len(n_nodes) == 1 else None,
         dated=True,
         lines=np.array(lines, dtype=np.int64),
         ids=np.array(ids, dtype=object),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the jobs of a generated workload arrive."""
+"""Arrivals of the jobs of a generated workload."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.load import READERS, load_workload
 
 Floats = npt.NDArray[np.float64]
-_KNOWN = "zero, poisson, or a trace (.swf, .csv) or workload (.json)"
+_KINDS = "zero, poisson, or a trace (.swf, .csv) or workload (.json)"
 
 
 class Arrivals(msgspec.Struct, frozen=True):
-    """How jobs arrive: ``zero``, all at date 0; ``poisson``; or as the first jobs of a trace did.
+    """An arrival process.
 
     Parameters
     ----------
     kind : str
-        ``zero``, ``poisson``, or a trace's file.
+        ``zero`` (all jobs at time 0), ``poisson``, or a trace file, whose first arrivals are used.
     gap_s : float, optional
-        Mean time between arrivals.
+        Mean time between arrivals in seconds.
     load : float, optional
-        What the jobs ask for, in percent of the processors from the first arrival to the last: the
-        gaps are all scaled to it. A trace with neither keeps its own.
+        Requested processor time in percent of the available one, from the first arrival to the
+        last. All gaps are scaled to this load. Without ``load`` and ``gap_s``, a trace keeps its
+        gaps.
 
     Raises
     ------
     InputError
-        For a kind, gap or load that cannot be, both, or a Poisson process with none of them.
+        For an invalid kind, gap or load, for both gap and load, and for a Poisson process without
+        either.
     """
 
     kind: str = "zero"
@@ -41,38 +43,38 @@ class Arrivals(msgspec.Struct, frozen=True):
     load: float | None = None
 
     def __post_init__(self) -> None:
-        told = {"gap_s": self.gap_s, "load": self.load}
-        given = {name: value for name, value in told.items() if value is not None}
-        for name, value in given.items():
+        options = {"gap_s": self.gap_s, "load": self.load}
+        used = {name: value for name, value in options.items() if value is not None}
+        for name, value in used.items():
             if not 0 < value <= MAX_SECONDS:
                 raise InputError(f"is {value:g}", name, f"above 0, up to {MAX_SECONDS:.0e}")
-        if given and self.kind == "zero":
-            raise InputError("has no effect", next(iter(given)), "arrivals that are not zero")
-        if len(given) > 1 or (self.kind == "poisson" and not given):
-            raise InputError("is not one thing", "arrivals", "either gap_s or load beside it")
+        if used and self.kind == "zero":
+            raise InputError("has no effect", next(iter(used)), "arrivals other than zero")
+        if len(used) > 1 or (self.kind == "poisson" and not used):
+            raise InputError("has no unique rate", "arrivals", "either gap_s or load")
         ending = Path(self.kind.removesuffix(".gz")).suffix.lower()
         if self.kind not in ("zero", "poisson") and ending not in READERS:
-            raise InputError(f"is {self.kind!r}", "arrivals", _KNOWN)
+            raise InputError(f"is {self.kind!r}", "arrivals", _KINDS)
 
-    def dates_us(
+    def times_us(
         self, rng: np.random.Generator, n_jobs: int, work: float, processors: int
     ) -> list[int]:
-        """The dates of so many jobs, ascending from 0, in microseconds.
+        """Return the arrival times of ``n_jobs`` jobs in microseconds, ascending from 0.
 
         Parameters
         ----------
         rng : Generator
-            Of the Poisson process.
+            Random numbers of the Poisson process.
         n_jobs : int
         work : float
-            Processor-seconds that all jobs ask for.
+            Processor-seconds requested by all jobs.
         processors : int
-            Those of the machine.
+            Processors of the machine.
 
         Raises
         ------
         InputError
-            For a trace with fewer jobs, or whose jobs all arrive at once.
+            For a trace with fewer jobs, or whose jobs all arrive at the same time.
         """
         gaps_s = self._gaps_s(rng, n_jobs, processors)
         if self.load is not None and n_jobs > 1:
@@ -80,9 +82,9 @@ class Arrivals(msgspec.Struct, frozen=True):
             gaps_s *= span_s / float(gaps_s.sum())
         elif self.gap_s is not None and self.kind != "poisson" and n_jobs > 1:
             gaps_s *= self.gap_s / float(gaps_s.mean())
-        dates_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
-        dates_us: list[int] = np.rint(dates_s * US_PER_S).astype(np.int64).tolist()
-        return dates_us
+        times_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
+        times_us: list[int] = np.rint(times_s * US_PER_S).astype(np.int64).tolist()
+        return times_us
 
     def _gaps_s(self, rng: np.random.Generator, n_jobs: int, processors: int) -> Floats:
         if self.kind == "zero":
@@ -93,8 +95,9 @@ class Arrivals(msgspec.Struct, frozen=True):
         options = {} if ".json" in file.suffixes else {"n_nodes": processors}
         recorded = [job.submit_us for job in load_workload(file, **options).jobs]
         if len(recorded) < n_jobs:
-            raise InputError(f"holds {len(recorded)} jobs", str(file), f"{n_jobs} arrivals or more")
+            raise InputError(f"has {len(recorded)} jobs", str(file), f"at least {n_jobs} jobs")
         gaps_s = np.diff(np.sort(recorded)[:n_jobs]) / US_PER_S
         if n_jobs > 1 and not gaps_s.any() and (self.load or self.gap_s):
-            raise InputError(f"its first {n_jobs} jobs arrive at once", str(file), "gaps to scale")
+            problem = f"the first {n_jobs} jobs arrive at the same time"
+            raise InputError(problem, str(file), "gaps to scale")
         return gaps_s

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batsim's workload format: a JSON object with ``nb_res``, ``jobs`` and ``profiles``.
 
-Source: Batsim's documentation, *Workload*, and what Batsim 4.2.1 accepts. Reading is strict: an
-error names the file, the job or profile, and the field, where Batsim would only die.
+Source: Batsim's documentation, *Workload*, and tests with Batsim 4.2.1. Reading is strict: an
+error names the file, the job or profile, and the field.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rebat.core.units import MAX_SECONDS, to_us
 from rebat.models.speedup import speedup_of
 
 MAX_NODES = 2**31 - 1
-"""Batsim holds ``res`` and ``nb_res`` in a C int."""
+"""Batsim stores ``res`` and ``nb_res`` in a C int."""
 
 FORBIDDEN_IN_IDS = "(),|}"
-"""Characters that Batsim refuses in job ids."""
+"""Characters that Batsim rejects in job ids."""
 
 _KNOWN = {"id", "subtime", "walltime", "res", "profile"}
 _NO_EXTRA: dict[str, Any] = {}
-"""What the many jobs share that have no further fields."""
+"""Shared by all jobs without additional fields, to save memory."""
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
@@ -52,7 +52,7 @@ def read_workload(path: Path) -> Workload:
     Raises
     ------
     InputError
-        With the file, the job or profile and the field, and what was expected there.
+        With the file, the job or profile, the field and the expected value.
     """
     path = Path(path)
     document = _decode(read_text(path), str(path))
@@ -63,9 +63,9 @@ def read_workload(path: Path) -> Workload:
 
 
 def to_json(workload: Workload) -> dict[str, Any]:
-    """The workload as Batsim's JSON object: times in seconds, integral ones as ints.
+    """Return the workload as Batsim's JSON object. Times are in seconds, integral ones as ints.
 
-    The order of the fields is fixed. Notes go along under a key that Batsim ignores.
+    The order of the fields is fixed. Notes are stored under a key that Batsim ignores.
     """
     document: dict[str, Any] = {"nb_res": workload.n_nodes}
     if workload.notes:
@@ -76,7 +76,7 @@ def to_json(workload: Workload) -> dict[str, Any]:
 
 
 def write_workload(workload: Workload, path: Path) -> None:
-    """Write a Batsim workload file, one job or profile a line; .gz by its name."""
+    """Write a Batsim workload file, one job or profile per line; compressed if it ends in .gz."""
     encode = msgspec.json.Encoder(decimal_format="number").encode
     parts = []
     for key, value in to_json(workload).items():
@@ -98,7 +98,7 @@ def _decode(text: str, where: str) -> dict[str, Any]:
         raise InputError("broken JSON: nested too deeply", where) from None
     except msgspec.DecodeError as error:
         place = _place(text, str(error))
-        hint = "valid JSON, which knows neither NaN nor Infinity"
+        hint = "valid JSON, without NaN and Infinity"
         raise InputError(f"broken JSON: {error}", where + place, hint) from None
     if not isinstance(document, dict):
         raise InputError("not a Batsim workload", where, "an object with nb_res, jobs, profiles")
@@ -106,7 +106,7 @@ def _decode(text: str, where: str) -> dict[str, Any]:
 
 
 def _place(text: str, message: str) -> str:
-    """``:line:column`` of the byte that msgspec names, of the end if the text is cut off."""
+    """Return ``:line:column`` of the byte in msgspec's error, or of the end of a truncated text."""
     match = _BYTE.search(message)
     if not match and "truncated" not in message:
         return ""
@@ -120,10 +120,10 @@ def _workload(path: Path, document: dict[str, Any]) -> Workload:
     profiles = _profiles(_required(document, "profiles", dict, "an object of profiles by name"))
     raw_jobs = _required(document, "jobs", list, "a list of jobs")
     if not raw_jobs:
-        raise InputError("the workload holds no job", "jobs", "at least one job")
+        raise InputError("the workload contains no job", "jobs", "at least one job")
     jobs: dict[str, Job] = {}
     for position, raw in enumerate(raw_jobs):
-        raw_jobs[position] = None  # read: of a million jobs it is much
+        raw_jobs[position] = None  # free the memory of jobs already read
         job = _job(raw, position, profiles, n_nodes)
         if job.id in jobs:
             raise InputError(f"duplicate job id {job.id!r}", _nth(position), "unique ids")
@@ -135,7 +135,7 @@ def _workload(path: Path, document: dict[str, Any]) -> Workload:
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:
     notes = document.get("notes")
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        return ()  # somebody else's key, not ours
+        return ()  # not written by rebat
     return tuple(notes)
 
 
@@ -174,11 +174,11 @@ def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, 
 def _job_id(raw: dict[str, Any]) -> str:
     value = raw.get("id")
     if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-        raise InputError(f"bad job id {short(value)}", "id", "an int or a string, not empty")
+        raise InputError(f"bad job id {short(value)}", "id", "an int or a nonempty string")
     text = str(value)
     if "!" in text:
         raise InputError(
-            f"job id {text!r} contains '!'", "id", "the bare id: Batsim adds 'w0!' on the wire"
+            f"job id {text!r} contains '!'", "id", "the id without 'w0!', which Batsim adds"
         )
     bad = [c for c in text if c in FORBIDDEN_IN_IDS or not c.isprintable()]
     if bad:
@@ -192,7 +192,7 @@ def _walltime_us(raw: dict[str, Any]) -> int | None:
     walltime_us = to_us(number(raw, "walltime", MAX_SECONDS, "seconds"))
     if walltime_us <= 0:
         value = short(raw["walltime"])
-        raise InputError(f"walltime {value}", "walltime", "more than 0 s, or -1 for none")
+        raise InputError(f"is {value}", "walltime", "more than 0 s, or -1 for no walltime")
     return walltime_us
 
 
@@ -214,7 +214,7 @@ def _check_profile(profile: Any) -> None:
     speedup_of(profile)
     ret = profile.get("ret", 0)
     if isinstance(ret, bool) or not isinstance(ret, int):
-        raise InputError(f"return code {short(ret)}", "ret", "an int")
+        raise InputError(f"is {short(ret)}", "ret", "an int")
 
 
 def _required(raw: dict[str, Any], key: str, kind: type, expected: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From plain arrays to a workload of delay jobs, as every importer and generator needs it."""
+"""Workloads of delay jobs from plain columns, for importers and generators."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rebat.core.jobs import Job, Workload, batsim_number
 
 
 def delay_profiles(run_us: Sequence[int]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """A Batsim delay profile per distinct run time, named after it.
+    """Return a Batsim delay profile for each distinct run time, named after the run time.
 
     Returns
     -------
     names : list of str
-        The profile of each job, in the order given.
+        The profile of each job, in the order of ``run_us``.
     profiles : dict
         The profiles by name, in order of first use.
 
@@ -41,10 +41,10 @@ def delay_workload(
     extra: Sequence[dict[str, Any]] | None = None,
     notes: Sequence[str] = (),
 ) -> Workload:
-    """A workload of delay jobs from one column per field, all of the same length.
+    """Return a workload of delay jobs from columns of equal length.
 
-    Times are in microseconds; a walltime of None means no bound. ``extra``: further fields of each
-    job's JSON.
+    Times are in microseconds. A walltime of None means no walltime. ``extra`` has additional
+    fields of each job's JSON.
     """
     names, profiles = delay_profiles(run_us)
     more = [{}] * len(ids) if extra is None else extra

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calendar months in a time zone, for dates in seconds from the Unix epoch."""
+"""Calendar months in a time zone, for dates in seconds since the Unix epoch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])\Z")
 
 
 def zone(name: str) -> tzinfo:
-    """The time zone of that name; InputError when there is none."""
+    """Return the time zone of this name, or raise InputError."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -27,7 +27,7 @@ def zone(name: str) -> tzinfo:
 
 
 def month_bounds_s(month: str, tz: str) -> tuple[float, float]:
-    """First instant of a month and of the next, in seconds from the Unix epoch.
+    """Return the start of a month and of the next month, in seconds since the Unix epoch.
 
     >>> month_bounds_s("1970-01", "UTC")
     (0.0, 2678400.0)
@@ -42,7 +42,7 @@ def month_bounds_s(month: str, tz: str) -> tuple[float, float]:
 
 
 def month_start_s(date_s: float, tz: str) -> float:
-    """Midnight of the first day of the month in which a date lies."""
+    """Return midnight of the first day of the month that contains a date."""
     date = datetime.fromtimestamp(date_s, zone(tz))
     return datetime(date.year, date.month, 1, tzinfo=zone(tz)).timestamp()
 
@@ -50,7 +50,7 @@ def month_start_s(date_s: float, tz: str) -> float:
 def in_months(
     dates_s: npt.NDArray[np.float64], months: Sequence[str], tz: str
 ) -> npt.NDArray[np.bool_]:
-    """Which dates lie in one of the months."""
+    """Return a mask of the dates in any of the months."""
     inside = np.zeros(len(dates_s), dtype=np.bool_)
     for month in months:
         first_s, after_s = month_bounds_s(month, tz)

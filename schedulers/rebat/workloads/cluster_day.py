@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A day of a small cluster, as in Rodríguez-Pascual et al., "Job migration in HPC clusters by means
-of checkpoint/restart", 2019, section 4.4.
+"""A day of a small cluster, as in Rodríguez-Pascual et al. 2019.
 
-Run times and degrees of parallelism are exponential, arrivals random over 24 hours, until the jobs
-ask for a share of the cluster. The means stand in figures that are lost; the defaults give the
-shares of mixed nodes that the paper prints.
+Source: "Job migration in HPC clusters by means of checkpoint/restart", section 4.4. Run times and
+degrees of parallelism are exponential. Arrivals are uniform over 24 hours. Jobs are added until
+they request the given share of the cluster. The figures with the means are lost; the defaults
+reproduce the shares of mixed nodes that the paper prints.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from rebat.workloads.build import delay_profiles
 Ints = npt.NDArray[np.int64]
 
 MARGIN_US = US_PER_S
-"""Walltimes are so much above what the accuracy asks for: Batsim kills a job whose run time equals
-its walltime."""
+"""Added to all walltimes, because Batsim kills a job whose run time equals its walltime."""
 
 ETERNAL_S = 1e9
-"""Eternal jobs last for longer than anybody simulates."""
+"""Run time of eternal jobs, longer than any simulation."""
 
 LEAST_ACCURACY = 1e-3
 
@@ -37,7 +36,7 @@ MAX_JOBS = 1_000_000
 
 
 class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked for.
+    """Parameters of the workload.
 
     Parameters
     ----------
@@ -46,17 +45,17 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes, cores : int
         Nodes, and cores of each.
     hours : float
-        Over which jobs arrive.
+        Period of the arrivals.
     parallelism : float
-        Mean of the exponential that, rounded up, is a job's number of cores.
+        Mean of the exponential law of a job's number of cores, before rounding up.
     length_s : float
-        Mean run time.
+        Mean run time in seconds.
     accuracy : float
         Run time / walltime, above 0 and up to 1.
     memory_mb : float
-        Of each task.
+        Memory of each task.
     eternal : int
-        Serial jobs without an end, in the partition 'eternal', from the beginning on.
+        Number of serial jobs without an end, in the partition 'eternal', from time 0 on.
     """
 
     load: float = 50.0
@@ -88,77 +87,77 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def area_us(self) -> float:
-        """Core-microseconds that the jobs ask for, at the least."""
+        """Core-microseconds that the jobs request at least."""
         return self.load / 100 * self.nodes * self.cores * self.hours * 3600 * US_PER_S
 
 
-def cluster_day(seed: int, asked: ClusterDay | None = None) -> Workload:
-    """Jobs until their area is reached, the last one whole; see `ClusterDay`.
+def cluster_day(seed: int, options: ClusterDay | None = None) -> Workload:
+    """Return jobs whose total area just reaches the requested load; see `ClusterDay`.
 
     Parameters
     ----------
     seed : int
-        Same seed, same workload.
-    asked : ClusterDay, optional
+        The same seed yields the same workload.
+    options : ClusterDay, optional
 
     Raises
     ------
     InputError
-        For a load that takes more than a million jobs.
+        For a load that needs more than a million jobs.
     """
-    asked = asked or ClusterDay()
-    n_cores = asked.nodes * asked.cores
-    sizes, run_us = _drawn(seed, asked, n_cores)
-    arrivals = _rng(seed, "arrivals").random(len(sizes)) * asked.hours * 3600 * US_PER_S
+    options = options or ClusterDay()
+    n_cores = options.nodes * options.cores
+    sizes, run_us = _drawn(seed, options, n_cores)
+    arrivals = _rng(seed, "arrivals").random(len(sizes)) * options.hours * 3600 * US_PER_S
     submit_us = np.sort(np.rint(arrivals).astype(np.int64))
-    walltime_us = np.ceil(run_us / asked.accuracy).astype(np.int64) + MARGIN_US
+    walltime_us = np.ceil(run_us / options.accuracy).astype(np.int64) + MARGIN_US
     names, profiles = delay_profiles(run_us.tolist())
-    extra = {"memory_mb": asked.memory_mb}
+    extra = {"memory_mb": options.memory_mb}
     jobs = [
         Job(str(number), *row, extra)
         for number, row in enumerate(
             zip(sizes.tolist(), submit_us.tolist(), walltime_us.tolist(), names, strict=True), 1
         )
     ]
-    jobs += _eternal(asked, profiles)
+    jobs += _eternal(options, profiles)
     note = (
-        f"random day of {asked.nodes} nodes of {asked.cores} cores after Rodríguez-Pascual et al. "
-        f"2019, load {asked.load:g} %, seed {seed}"
+        f"random day of {options.nodes} nodes of {options.cores} cores "
+        f"after Rodríguez-Pascual et al. 2019, load {options.load:g} %, seed {seed}"
     )
-    return Workload(f"cluster-day-{asked.load:g}-{seed}", n_cores, tuple(jobs), profiles, (note,))
+    return Workload(f"cluster-day-{options.load:g}-{seed}", n_cores, tuple(jobs), profiles, (note,))
 
 
 def _rng(seed: int, purpose: str) -> np.random.Generator:
     return stream(seed, "workload", "cluster-day", purpose)
 
 
-def _drawn(seed: int, asked: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
-    """Sizes and run times (microseconds) of as many jobs as make the area."""
-    mean = asked.parallelism * asked.length_s * US_PER_S
-    count = math.ceil(1.5 * asked.area_us / mean) + 100
+def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
+    """Return sizes and run times (microseconds) of the jobs that make up the area."""
+    mean = options.parallelism * options.length_s * US_PER_S
+    count = math.ceil(1.5 * options.area_us / mean) + 100
     if count > MAX_JOBS:
-        raise InputError(f"some {count} jobs make this load", expected=f"up to {MAX_JOBS}")
+        raise InputError(f"this load needs about {count} jobs", expected=f"at most {MAX_JOBS}")
     size_rng, time_rng = _rng(seed, "sizes"), _rng(seed, "run times")
     sizes, run_us = (np.zeros(0, dtype=np.int64) for _ in range(2))
-    while True:  # a machine may be so small that its jobs are
-        drawn = np.ceil(size_rng.exponential(asked.parallelism, count)).astype(np.int64)
+    while True:  # sizes are limited to the machine, so that one draw may not suffice
+        drawn = np.ceil(size_rng.exponential(options.parallelism, count)).astype(np.int64)
         sizes = np.concatenate([sizes, np.clip(drawn, 1, n_cores)])
-        drawn = np.rint(time_rng.exponential(asked.length_s, count) * US_PER_S).astype(np.int64)
+        drawn = np.rint(time_rng.exponential(options.length_s, count) * US_PER_S).astype(np.int64)
         run_us = np.concatenate([run_us, np.maximum(drawn, US_PER_S)])
         areas = np.cumsum(sizes * run_us)
-        if areas[-1] >= asked.area_us:
-            last = int(np.searchsorted(areas, asked.area_us)) + 1
+        if areas[-1] >= options.area_us:
+            last = int(np.searchsorted(areas, options.area_us)) + 1
             return sizes[:last], run_us[:last]
         if len(sizes) > MAX_JOBS:
-            raise InputError(f"over {MAX_JOBS} jobs make this load", expected="less of a load")
+            raise InputError(f"this load needs over {MAX_JOBS} jobs", expected="a lower load")
 
 
-def _eternal(asked: ClusterDay, profiles: dict[str, dict[str, Any]]) -> list[Job]:
-    if not asked.eternal:
+def _eternal(options: ClusterDay, profiles: dict[str, dict[str, Any]]) -> list[Job]:
+    if not options.eternal:
         return []
     profiles["eternal"] = {"type": "delay", "delay": ETERNAL_S}
-    extra = {"memory_mb": asked.memory_mb, "partition": "eternal", "eternal": True}
+    extra = {"memory_mb": options.memory_mb, "partition": "eternal", "eternal": True}
     return [
         Job(f"eternal-{number}", 1, 0, None, "eternal", extra)
-        for number in range(1, asked.eternal + 1)
+        for number in range(1, options.eternal + 1)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A parsed trace: a column per field, and notes on what was done to it."""
+"""A parsed trace: a column per field, and notes on its changes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class TraceColumns:
-    """A parsed trace, one entry per record in every column; times in seconds, NaN = not known.
-
-    ``dated`` says whether ``submit_s`` and ``start_s`` count from the Unix epoch; ``why_not`` why a
-    record is to be left out: the number of one of ``reasons``, from 1; 0 for a job. ``users`` and
-    ``queues`` are names, empty where there is none.
-    """
+    """A parsed trace. Each column has one entry per record, times in seconds, NaN if unknown."""
 
     name: str
     where: str
     n_nodes: int | None
     dated: bool
+    """Whether ``submit_s`` and ``start_s`` count from the Unix epoch."""
     lines: npt.NDArray[np.int64]
     ids: npt.NDArray[np.object_]
     submit_s: Floats
@@ -35,8 +31,11 @@ class TraceColumns:
     run_s: Floats
     walltime_s: Floats
     why_not: npt.NDArray[np.int64]
+    """Reason to leave the record out: a number of ``reasons``, from 1; 0 for a job."""
     users: npt.NDArray[np.object_]
+    """Names of the users, empty if unknown."""
     queues: npt.NDArray[np.object_]
+    """Names of the queues, empty if unknown."""
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -44,11 +43,11 @@ class TraceColumns:
         return len(self.lines)
 
     def take(self, which: npt.NDArray[Any]) -> TraceColumns:
-        """The jobs under a mask or at these positions."""
+        """Return the records of a mask or at these positions."""
         return replace(self, **{name: getattr(self, name)[which] for name in _COLUMNS})
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
-        """The jobs under a mask, with a note when that leaves some out."""
+        """Return the records of a mask, with a note if this leaves records out."""
         n_dropped = int(len(mask) - mask.sum())
         if not n_dropped:
             return self
@@ -56,29 +55,29 @@ class TraceColumns:
 
     @property
     def jobs(self) -> TraceColumns:
-        """Without the records that are to be left out."""
+        """The trace without records that are marked to be left out."""
         return self.take(self.is_job)
 
     @property
     def is_job(self) -> Mask:
-        """Which records are not to be left out."""
+        """Mask of the records that are not marked to be left out."""
         return np.equal(self.why_not, 0)
 
     def marking(self, mask: Mask, reason: str) -> TraceColumns:
-        """The same, the jobs under a mask to be left out."""
+        """Return the trace with the jobs of a mask marked to be left out."""
         reasons = (*self.reasons, reason)
         marked = np.where(mask & self.is_job, len(reasons), self.why_not)
         return replace(self, why_not=marked, reasons=reasons)
 
     def without_marked(self) -> TraceColumns:
-        """What is to be left out is, with a note for each reason."""
+        """Remove the marked records, with a note for each reason."""
         trace = self
         for number, reason in enumerate(self.reasons, 1):
             trace = trace.keep(trace.why_not != number, reason)
         return trace
 
     def noting(self, note: str) -> TraceColumns:
-        """The same with one more note."""
+        """Return the trace with an additional note."""
         return replace(self, notes=(*self.notes, note))
 
 
@@ -89,7 +88,7 @@ _COLUMNS = (
 
 
 def counted(count: Any) -> str:
-    """A number of jobs in words.
+    """Return a number of jobs in words.
 
     >>> counted(1), counted(12)
     ('1 job', '12 jobs')

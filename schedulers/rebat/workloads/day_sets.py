@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job sets by day of submission: how RR-9296 makes sets of rigid jobs of a trace.
+"""Job sets by day of submission, as RR-9296 builds sets of rigid jobs from a trace.
 
 Section 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of resilient
 scheduling heuristics for parallel jobs", Inria RR-9296, 2020: the jobs submitted on a day form a
@@ -31,11 +31,11 @@ class DaySet(NamedTuple):
     Attributes
     ----------
     name : str
-        The date, ``"2020-01-31"``; ``"day-0031"`` where the trace has no calendar.
+        The date, ``"2020-01-31"``, or ``"day-0031"`` without calendar dates.
     times_us, sizes : int array, shape (n,)
-        Run times and nodes, by submission.
+        Run times and nodes, in order of submission.
     n_nodes : int
-        Nodes of the machine.
+        Number of nodes of the machine.
     """
 
     name: str
@@ -47,31 +47,31 @@ class DaySet(NamedTuple):
 def read_day_sets(
     path: Path, months: Sequence[str] | None = None, *, tz: str = "UTC", **options: Any
 ) -> list[DaySet]:
-    """The day sets of a trace, those without a job left out.
+    """Return the day sets of a trace. Days without jobs are left out.
 
     Parameters
     ----------
     path : Path
         Any file that `load_workload` reads.
     months : sequence of str, optional
-        Calendar months, ``"2020-01"``; without them, days of 24 h from the first submission.
+        Calendar months, ``"2020-01"``. Default: days of 24 h from the first submission on.
     tz : str
-        Time zone in which a day begins, and of dates that the trace prints without one.
+        Time zone of the days, and of dates without a time zone in the trace.
     **options
         See `rebat.workloads.trace.TraceOptions`.
 
     Raises
     ------
     InputError
-        For a trace that cannot be read or has no job in one of the months.
+        For a trace that cannot be read, or a month without jobs.
     """
     if months is None:
         return day_sets(load_workload(path, **options))
-    found = []
+    sets = []
     for month in dict.fromkeys(months):
         jobs = load_workload(path, months=month, tz=tz, origin="month", **options)
-        found += day_sets(jobs, month, tz)
-    return found
+        sets += day_sets(jobs, month, tz)
+    return sets
 
 
 def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> list[DaySet]:
@@ -81,8 +81,8 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     ----------
     workload : Workload
     month : str, optional
-        The month at whose first midnight the workload's time begins; a day on which clocks change
-        then has 23 or 25 hours. Without it, days have 24 hours and are numbered from 1.
+        Month that begins at time 0 of the workload. A day on which clocks change then has 23 or 25
+        hours. Without a month, days have 24 hours and are numbered from 1.
     tz : str
         Time zone of the month.
     """
@@ -90,7 +90,7 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     sizes = np.array([job.n_nodes for job in workload.jobs], np.int64)
     for job in (job for job in workload.jobs if job.n_nodes > workload.n_nodes):
         expected = f"at most {workload.n_nodes} nodes"
-        raise InputError(f"{job.n_nodes} nodes", f"job {job.id}", expected)
+        raise InputError(f"requests {job.n_nodes} nodes", f"job {job.id}", expected)
     times_us = np.array(
         [duration_us(workload.profiles, job.profile) for job in workload.jobs], np.int64
     )
@@ -108,7 +108,7 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
 
 
 def _days_of(month: str, tz: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Start of each day of a month, from the month's own start, and its date."""
+    """Return the start of each day, relative to the start of the month, and its date."""
     first_s, after_s = month_bounds_s(month, tz)
     date = datetime.fromtimestamp(first_s, zone(tz))
     starts_us, names = [], []

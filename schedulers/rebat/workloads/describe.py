@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload in numbers, in the form of the papers' tables."""
+"""Statistics of a workload, in the form of the papers' tables."""
 
 from __future__ import annotations
 
@@ -19,35 +19,39 @@ from rebat.models.speedup import model_of, speedup_of
 from rebat.workloads.published import SIZE_BOUNDS
 
 WHOLE_MACHINE = 0.99
-"""Jobs of at least this share of the nodes count as jobs of the whole machine: the authors of node
-stealing cut those from 49,152 to 49,000 nodes, and from 40,960 to 40,900."""
+"""Jobs of at least this share of the nodes count as jobs of the entire machine. The authors of node
+stealing reduced their size from 49,152 to 49,000 nodes, and from 40,960 to 40,900."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any]:
-    """What a workload asks of its machine, in plain numbers.
+    """Return sizes, run times and load of a workload.
 
     Parameters
     ----------
     workload : Workload
     period_s : float, optional
-        Length in seconds over which the stress is taken (the month's, in Du et al. 2024, section
-        5.2). Default: from the first submission to the last.
+        Length in seconds of the period for the stress (a month in Du et al. 2024, section 5.2).
+        Default: from the first submission to the last.
 
     Returns
     -------
     dict
-        ``name, jobs, nodes, span_s, node_seconds, stress, size_classes`` (as Table 2 of Du et
-        al. 2024), ``run_time_s`` and ``walltime_s`` (min, max, mean, median, as Table 3),
-        ``walltime_accuracy`` (run time / walltime: mean, median), ``without_walltime``,
-        ``over_walltime`` (jobs that will be killed there), ``too_large`` (jobs above the machine's
-        size), ``shapes`` (jobs of each kind, and the least and most nodes that they can run on),
-        ``speedups`` (jobs of each model), ``eternal`` (jobs without an end, which count nowhere
-        else but in ``jobs`` and ``shapes``) and ``notes``. What needs run times is None when some
-        profile needs Batsim's network model.
+        Values that need run times are None if a profile needs Batsim's network model.
+
+        - ``name``, ``jobs``, ``nodes``, ``span_s``, ``node_seconds``, ``stress``, ``notes``
+        - ``size_classes``: jobs per size interval, as in Table 2 of Du et al. 2024
+        - ``run_time_s``, ``walltime_s``: min, max, mean and median, as in Table 3
+        - ``walltime_accuracy``: mean and median of run time / walltime
+        - ``without_walltime``: jobs without walltime
+        - ``over_walltime``: jobs that are killed at their walltime
+        - ``too_large``: jobs larger than the machine
+        - ``shapes``: number of jobs of each kind, with their minimum and maximum nodes
+        - ``speedups``: number of jobs of each speedup model
+        - ``eternal``: jobs without an end, counted only here, in ``jobs`` and in ``shapes``
     """
-    whole, n_jobs = workload, len(workload.jobs)
+    n_jobs, shapes = len(workload.jobs), _shapes(workload)
     ending = tuple(job for job in workload.jobs if not traits_of(job.extra).eternal)
     workload = msgspec.structs.replace(workload, jobs=ending)
     sizes = np.array([job.n_nodes for job in workload.jobs], dtype=np.int64)
@@ -67,25 +71,25 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         **_walltime_use(run_s, walltime_s),
         "too_large": int((sizes > workload.n_nodes).sum()),
         "eternal": n_jobs - len(ending),
-        "shapes": _shapes(whole),
+        "shapes": shapes,
         "speedups": _speedups(workload),
         "notes": list(workload.notes),
     }
 
 
 def size_classes(sizes: npt.NDArray[np.int64], n_nodes: int) -> dict[str, int]:
-    """Jobs per size interval of Table 2 of Du et al. 2024, those of the whole machine apart."""
-    whole = sizes >= WHOLE_MACHINE * n_nodes
-    counts, _ = np.histogram(sizes[~whole], bins=[*SIZE_BOUNDS, np.inf])
+    """Count jobs per size interval (Table 2 of Du et al. 2024) and jobs of the entire machine."""
+    full_size = sizes >= WHOLE_MACHINE * n_nodes
+    counts, _ = np.histogram(sizes[~full_size], bins=[*SIZE_BOUNDS, np.inf])
     labels = [
         f"[{low}, {high})" if high else f">= {low}"
         for low, high in zip(SIZE_BOUNDS, [*SIZE_BOUNDS[1:], 0], strict=True)
     ]
-    return dict(zip(labels, counts.tolist(), strict=True)) | {"whole machine": int(whole.sum())}
+    return dict(zip(labels, counts.tolist(), strict=True)) | {"whole machine": int(full_size.sum())}
 
 
 def _shapes(workload: Workload) -> dict[str, dict[str, int]]:
-    """Per kind of shape that there is: how many jobs, and the range of their sizes."""
+    """Return the number of jobs and the range of sizes for each kind of shape."""
     sizes: dict[str, list[int]] = {}
     jobs: Counter[str] = Counter()
     for job in workload.jobs:
@@ -101,14 +105,14 @@ def _shapes(workload: Workload) -> dict[str, dict[str, int]]:
 
 
 def _speedups(workload: Workload) -> dict[str, int]:
-    """How many jobs have a speedup of each model that there is; linear is said of none."""
+    """Count jobs per speedup model; jobs without a speedup do not count."""
     models = {
         name: model_of(speedup_of(profile))
         for name, profile in workload.profiles.items()
         if "speedup" in profile
     }
-    found = Counter(models[job.profile] for job in workload.jobs if job.profile in models)
-    return dict(sorted(found.items()))
+    counts = Counter(models[job.profile] for job in workload.jobs if job.profile in models)
+    return dict(sorted(counts.items()))
 
 
 def _or_nan(value: int | None) -> float:

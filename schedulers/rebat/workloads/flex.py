@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigid jobs of any workload made moldable or malleable, around the size that they asked for."""
+"""Conversion of rigid jobs to moldable or malleable jobs around their requested size."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def flex(
     seed: int = 0,
     sigma: float | None = None,
 ) -> Workload:
-    """Make shares of the rigid jobs malleable and moldable; nothing else about them changes.
+    """Make shares of the rigid jobs malleable and moldable; their other fields do not change.
 
-    A malleable job that asks for n nodes takes a quarter of that, rounded down, to twice that, at
-    least 1 and at most the machine; a moldable one n/4, n/2, n and 2n, as far as these are whole
-    and on the machine. The profile gets a speedup after Downey whose mean parallelism is the least
-    by which all these sizes are useful, by equation (5) of Prabhakaran et al. 2018; one that has a
+    A malleable job that requests n nodes runs on n/4 (rounded down) to 2n nodes, at least 1 and at
+    most the machine. A moldable job runs on n/4, n/2, n or 2n nodes, if these are integers and fit
+    the machine. The profile gets a speedup of Downey's model with the smallest mean parallelism for
+    which all these sizes are useful, by equation (5) of Prabhakaran et al. 2018. A profile with a
     speedup keeps it.
 
-    Each job draws a number u: it becomes malleable if u < ``malleable``, moldable if
-    u >= 1 - ``moldable``. So a larger share of a kind holds the jobs of a smaller one. Jobs that
-    are larger than the machine, or whose profile has no run time of its own, stay as they are.
+    Each job draws a number u. It becomes malleable if u < ``malleable`` and moldable if
+    u >= 1 - ``moldable``. A larger share therefore includes the jobs of a smaller one. Jobs larger
+    than the machine, and jobs that need Batsim's network model, do not change.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def flex(
     malleable, moldable : float
         Shares of the jobs, from 0 to 1, together at most 1.
     seed : int
-        Same seed, same jobs and speedups.
+        The same seed yields the same jobs and speedups.
     sigma : float, optional
         Variance of the parallelism of every job. Default: uniform from 0 to ``SIGMA_MAX``, as
         Downey 1998 draws them.
@@ -52,7 +52,7 @@ def flex(
     Raises
     ------
     InputError
-        For shares or a variance that cannot be.
+        For invalid shares or an invalid variance.
     """
     _check(malleable, moldable, sigma)
     drawn = stream(seed, "workload", "flex", "kinds").random(len(workload.jobs)).tolist()
@@ -60,14 +60,14 @@ def flex(
     scalable = {name for name in workload.profiles if _scales(workload.profiles, name)}
     jobs, profiles = [], dict(workload.profiles)
     counts = {Malleable: 0, Moldable: 0}
-    for job, u, one_sigma in zip(workload.jobs, drawn, sigmas, strict=True):
+    for job, u, random_sigma in zip(workload.jobs, drawn, sigmas, strict=True):
         kind = Malleable if u < malleable else Moldable if u >= 1 - moldable else None
         if kind is None or not _can(job, workload.n_nodes, scalable):
             jobs.append(job)
             continue
         counts[kind] += 1
         shape, most = _around(kind, job.n_nodes, workload.n_nodes)
-        speedup = useful_to(most, one_sigma if sigma is None else sigma)
+        speedup = useful_to(most, random_sigma if sigma is None else sigma)
         name = _add_profile(profiles, job, speedup)
         extra = job.extra | fields_of(shape)
         jobs.append(msgspec.structs.replace(job, profile=name, extra=extra))
@@ -80,7 +80,7 @@ def flex(
 
 
 def useful_to(most: int, sigma: float) -> Downey:
-    """The speedup with the least mean parallelism that grows up to ``most`` nodes: eq. (5).
+    """Return the speedup of smallest mean parallelism that grows up to ``most`` nodes: eq. (5).
 
     >>> useful_to(31, 0.5), useful_to(46, 2.0)
     (Downey(parallelism=16.0, sigma=0.5), Downey(parallelism=16.0, sigma=2.0))
@@ -95,14 +95,14 @@ def _check(malleable: float, moldable: float, sigma: float | None) -> None:
         if not 0 <= share <= 1:
             raise InputError(f"is {share:g}", name, "a share from 0 to 1")
     if malleable + moldable > 1:
-        what = f"shares of {malleable:g} malleable and {moldable:g} moldable jobs"
-        raise InputError(what, expected="together at most 1")
+        problem = f"shares of {malleable:g} malleable and {moldable:g} moldable jobs"
+        raise InputError(problem, expected="together at most 1")
     if sigma is not None:
         Downey(1.0, sigma)  # checks it
 
 
 def _scales(profiles: Mapping[str, dict[str, Any]], name: str) -> bool:
-    """Whether a profile's run time is its own, not the network's."""
+    """Return whether a profile has a run time without Batsim's network model."""
     try:
         duration_us(profiles, name)
     except InputError:
@@ -115,18 +115,18 @@ def _can(job: Job, machine: int, scalable: set[str]) -> bool:
     return rigid and job.n_nodes <= machine and job.profile in scalable
 
 
-def _around(kind: type[Shape], asked: int, machine: int) -> tuple[Shape, int]:
-    """The shape of a job around what it asked for, and its most nodes."""
+def _around(kind: type[Shape], size: int, machine: int) -> tuple[Shape, int]:
+    """Return the shape of a job around its requested size, and its maximum nodes."""
     if kind is Malleable:
-        most = min(2 * asked, machine)
-        return Malleable(max(asked // 4, 1), most), most
-    parts = [asked // part for part in (4, 2) if asked % part == 0]
-    sizes = (*parts, asked, *([2 * asked] if 2 * asked <= machine else []))
+        most = min(2 * size, machine)
+        return Malleable(max(size // 4, 1), most), most
+    parts = [size // part for part in (4, 2) if size % part == 0]
+    sizes = (*parts, size, *([2 * size] if 2 * size <= machine else []))
     return Moldable(sizes), sizes[-1]
 
 
 def _add_profile(profiles: dict[str, dict[str, Any]], job: Job, speedup: Downey) -> str:
-    """The job's profile with a speedup, under a name of its own; the name that it goes by."""
+    """Add the job's profile with a speedup under a new name; return the name."""
     profile = profiles[job.profile]
     if "speedup" in profile:
         return job.profile

@@ -30,30 +30,31 @@ MIXES = {
 KINDS = ("rigid", "moldable", "malleable")
 
 MARGIN_US = US_PER_S
-"""Walltimes are estimates, and at least so much above the run time: Batsim kills a job whose run
-time equals its walltime."""
+"""Minimum difference between walltime and run time, because Batsim kills a job whose run time
+equals its walltime."""
 
 SIGMA_MAX = 2.0
-"""Variances of the parallelism are uniform from 0 to this, as Downey 1998 draws them."""
+"""Maximum variance of the parallelism, uniform from 0 on as in Downey 1998."""
 
 CANDIDATES = 200
-"""Sizes that are drawn for the requests of a moldable job, of which those that differ count."""
+"""Number of sizes drawn for the requests of a moldable job, including duplicates."""
 
 MAX_JOBS = 1_000_000
 
 
 class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked for.
+    """Parameters of the workload.
 
     Parameters
     ----------
     mix : str, optional
-        mixed (the default), moldable-rigid or malleable-rigid: the workloads of Table III, scaled
-        to ``jobs`` (1000).
+        Workload of Table III: mixed (default), moldable-rigid or malleable-rigid.
+    jobs : int, optional
+        Number of jobs of the mix (default: 1000).
     rigid, moldable, malleable : int, optional
-        Numbers of jobs, instead of a mix.
+        Number of jobs of each kind, instead of a mix.
     processors : int
-        Of the machine: the largest size.
+        Processors of the machine, the maximum size of a job.
     accuracy : float
         Run time / estimate, above 0 and up to 1.
     arrivals, gap_s, load
@@ -74,27 +75,26 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         counts = self.counts
         if min(counts) < 0 or not 1 <= sum(counts) <= MAX_JOBS:
-            told = ", ".join(f"{n} {kind}" for n, kind in zip(counts, KINDS, strict=True))
-            raise InputError(f"{told} jobs", expected=f"1 to {MAX_JOBS} jobs in all")
+            numbers = ", ".join(f"{n} {kind}" for n, kind in zip(counts, KINDS, strict=True))
+            raise InputError(f"{numbers} jobs", expected=f"1 to {MAX_JOBS} jobs in total")
         if not 1 <= self.processors <= 2**24:
             raise InputError(f"is {self.processors}", "processors", "1 to 2**24")
         if not 0 < self.accuracy <= 1:
             raise InputError(f"is {self.accuracy:g}", "accuracy", "above 0, up to 1")
-        self.arriving  # noqa: B018  checks them
+        self.arriving  # noqa: B018  checks the arrivals
 
     @property
     def arriving(self) -> Arrivals:
-        """How the jobs arrive."""
+        """The arrival process."""
         return Arrivals(self.arrivals, self.gap_s, self.load)
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """How many jobs are rigid, moldable and malleable; what does not come out is rigid."""
-        told = (self.rigid, self.moldable, self.malleable)
-        if any(number is not None for number in told):
+        """Number of rigid, moldable and malleable jobs; remainders of rounding are rigid."""
+        if any(number is not None for number in (self.rigid, self.moldable, self.malleable)):
             if self.mix is not None or self.jobs is not None:
-                given = "mix" if self.mix is not None else "jobs"
-                raise InputError("has no effect", given, "no numbers of jobs of a kind beside it")
+                name = "mix" if self.mix is not None else "jobs"
+                raise InputError("has no effect", name, "no rigid, moldable and malleable")
             return (self.rigid or 0, self.moldable or 0, self.malleable or 0)
         mix = self.mix or "mixed"
         if mix not in MIXES:
@@ -104,52 +104,54 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return jobs - moldable - malleable, moldable, malleable
 
 
-def flexible_load(seed: int, asked: FlexibleLoad | None = None) -> Workload:
-    """Jobs in random order; sizes, estimates and speedups by the laws of `cirne_berman`.
+def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
+    """Return jobs in random order, with sizes, estimates and speedups of `cirne_berman`.
 
-    ``res`` is the size of a rigid job. A moldable or malleable one has a least size and a mean
-    parallelism by the joint law, a variance of it up to ``SIGMA_MAX``, and by equation (5) a most
-    useful size, cut to the machine. A malleable one takes every size of the range; its ``res`` is
-    log-uniform in it. A moldable one asks for its least size first, then for log-uniform ones; its
-    ``res`` is the second of these requests, if there is one. The estimate, by the same law for all,
-    is the walltime at ``res``; the run time there is the estimate times the accuracy (see
-    ``MARGIN_US``).
+    - A rigid job has ``res`` processors.
+    - A moldable or malleable job has a minimum size and a mean parallelism by the joint law, and a
+      variance up to ``SIGMA_MAX``. Its maximum useful size follows from equation (5), limited to
+      the machine.
+    - A malleable job runs on all sizes in this range. Its ``res`` is log-uniform in the range.
+    - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
+      second request, if there is one.
+    - The estimate is the walltime on ``res`` processors, by the same law for all jobs. The run time
+      is the estimate times the accuracy (see ``MARGIN_US``).
 
     Parameters
     ----------
     seed : int
-        Same seed, same workload.
-    asked : FlexibleLoad, optional
+        The same seed yields the same workload.
+    options : FlexibleLoad, optional
 
     Raises
     ------
     InputError
-        For arrivals that cannot be read from their file.
+        For a file of arrivals that cannot be read.
     """
-    asked = asked or FlexibleLoad()
+    options = options or FlexibleLoad()
 
     def rng(purpose: str) -> np.random.Generator:
         return stream(seed, "workload", "cirne-berman", purpose)
 
-    n_jobs = sum(asked.counts)
-    kinds = rng("order").permutation(np.repeat(KINDS, asked.counts)).tolist()
+    n_jobs = sum(options.counts)
+    kinds = rng("order").permutation(np.repeat(KINDS, options.counts)).tolist()
     estimate_us = np.rint(2 ** laws.ESTIMATE_S.exponents(rng("estimates").random(n_jobs))) * 1e6
-    run_us = np.maximum(np.rint(estimate_us * asked.accuracy).astype(np.int64), 1)
+    run_us = np.maximum(np.rint(estimate_us * options.accuracy).astype(np.int64), 1)
     walltime_us = np.maximum(estimate_us.astype(np.int64), run_us + MARGIN_US).tolist()
-    made = _made(rng, kinds, asked.processors)
-    work = float(np.array([one.size for one in made]) @ (run_us / US_PER_S))
-    dates_us = asked.arriving.dates_us(rng("arrivals"), n_jobs, work, asked.processors)
+    drafts = _drafts(rng, kinds, options.processors)
+    work = float(np.array([draft.size for draft in drafts]) @ (run_us / US_PER_S))
+    submit_us = options.arriving.times_us(rng("arrivals"), n_jobs, work, options.processors)
     jobs, profiles = [], {}
-    columns = zip(made, dates_us, walltime_us, run_us.tolist(), strict=True)
-    for number, (one, date_us, bound_us, length_us) in enumerate(columns, 1):
-        name, profile = one.profile(number, length_us)
+    columns = zip(drafts, submit_us, walltime_us, run_us.tolist(), strict=True)
+    for number, (draft, at_us, bound_us, length_us) in enumerate(columns, 1):
+        name, profile = draft.profile(number, length_us)
         profiles[name] = profile
-        jobs.append(Job(str(number), one.size, date_us, bound_us, name, fields_of(one.shape)))
-    name = "-".join(filter(None, ("cirne-berman", asked.mix, str(seed))))
-    return Workload(name, asked.processors, tuple(jobs), profiles, (_note(seed, asked),))
+        jobs.append(Job(str(number), draft.size, at_us, bound_us, name, fields_of(draft.shape)))
+    name = "-".join(filter(None, ("cirne-berman", options.mix, str(seed))))
+    return Workload(name, options.processors, tuple(jobs), profiles, (_note(seed, options),))
 
 
-class _Made(NamedTuple):
+class _Draft(NamedTuple):
     """A job without its times."""
 
     size: int
@@ -157,42 +159,44 @@ class _Made(NamedTuple):
     speedup: Downey | None = None
 
     def profile(self, number: int, run_us: int) -> tuple[str, dict[str, Any]]:
-        """A name and a delay; rigid jobs of one run time share it."""
+        """Return a delay profile and its name; rigid jobs with the same run time share it."""
         delay: dict[str, Any] = {"type": "delay", "delay": batsim_number(run_us)}
         if self.speedup is None:
             return f"delay{batsim_number(run_us)}", delay
         return f"flexible{number}", delay | {"speedup": msgspec.to_builtins(self.speedup)}
 
 
-def _made(rng: Callable[[str], np.random.Generator], kinds: list[str], most: int) -> list[_Made]:
-    """The sizes of every job; whatever its kind, each takes its own numbers of every stream."""
+def _drafts(rng: Callable[[str], np.random.Generator], kinds: list[str], most: int) -> list[_Draft]:
+    """Draw the sizes of all jobs; a job of any kind consumes the same number of random numbers."""
     n_jobs = len(kinds)
     rigid = laws.rigid_sizes(rng("sizes").random(n_jobs), rng("powers").random(n_jobs), most)
-    least = np.minimum(laws.LEAST_SIZE.whole(rng("least sizes").random(n_jobs)), most)
+    least = np.minimum(laws.LEAST_SIZE.integers(rng("least sizes").random(n_jobs)), most)
     mean = np.maximum(laws.parallelisms(least, rng("parallelism").random(n_jobs)), least)
     sigma = rng("sigmas").uniform(0, SIGMA_MAX, n_jobs)
-    count = laws.REQUESTS.whole(rng("requests").random(n_jobs))
-    drawn, found = rng("request sizes"), []
+    count = laws.REQUESTS.integers(rng("requests").random(n_jobs))
+    drawn, drafts = rng("request sizes"), []
     for kind, size, low, parallelism, s, n_requests in zip(
         kinds, *(column.tolist() for column in (rigid, least, mean, sigma, count)), strict=True
     ):
         uniform, powers = drawn.random((2, CANDIDATES))
         if kind == "rigid":
-            found.append(_Made(size))
+            drafts.append(_Draft(size))
             continue
         speedup = Downey(round(parallelism, 6), round(s, 6))
         high = min(max(math.floor(speedup.n_nodes_max), low), most)
         others = laws.sizes_between(low, high, uniform, powers)
         if kind == "malleable":
-            found.append(_Made(others[0], Malleable(low, high), speedup))
+            drafts.append(_Draft(others[0], Malleable(low, high), speedup))
             continue
         sizes = laws.requests(low, others, n_requests)
-        found.append(_Made(sizes[min(1, len(sizes) - 1)], Moldable(tuple(sorted(sizes))), speedup))
-    return found
+        drafts.append(
+            _Draft(sizes[min(1, len(sizes) - 1)], Moldable(tuple(sorted(sizes))), speedup)
+        )
+    return drafts
 
 
-def _note(seed: int, asked: FlexibleLoad) -> str:
-    counts = ", ".join(f"{n} {kind}" for n, kind in zip(asked.counts, KINDS, strict=True))
-    told = f"run time / estimate {asked.accuracy:g}, arrivals {Path(asked.arrivals).name}"
+def _note(seed: int, options: FlexibleLoad) -> str:
+    counts = ", ".join(f"{n} {kind}" for n, kind in zip(options.counts, KINDS, strict=True))
+    details = f"run time / estimate {options.accuracy:g}, arrivals {Path(options.arrivals).name}"
     laws_ = "by the laws of Tables I and II of Prabhakaran et al. 2018"
-    return f"{counts} jobs {laws_}, {told}, seed {seed}; not a real trace"
+    return f"{counts} jobs {laws_}, {details}, seed {seed}; not a real trace"

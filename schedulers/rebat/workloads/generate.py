@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generators of workloads, where no trace is at hand: after Du et al. 2024 (node stealing), a load
-for a torus, rigid, moldable and malleable jobs after Prabhakaran et al. 2018, and a day of a small
-cluster after Rodríguez-Pascual et al. 2019."""
+"""Generators of workloads, for use without traces.
+
+The workloads follow Du et al. 2024 (node stealing), Prabhakaran et al. 2018 (rigid, moldable and
+malleable jobs) and Rodríguez-Pascual et al. 2019 (a day of a small cluster). There is also a load
+for a torus.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +32,17 @@ Floats = npt.NDArray[np.float64]
 
 
 def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
-    """The synthetic workload of section 6.3 and Table 6.
+    """Return the synthetic workload of section 6.3 and Table 6 of Du et al. 2024.
 
-    128 nodes; sizes by Table 6 in random order, run times uniform from 1 to 119 min, walltime =
-    run time x U[1, 5], Poisson arrivals of mean distance 174 s.
+    The machine has 128 nodes. Sizes follow Table 6 in random order. Run times are uniform from 1 to
+    119 min, walltime = run time x U[1, 5]. Arrivals are Poisson with a mean gap of 174 s.
 
     Parameters
     ----------
     seed : int
-        Same seed, same workload.
+        The same seed yields the same workload.
     n_jobs : int
-        The paper has 1000; other numbers scale Table 6, rounded to the largest remainders.
+        Number of jobs (1000 in the paper). Other numbers scale Table 6 by largest remainders.
 
     Raises
     ------
@@ -52,7 +55,7 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
     sizes = rng.permutation(np.repeat(list(published.SYNTHETIC_COUNTS), _scaled_counts(n_jobs)))
     run_us = _micro(rng.uniform(*published.SYNTHETIC_RUN_S, n_jobs))
     alpha = rng.uniform(*published.SYNTHETIC_ALPHA, n_jobs)
-    # alpha may come out as 1, and Batsim kills a job whose run time equals its walltime
+    # alpha may be 1, and Batsim kills a job whose run time equals its walltime
     walltime_us = np.maximum(_micro(run_us / US_PER_S * alpha), run_us + 1)
     submit_us = _micro(np.cumsum(rng.exponential(published.SYNTHETIC_INTERARRIVAL_S, n_jobs)))
     note = f"synthetic workload of Du et al. 2024, section 6.3 and Table 6, seed {seed}"
@@ -69,25 +72,32 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
 
 
 def mira_like(month: str, seed: int) -> Workload:
-    """A workload with every published number of a month of Mira or Intrepid.
+    """Return a workload with the published numbers of a month of Mira or Intrepid.
 
-    Data (Du et al. 2024): the number of jobs per size interval (Table 2), exactly; minimum,
-    maximum, mean and median run time (Table 3), exactly to the second (the mean to 1/n s); the
-    stress (section 5.2) to 1e-6, with the jobs of the whole machine cut as the authors cut them.
+    Data of Du et al. 2024:
 
-    Assumptions, as the paper tells no more: sizes within an interval are Blue Gene partitions
-    (``PARTITION_WEIGHTS``); run times are log-uniform below the median and a truncated Pareto
-    above it, whose exponent gives the mean; larger jobs run longer, by as much as gives the stress
-    (rank coupling, found by bisection, then swaps); arrivals follow a daily and a weekly cycle
-    (``month_model.cycle``) over the whole month; walltime = run time / U[0.1, 1],
-    up to multiples of 5 min, always above the run time.
+    - The number of jobs per size interval is exact (Table 2).
+    - Minimum, maximum, mean and median run time are exact to the second, the mean to 1/n s
+      (Table 3).
+    - The stress is exact to 1e-6, with the jobs of the entire machine reduced as by the authors
+      (section 5.2).
+
+    Assumptions:
+
+    - Sizes within an interval are Blue Gene partitions (``PARTITION_WEIGHTS``).
+    - Run times are log-uniform below the median. Above, they follow a truncated Pareto law whose
+      exponent is set by the mean.
+    - Larger jobs run longer. The stress sets the strength of this coupling of ranks, by bisection
+      and then by swaps.
+    - Arrivals follow a daily and a weekly cycle over the month (``month_model.cycle``).
+    - Walltimes are run time / U[0.1, 1], rounded up to 5 min and always above the run time.
 
     Parameters
     ----------
     month : str
         A key of ``PUBLISHED_MONTHS``: june-2017, march-2018 or intrepid-june-2013.
     seed : int
-        Same month and seed, same workload.
+        The same month and seed yield the same workload.
 
     Raises
     ------
@@ -124,20 +134,20 @@ GENERATORS: dict[str, Callable[[int], Workload]] = {
     "synthetic": synthetic,
     **{month: partial(mira_like, month) for month in PUBLISHED_MONTHS},
 }
-"""Every generated workload without options, by name; each takes a seed."""
+"""Generators without options by name; each takes a seed."""
 
 OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] = {
     "torus-load": (TorusLoad, torus_load),
     "cirne-berman": (FlexibleLoad, flexible_load),
     "cluster-day": (ClusterDay, cluster_day),
 }
-"""Generators with options, ``torus-load:load=95,nodes=4096,days=30``: what they take, and they."""
+"""Options and functions of generators with options (``torus-load:load=95,days=30``), by name."""
 
 NAMES = (*GENERATORS, *OPTIONS)
 
 
 def generator(text: str) -> Callable[[int], Workload]:
-    """The generator of a name, with the options that follow it.
+    """Return the generator for a name followed by options.
 
     >>> generator("torus-load:load=60,days=2")(0).n_nodes
     4096
@@ -145,26 +155,27 @@ def generator(text: str) -> Callable[[int], Workload]:
     Raises
     ------
     InputError
-        For an unknown name or option, and a value that cannot be.
+        For an unknown name or option, and an invalid value.
     """
-    name, _, rest = text.partition(":")
+    name, _, options_text = text.partition(":")
     if name not in NAMES:
         raise unknown_name("generator", name, NAMES)
-    pairs = [part.partition("=")[::2] for part in rest.split(",")] if rest else []
+    parts = options_text.split(",") if options_text else []
+    pairs = [part.partition("=")[::2] for part in parts]
     kind, make = OPTIONS.get(name, (msgspec.Struct, None))
-    known = kind.__struct_fields__
+    fields = kind.__struct_fields__
     for key, value in pairs:
-        if key not in known:
-            raise unknown_name(f"option of {name}", key, known)
+        if key not in fields:
+            raise unknown_name(f"option of {name}", key, fields)
         if not value or [k for k, _ in pairs].count(key) > 1:
-            raise InputError(f"{text!r} has not one value for {key}", expected=f"{name}:{key}=...")
+            raise InputError(f"{text!r}: expected exactly one value for {key}")
     if make is None:
         return GENERATORS[name]
     try:
-        asked = msgspec.convert(dict(pairs), kind, strict=False)
+        options = msgspec.convert(dict(pairs), kind, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"{text!r}: {error}", expected="numbers") from None
-    return lambda seed: make(seed, asked)
+    return lambda seed: make(seed, options)
 
 
 def _assemble(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One door for every workload file: the reader is chosen by the file's name."""
+"""Reading of workload files; the ending of the file name selects the reader."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ def load_workload(path: Path, **options: Any) -> Workload:
         The file.
     **options
         Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. A Batsim
-        workload (``.json``) is taken as it is and accepts none.
+        workload (``.json``) accepts none.
 
     Raises
     ------
     InputError
-        For an ending that is not known, and for whatever the reader refuses.
+        For an unknown ending, and for errors in the file.
     """
     path = Path(path)
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     if ending not in READERS:
-        raise InputError("cannot tell the kind of workload", str(path), _KNOWN_ENDINGS)
+        raise InputError("unknown kind of workload", str(path), _KNOWN_ENDINGS)
     return READERS[ending](path, **options)
 
 
 def _read_json(path: Path, **options: Any) -> Workload:
-    given = sorted(name for name, value in options.items() if value is not None)
-    if given:
+    names = sorted(name for name, value in options.items() if value is not None)
+    if names:
         raise InputError(
-            f"option {', '.join(given)} does not apply to a Batsim workload",
+            f"option {', '.join(names)} does not apply to a Batsim workload",
             str(path),
-            "trace options with a .swf or .csv trace only",
+            "trace options only with a .swf or .csv trace",
         )
     return read_workload(path)
 

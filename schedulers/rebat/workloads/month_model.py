@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a generated month: sizes, run times, their coupling, arrivals, walltimes.
 
-Each function says which published number it meets, or that it is an assumption.
+Each docstring names the published numbers that a function reproduces, or states an assumption.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 WALLTIME_GRAIN_S = 300
-"""Assumption: people ask for multiples of 5 minutes (98.8 % of Mira's jobs of November 2018)."""
+"""Assumption: users request multiples of 5 minutes (98.8 % of Mira's jobs of November 2018)."""
 
 WALLTIME_LIMIT_S = 86_400
-"""Assumption: the queue grants 24 h, or what the job really takes where that is more."""
+"""Assumption: the queue allows 24 h, or the run time of the job if this is longer."""
 
 LEAST_ACCURACY = 0.1
-"""Assumption: run time / walltime is uniform from this to 1, mean 0.55 (Mira, November 2018: 0.56,
-over the jobs that kept within their walltime)."""
+"""Assumption: run time / walltime is uniform from this to 1, mean 0.55 (Mira, November 2018: 0.56
+for jobs that did not exceed their walltime)."""
 
 STRESS_TOLERANCE = 1e-6
-"""The stress is matched to this, where the paper prints four digits."""
+"""Relative tolerance of the stress; the paper prints four digits."""
 
 
 def sizes(data: PublishedMonth, rng: np.random.Generator) -> Ints:
-    """Sizes with Table 2's counts, in random order."""
+    """Return sizes with the counts of Table 2, in random order."""
     drawn = [np.full(data.class_counts[-1], data.cap)]
     for bound, count in zip(published.SIZE_BOUNDS, data.class_counts[:-1], strict=True):
         weights = published.PARTITION_WEIGHTS[bound]
@@ -42,7 +42,7 @@ def sizes(data: PublishedMonth, rng: np.random.Generator) -> Ints:
 
 
 def run_times(data: PublishedMonth, rng: np.random.Generator) -> Ints:
-    """Ascending run times in whole seconds with exactly the four numbers of Table 3."""
+    """Return ascending run times in whole seconds that match Table 3 exactly."""
     n = data.n_jobs
     n_side = (n - 1) // 2  # jobs on either side of the one or two in the middle
     below = data.min_s * (data.median_s / data.min_s) ** _strata(n_side, rng)
@@ -60,12 +60,12 @@ def run_times(data: PublishedMonth, rng: np.random.Generator) -> Ints:
 
 
 def _strata(n: int, rng: np.random.Generator) -> Floats:
-    """One uniform number in each of n equal parts of [0, 1], ascending."""
+    """Return a uniform number in each of n equal parts of [0, 1], ascending."""
     return (np.arange(n) + rng.random(n)) / n
 
 
 def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
-    """Quantiles of a Pareto law cut off at median and maximum; a negative exponent is allowed."""
+    """Return quantiles of a Pareto law truncated at median and maximum, of any exponent."""
     width = np.log(data.max_s / data.median_s)
     scale = exponent if abs(exponent) > 1e-9 else 1e-9
     logs = -np.log1p(-u * -np.expm1(-scale * width)) / scale
@@ -74,12 +74,12 @@ def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
 
 
 def _spread(values: Ints, target: int, largest: int) -> Ints:
-    """Add the rest that rounding leaves, one second a job, so that the sum is the target."""
-    rest = target - int(values.sum())
-    free = np.flatnonzero(values < largest)[-rest:] if rest > 0 else np.empty(0, dtype=np.int64)
+    """Distribute the rounding error of the sum, one second per job."""
+    gap = target - int(values.sum())
+    free = np.flatnonzero(values < largest)[-gap:] if gap > 0 else np.empty(0, dtype=np.int64)
     values[free] += 1
     if int(values.sum()) != target:
-        raise AssertionError(f"run times miss their sum by {rest} s")
+        raise AssertionError(f"run times miss their sum by {gap} s")
     return values
 
 
@@ -89,7 +89,7 @@ def coupled(
     ordered_s: Ints,
     rng: Callable[[str], np.random.Generator],
 ) -> Ints:
-    """Hand the run times out to the jobs such that the stress comes out."""
+    """Assign the run times to the jobs so that the stress matches."""
     target = data.stress * data.n_nodes * data.length_s
     size_rank = np.argsort(np.lexsort((rng("ties").random(len(sizes)), sizes))) / len(sizes)
     noise = rng("coupling").random(len(sizes))
@@ -108,12 +108,12 @@ def _by_key(key: Floats, ordered_s: Ints) -> Ints:
 
 
 def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) -> Ints:
-    """Swap run times between pairs while that brings the work nearer to the target.
+    """Swap run times of random pairs of jobs to bring the work closer to the target.
 
     Raises
     ------
     AssertionError
-        When the tolerance is not reached (it is, for all months, after some hundred pairs).
+        If the tolerance is not reached (all months reach it after some hundred pairs).
     """
     missing = target - float(sizes @ run_s)
     for a, b in rng.integers(len(sizes), size=(100_000, 2)).tolist():
@@ -127,7 +127,7 @@ def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) 
 
 
 def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
-    """Assumption: relative arrival rate, 0.6 to 1.4 over the day (top at 16 h), 0.7 at weekends."""
+    """Assumption: relative arrival rate, 0.6 to 1.4 over the day (peak 16 h), 0.7 at weekends."""
     hour = hour_of_month % 24
     weekday = (first_weekday + hour_of_month // 24) % 7
     daily: Floats = 1 + 0.4 * np.cos((hour - 16) * (2 * np.pi / 24))
@@ -136,20 +136,20 @@ def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
 
 
 def arrivals(data: PublishedMonth, rng: np.random.Generator) -> Floats:
-    """Ascending submission dates (s) over the month, by inversion of the cumulated rate."""
+    """Return ascending submission times (s) over the month, by inversion of the cumulated rate."""
     hours = np.arange(data.n_days * 24, dtype=np.float64)
     rate = cycle(hours, date(data.year, data.month, 1).weekday())
     cumulated = np.concatenate([[0.0], np.cumsum(rate)])
     drawn = np.sort(rng.random(data.n_jobs)) * cumulated[-1]
-    dates_s: Floats = np.interp(drawn, cumulated, np.append(hours, len(hours))) * 3600
-    return np.floor(dates_s)
+    times_s: Floats = np.interp(drawn, cumulated, np.append(hours, len(hours))) * 3600
+    return np.floor(times_s)
 
 
 def walltimes(run_s: Ints, rng: np.random.Generator) -> Ints:
-    """Assumption: run time / U[0.1, 1] in steps of 5 min, at most 24 h, above the run time."""
-    asked_s = run_s / rng.uniform(LEAST_ACCURACY, 1.0, len(run_s))
+    """Assumption: run time / U[0.1, 1], rounded up to 5 min, at most 24 h, above the run time."""
+    requested_s = run_s / rng.uniform(LEAST_ACCURACY, 1.0, len(run_s))
     needed_s = (run_s + 1).astype(np.float64)
-    return np.maximum(np.minimum(_grain(asked_s), WALLTIME_LIMIT_S), _grain(needed_s))
+    return np.maximum(np.minimum(_grain(requested_s), WALLTIME_LIMIT_S), _grain(needed_s))
 
 
 def _grain(values_s: Floats) -> Ints:

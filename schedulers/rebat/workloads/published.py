@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of published workloads, as data, each with its source.
+"""Published numbers of workloads, each with its source.
 
 Source of the months: Du, Marchal, Pallez, Robert, "Improving batch schedulers with node stealing
-for failed jobs", 2024. The traces themselves are ALCF's and are not shipped.
+for failed jobs", 2024. The traces belong to ALCF and are not included.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import msgspec
 
 SIZE_BOUNDS = (1, 2, 8, 32, 128, 512, 2048, 8192, 32768)
-"""Lower bounds of Table 2's size intervals; each is taken half open, the last one is 2^15 nodes up
-to, but without, the whole machine, which has a column of its own."""
+"""Lower bounds of the size intervals of Table 2, which are half open. The last one contains jobs of
+at least 2^15 nodes, except those of the entire machine, which have their own column."""
 
 
 class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
-    """A month of a machine as the paper describes it.
+    """The published numbers of a month of a machine.
 
     Attributes
     ----------
@@ -25,16 +25,16 @@ class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
     n_days : int
         Its length in days.
     n_nodes : int
-        Nodes of the machine (section 5.2).
+        Number of nodes of the machine (section 5.2).
     cap : int
-        Size given to jobs of the whole machine (section 5.2).
+        Reduced size of jobs of the entire machine (section 5.2).
     class_counts : tuple of int
-        Jobs per size interval: one per bound of ``SIZE_BOUNDS``, then the whole machine (Table 2).
+        Jobs per interval of ``SIZE_BOUNDS``, then jobs of the entire machine (Table 2).
     stress : float
         Sum of size x run time over nodes x length of the month (section 5.2).
     min_s, max_s, mean_s, median_s : int
-        Run times in seconds (Table 3; the paper prints all but the minimum in hours with two
-        decimals, so they are known to 18 s).
+        Run times in seconds (Table 3). The paper prints all but the minimum in hours with two
+        decimals, so their precision is 18 s.
     """
 
     machine: str
@@ -105,5 +105,5 @@ PARTITION_WEIGHTS = {
     8192: {8192: 0.76, 12288: 0.02, 16384: 0.20, 24576: 0.02},
     32768: {32768: 1.0},
 }
-"""Assumption: Blue Gene partition sizes within an interval of Table 2, which does not tell them.
-The weights from 512 up are rounded from Mira's jobs of November 2018."""
+"""Assumption: shares of Blue Gene partition sizes within an interval of Table 2. The weights from
+512 up are rounded from Mira's jobs of November 2018."""

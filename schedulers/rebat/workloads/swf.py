@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard Workload Format, the form of the Parallel Workloads Archive.
+"""Standard Workload Format (SWF) of the Parallel Workloads Archive.
 
 Source: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers",
 JSSPP 1999, and the archive's definition of version 2.2. Fields used, counted from 1: 1 job number,
 2 submission (s), 3 wait (s), 4 run time (s), 5 allocated processors, 8 requested processors,
-9 requested time (s), 11 status, 12 user, 15 queue. -1 means not known.
+9 requested time (s), 11 status, 12 user, 15 queue. -1 means unknown.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rebat.workloads.trace import to_workload, trace_options
 
 N_FIELDS = 18
 PARTIAL_STATUSES = (2, 3, 4)
-"""Records of single executions of a job whose summary record stands before them."""
+"""Status of records of single executions, which follow the summary record of their job."""
 
 EARLIEST_EPOCH_S = 5e8
-"""Dates after this (1985) count from the Unix epoch: some traces leave UnixStartTime out."""
+"""Later times (after 1985) count from the Unix epoch, because some traces omit UnixStartTime."""
 
 _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs|UnixStartTime):\s*(-?\d+)")
 
@@ -46,8 +46,8 @@ def read_swf(path: Path, **options: Any) -> Workload:
     Returns
     -------
     Workload
-        Jobs by submission, under the trace's own job numbers; a delay profile per distinct run
-        time; notes on what was dropped, cut or raised.
+        Jobs in order of submission with the job numbers of the trace, a delay profile per distinct
+        run time, and notes on dropped and changed jobs.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def _parse(path: Path) -> TraceColumns:
     header = _header(line for _, line in numbered if line.lstrip().startswith(";"))
     rows = [(n, line) for n, line in numbered if not line.lstrip().startswith(";")]
     if not rows:
-        raise InputError("the trace holds no job", str(path), "lines of 18 numbers")
+        raise InputError("the trace contains no job", str(path), "lines of 18 numbers")
     lines = np.array([n for n, _ in rows], dtype=np.int64)
     table = _numbers(path, [line for _, line in rows], lines)
     trace = _trace(path, table, lines, header)
@@ -78,13 +78,13 @@ def _header(comments: Any) -> dict[str, int]:
     values: dict[str, int] = {}
     for comment in comments:
         match = _HEADER.match(comment.lstrip())
-        if match and int(match[2]) >= 0:  # -1: not known
+        if match and int(match[2]) >= 0:  # -1: unknown
             values.setdefault(match[1], int(match[2]))
     return values
 
 
 def _numbers(path: Path, rows: list[str], lines: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """All fields of all rows: read at once, then line by line if something is wrong."""
+    """Parse all rows together, or line by line to locate an error."""
     try:
         table = np.loadtxt(rows, usecols=range(N_FIELDS), ndmin=2, comments=None)
     except ValueError:
@@ -124,7 +124,7 @@ def _trace(
     submit_s = table[:, 1] + start_epoch_s
     if (early := np.flatnonzero(table[:, 1] < 0)).size:
         value = table[early[0], 1]
-        raise InputError(f"submission date {value:g}", f"{path}:{lines[early[0]]}", "0 s or later")
+        raise InputError(f"submission time {value:g}", f"{path}:{lines[early[0]]}", "0 s or later")
     return TraceColumns(
         name=path.name.removesuffix(".gz").removesuffix(".swf"),
         where=str(path),
@@ -145,7 +145,7 @@ def _trace(
 
 
 def _names(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.object_]:
-    """Users and queues go by numbers."""
+    """Convert numbers of users and queues to names; unknown ones are empty."""
     distinct, which = np.unique(numbers, return_inverse=True)
     names = [f"{number:.0f}" if number >= 0 else "" for number in distinct.tolist()]
     return np.array(names, dtype=object)[which]

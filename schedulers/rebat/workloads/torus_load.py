@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic load for a machine that hands out boxes: made for comparisons, after no trace."""
+"""A synthetic load for a machine that allocates boxes, for comparisons; not based on a trace."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from rebat.workloads.build import delay_workload
 Floats = npt.NDArray[np.float64]
 
 RUN_S = (600.0, 172_800.0)
-"""Run times are log-uniform from 10 min to 48 h, the longest of Vardas et al. 2022 but one."""
+"""Log-uniform run times from 10 min to 48 h, the second longest of Vardas et al. 2022."""
 
 WALLTIME_FACTOR = (1.1, 2.0)
-"""Walltime / run time is uniform between these."""
+"""Range of the uniform ratio walltime / run time."""
 
 SMALLEST = 256
-"""The smallest jobs are of the nodes by this (8x8x8x8: 16)."""
+"""The smallest jobs have the number of nodes divided by this value (8x8x8x8: 16)."""
 
 SIZE_EXPONENT = -0.5
-"""The weight of a size is its power: each is 1.41 times as frequent as the next larger one, and
-takes 1.41 times less of the machine."""
+"""The weight of a size is size**SIZE_EXPONENT. Each size is 1.41 times as frequent as the next
+larger one and uses 1.41 times less of the machine."""
 
 _TOLERANCE = 1e-9
 _STEPS = 200
 
 
 class TorusLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked for: the load in percent of a machine's nodes over some days.
-
-    ``largest`` is the size of the largest jobs (0: half of the nodes).
-    """
+    """Parameters of the workload."""
 
     load: float = 80.0
+    """Load in percent of the nodes."""
     nodes: int = 4096
     days: float = 30.0
     largest: int = 0
+    """Size of the largest jobs; 0: half of the nodes."""
 
     def __post_init__(self) -> None:
         for name, value, most in (("load", self.load, 1000), ("days", self.days, 36_500)):
@@ -50,36 +49,36 @@ class TorusLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not 2 <= self.nodes <= 2**24 or self.nodes & (self.nodes - 1):
             raise InputError(f"is {self.nodes}", "nodes", "a power of two, 2 to 2**24")
         if not 0 <= self.largest <= self.nodes or self.largest & (self.largest - 1):
-            expected = f"a power of two up to {self.nodes}, or 0: half the nodes"
+            expected = f"a power of two up to {self.nodes}, or 0 for half the nodes"
             raise InputError(f"is {self.largest}", "largest", expected)
 
 
-def torus_load(seed: int, asked: TorusLoad | None = None) -> Workload:
-    """Jobs of powers of two of the nodes that arrive at random and offer a load.
+def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
+    """Return jobs with sizes of powers of two, random arrivals and a given load.
 
-    Sizes have the weights of ``SIZE_EXPONENT``, run times are log-uniform over ``RUN_S``, walltimes
-    longer by ``WALLTIME_FACTOR``. Arrivals are those of a Poisson process over the days, given
-    their number: the load over the mean of a job. The load is met exactly (to 1e-6, run times being
-    whole seconds) by raising the uniform numbers behind the run times to one power.
+    Sizes have the weights of ``SIZE_EXPONENT``. Run times are log-uniform over ``RUN_S``. Walltimes
+    are longer by ``WALLTIME_FACTOR``. The number of jobs is the load divided by the mean area of a
+    job, and their arrivals are uniform over the days. The load is exact to 1e-6, since run times
+    are whole seconds: the uniform numbers of the run times are raised to a common power.
 
     Parameters
     ----------
     seed : int
-        Same seed, same workload.
-    asked : TorusLoad, optional
+        The same seed yields the same workload.
+    options : TorusLoad, optional
 
     Raises
     ------
     InputError
-        For so little of a load that it makes no 20 jobs.
+        For a load of fewer than 20 jobs.
     """
-    asked = asked or TorusLoad()
-    length_s = asked.days * 86_400
-    target = asked.load / 100 * asked.nodes * length_s
-    sizes, weights = _sizes(asked)
+    options = options or TorusLoad()
+    length_s = options.days * 86_400
+    target = options.load / 100 * options.nodes * length_s
+    sizes, weights = _sizes(options)
     n_jobs = round(target / (float(sizes @ weights) * _mean_run_s()))
     if n_jobs < 20:
-        raise InputError(f"{n_jobs} jobs make this load", expected="20 at least: more days")
+        raise InputError(f"this load has {n_jobs} jobs", expected="at least 20 jobs: use more days")
 
     def rng(purpose: str) -> np.random.Generator:
         return stream(seed, "workload", "torus-load", purpose)
@@ -89,12 +88,12 @@ def torus_load(seed: int, asked: TorusLoad | None = None) -> Workload:
     factor = rng("walltimes").uniform(*WALLTIME_FACTOR, n_jobs)
     submit_s = np.sort(rng("arrivals").random(n_jobs)) * length_s
     note = (
-        f"synthetic load of {asked.load:g} % of {asked.nodes} nodes over {asked.days:g} days, "
-        f"seed {seed}"
+        f"synthetic load of {options.load:g} % of {options.nodes} nodes "
+        f"over {options.days:g} days, seed {seed}"
     )
     return delay_workload(
-        f"torus-load-{asked.load:g}-{seed}",
-        asked.nodes,
+        f"torus-load-{options.load:g}-{seed}",
+        options.nodes,
         ids=[str(number) for number in range(1, n_jobs + 1)],
         sizes=size.tolist(),
         submit_us=np.rint(submit_s * US_PER_S).astype(np.int64).tolist(),
@@ -104,10 +103,10 @@ def torus_load(seed: int, asked: TorusLoad | None = None) -> Workload:
     )
 
 
-def _sizes(asked: TorusLoad) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Sizes and their probabilities."""
-    largest = asked.largest or asked.nodes // 2
-    smallest = min(max(asked.nodes // SMALLEST, 1), largest)
+def _sizes(options: TorusLoad) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the sizes and their probabilities."""
+    largest = options.largest or options.nodes // 2
+    smallest = min(max(options.nodes // SMALLEST, 1), largest)
     sizes = 1 << np.arange(smallest.bit_length() - 1, largest.bit_length())
     weights = sizes**SIZE_EXPONENT
     return sizes, weights / weights.sum()
@@ -119,7 +118,7 @@ def _mean_run_s() -> float:
 
 
 def _run_times(uniform: Floats, size: npt.NDArray[np.int64], target: float) -> Floats:
-    """Whole seconds that make the work; the power of the uniform numbers is found by bisection."""
+    """Return run times in whole seconds that sum to the target work, by bisection of the power."""
     low_s, high_s = RUN_S
     low, high = 1e-6, 1e6  # the larger the power, the shorter the run times
     for _ in range(_STEPS):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every trace importer does after parsing: select, repair, shift, and say so.
+"""Conversion of a parsed trace to a workload: select jobs, repair fields and shift times.
 
-The importers fill a ``TraceColumns`` (a column per field); ``to_workload`` makes a workload of it
-under ``TraceOptions`` and writes into ``Workload.notes`` how many jobs it dropped, cut or changed.
+The importers fill a ``TraceColumns`` (a column per field). ``to_workload`` converts it to a
+workload with ``TraceOptions``, and counts dropped and changed jobs in ``Workload.notes``.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ MAX_SIZE = 2**31 - 1
 
 
 class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a trace becomes a workload.
+    """Options for the import of a trace.
 
     Attributes
     ----------
     n_nodes : int, optional
-        Size of the machine; otherwise what the trace says.
+        Number of nodes of the machine (default: from the trace).
     months : str or sequence of str, optional
         Keep the jobs of these calendar months, ``"2018-11"``.
     tz : str
-        Time zone of the months, and of dates that the trace prints without one.
+        Time zone of months, and of dates without a time zone in the trace.
     by : {"submit", "start"}
-        Which date of a job decides on its month.
+        Date that assigns a job to a month.
     first_s, last_s : float, optional
-        Keep the submissions in [first_s, last_s), seconds from time zero (see ``origin``).
+        Keep jobs submitted in [first_s, last_s), in seconds since time 0 (see ``origin``).
     origin : {"first-job", "month"}
-        Time zero of the workload: its first submission, or midnight on the first day of the
-        first job's month.
+        Time 0 of the workload: its first submission, or midnight on the first day of the first
+        job's month.
     size : {"requested", "allocated"}
-        Which number of nodes to believe first; the other one stands in where it is missing.
+        Preferred field for the number of nodes. If it is missing, the other field is used.
     cap : int, optional
-        Cut larger jobs to this many nodes (Du et al. 2024, section 5.2: 49,152 to 49,000).
+        Reduce larger jobs to this size (Du et al. 2024, section 5.2: 49,152 to 49,000).
     overrun : {"raise-walltime", "clamp", "drop", "keep"}
-        What to do with jobs that ran up to their walltime or longer, see ``OVERRUN_RULES``.
+        How to import jobs that ran up to their walltime or longer, see ``OVERRUN_RULES``.
     missing_walltime : {"run", "none", "drop"}
-        Jobs without walltime: run time + 1 s, no bound, or leave them out.
+        Walltime of jobs without walltime: run time + 1 s, none, or leave the job out.
     max_jobs : int, optional
-        Keep only so many jobs, the first submitted ones (the walltime rules may drop some of them).
+        Maximum number of jobs, in order of submission (the walltime rules may drop more).
     """
 
     n_nodes: int | None = None
@@ -70,12 +70,12 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trace_options(options: dict[str, Any]) -> TraceOptions:
-    """Options by keyword, checked.
+    """Return the options as a struct, after checks.
 
     Raises
     ------
     InputError
-        For an unknown option or value, with the choices.
+        For an unknown option or an invalid value, with the choices.
     """
     for key in options:
         if key not in TraceOptions.__struct_fields__:
@@ -98,8 +98,8 @@ def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
     Raises
     ------
     InputError
-        When a row makes no sense (file and line), when no job is left, or when an option needs
-        what the trace does not have.
+        For an invalid row (with file and line), if no job is left, or if an option needs a field
+        that the trace does not have.
     """
     _check_rows(trace.jobs)
     sizes = _sizes(trace, options)
@@ -112,7 +112,7 @@ def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
-    """The records asked for, also those to be left out: all counts in the notes are of these."""
+    """Return the selected records, including those left out later; notes count only these."""
     selected = _select_months(trace, options)
     selected = _select_first(_select_window(selected, options), options.max_jobs)
     if len(selected) == len(trace):
@@ -124,21 +124,29 @@ def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
 
 def _check_rows(trace: TraceColumns) -> None:
     span = f"0 to {MAX_SECONDS:.0e} s"
-    _refuse(trace, "submission date", trace.submit_s, low=0, high=MAX_SECONDS, expected=span)
-    for what, values in (("run time", trace.run_s), ("walltime", trace.walltime_s)):
-        expected = f"{span}, or -1 when not known"
-        _refuse(trace, what, values, low=-1, high=MAX_SECONDS, expected=expected)
+    _check_range(trace, "submission time", trace.submit_s, low=0, high=MAX_SECONDS, expected=span)
+    for field, values in (("run time", trace.run_s), ("walltime", trace.walltime_s)):
+        expected = f"{span}, or -1 if unknown"
+        _check_range(trace, field, values, low=-1, high=MAX_SECONDS, expected=expected)
     for values in (trace.requested, trace.allocated):
-        whole = np.where(values == np.floor(values), values, np.inf)  # inf: refused as too large
+        integers = np.where(
+            values == np.floor(values), values, np.inf
+        )  # inf is rejected as too large
         expected = f"a whole number up to {MAX_SIZE}"
-        _refuse(
-            trace, "number of nodes", whole, low=-1, high=MAX_SIZE, expected=expected, shown=values
+        _check_range(
+            trace,
+            "number of nodes",
+            integers,
+            low=-1,
+            high=MAX_SIZE,
+            expected=expected,
+            shown=values,
         )
 
 
-def _refuse(
+def _check_range(
     trace: TraceColumns,
-    what: str,
+    field: str,
     values: Floats,
     *,
     low: float,
@@ -150,7 +158,7 @@ def _refuse(
     if len(bad):
         value = (values if shown is None else shown)[bad[0]]
         where = f"{trace.where}:{trace.lines[bad[0]]}"
-        raise InputError(f"{what} of job {trace.ids[bad[0]]} is {value:g}", where, expected)
+        raise InputError(f"{field} of job {trace.ids[bad[0]]} is {value:g}", where, expected)
 
 
 def _check_not_empty(trace: TraceColumns) -> None:
@@ -168,11 +176,11 @@ def _select_months(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
         raise InputError(
             "cannot select months: the trace has no calendar dates",
             trace.where,
-            "UnixStartTime in its header, or dates from the Unix epoch",
+            "UnixStartTime in its header, or times since the Unix epoch",
         )
     dates = trace.submit_s if options.by == "submit" else trace.start_s
     if options.by == "start" and np.isnan(dates[trace.is_job]).any():
-        raise InputError("cannot select months by start: a start is not known", trace.where)
+        raise InputError("cannot select months by start: a job has no start", trace.where)
     months = (options.months,) if isinstance(options.months, str) else tuple(options.months)
     selected = trace.take(in_months(dates, months, options.tz))
     if not len(selected):
@@ -192,7 +200,7 @@ def _origin_s(trace: TraceColumns, options: TraceOptions) -> float:
     if options.origin == "first-job":
         return first_s
     if not trace.dated:
-        raise InputError("cannot count from the month: the trace has no dates", trace.where)
+        raise InputError("cannot use origin month: the trace has no calendar dates", trace.where)
     return month_start_s(first_s, options.tz)
 
 
@@ -206,7 +214,7 @@ def _select_window(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
 
 
 def _select_first(trace: TraceColumns, max_jobs: int | None) -> TraceColumns:
-    """By submission, up to that many jobs."""
+    """Sort by submission and keep the first ``max_jobs`` jobs."""
     trace = trace.take(np.argsort(trace.submit_s, kind="stable"))
     if max_jobs is None:
         return trace
@@ -234,9 +242,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
     n_nodes = trace.n_nodes if options.n_nodes is None else options.n_nodes
     if n_nodes is None:
-        raise InputError(
-            "the trace does not say how large the machine is; give n_nodes", trace.where
-        )
+        raise InputError("the trace has no machine size", trace.where, "n_nodes (--nodes)")
     if not 1 <= n_nodes <= MAX_NODES:
         raise InputError(f"a machine of {n_nodes} nodes", trace.where, f"1 to {MAX_NODES}")
     notes = list(trace.notes)
@@ -256,10 +262,10 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
-    """Whose each job is and in which queue it was, where the trace tells; jobs share them."""
+    """Return user and queue of each job, if fields; equal pairs share a dict."""
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
-    known = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
-    return [known[pair] for pair in pairs]
+    fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
+    return [fields[pair] for pair in pairs]
 
 
 def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> Floats:
@@ -273,7 +279,7 @@ def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> F
 
 
 def _unique(ids: list[str], notes: list[str]) -> list[str]:
-    """A suffix for job numbers that come again: a log has a record per restart of a job."""
+    """Add a suffix to repeated job numbers, because a log has a record per restart of a job."""
     if len(set(ids)) == len(ids):
         return ids
     seen: dict[str, int] = {}

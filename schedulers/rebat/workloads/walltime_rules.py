@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do with jobs without walltime, and with jobs that ran up to it or over."""
+"""Rules for jobs without walltime, and for jobs that ran up to their walltime or longer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _missing_drop(trace: TraceColumns, missing: Mask) -> TraceColumns:
 
 
 def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
-    """The authors of node stealing: the job ran so long, so its walltime was longer."""
+    """Raise the walltime above the run time, as the authors of node stealing do."""
     walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
     note = (
         f"{counted(over.sum())} ran up to or over the walltime: it was raised to the run time + 1 s"
@@ -37,7 +37,7 @@ def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
 
 
 def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
-    # Batsim kills at run time == walltime. Half of it where 1 s less would leave nothing.
+    # Batsim kills at run time == walltime. Use half of it if 1 s less would be nothing.
     below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
     note = f"{counted(over.sum())} ran up to or over the walltime: the run time was cut to 1 s less"
     return replace(trace, run_s=np.where(over, below_s, trace.run_s)).noting(note)

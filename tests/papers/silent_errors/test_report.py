@@ -83,7 +83,7 @@ def test_the_commands(tmp_path: Path) -> None:
 
 
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no results yet"):
+    with pytest.raises(InputError, match="contains no results"):
         command.main(
             ["report", str(small(tmp_path)), "--results", str(tmp_path / "r")],
             standalone_mode=False,

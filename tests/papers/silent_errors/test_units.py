@@ -192,14 +192,14 @@ def test_status_says_how_far_each_grid_is(tmp_path: Path) -> None:
     told = call("status", file, results)
     assert "true: 4 of 4 runs done, 0 failed, 0 left" in told
     assert "stale: 1 of 4 runs done, 0 failed, 3 left" in told
-    assert "all, each run once: 5 of 8 runs done, 0 failed, 3 left" in told
+    assert "all distinct runs: 5 of 8 runs done, 0 failed, 3 left" in told
 
 
 def test_clean_removes_what_the_file_asks_for_no_more(tmp_path: Path, done) -> None:
     results = tmp_path / "r"
     shutil.copytree(done[1], results)
     file = small(tmp_path, SMALL.replace("[0, 0.5]", "[0.5]"))
-    assert "4 results of other runs" in call("status", file, results)
+    assert "4 results belong to no run" in call("status", file, results)
     assert "removed 4 results" in call("clean", file, results)
     assert len(list((results / "runs").iterdir())) == 4
     assert {row["q"] for row in rows(results)} == {0.5}

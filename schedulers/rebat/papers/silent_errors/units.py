@@ -34,7 +34,7 @@ from rebat.papers.common.kind import Document, Expansion, Kind
 from rebat.papers.silent_errors.job_sets import JobSet, Name, Positive, Probability, job_sets
 from rebat.papers.silent_errors.makespans import PAPER_RULES
 from rebat.policies.priority_rules import priority_rule, ranks
-from rebat.runs.reading import LARGEST_SEED, convert, some
+from rebat.runs.reading import LARGEST_SEED, convert, nonempty
 from rebat.runs.unit import Unit, key_of
 
 NAME = "silent-errors"
@@ -103,7 +103,7 @@ def _grid(table: dict[str, Any], where: str) -> JobSetGrid:
     """A grid whose names are all known, with nothing empty or twice there."""
     grid = convert(table, JobSetGrid, where)
     for key in _LISTS:
-        some(getattr(grid, key), f"{where}.{key}")
+        nonempty(getattr(grid, key), f"{where}.{key}")
     try:
         for name in grid.heuristics:
             resilient.heuristic(name)

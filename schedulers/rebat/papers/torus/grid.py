@@ -16,7 +16,7 @@ from rebat.models.failures.laws import make_law
 from rebat.models.failures.per_node_laws import PerNodeLaw, per_node
 from rebat.models.topology import Torus, parse_torus
 from rebat.papers.common.kind import Document
-from rebat.runs.reading import Duration, check_seeds, convert, distinct, seconds, some
+from rebat.runs.reading import Duration, check_seeds, convert, distinct, nonempty, seconds
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -101,7 +101,7 @@ def _records(grid: RecordIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iter
 def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[Found]:
     torus = _common(grid, where, laws)
     for key in ("durations", "policies"):
-        some(getattr(grid, key), f"{where}.{key}")
+        nonempty(getattr(grid, key), f"{where}.{key}")
     distinct(grid.lists, f"{where}.lists")
     if bool(grid.lists) != any(policy in OF_BOXES for policy in grid.policies):
         what, expected = ("has no effect", "") if grid.lists else ("is missing", "for ")
@@ -118,7 +118,7 @@ def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Itera
 
 
 def _common(grid: BatchIn | RecordIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Torus:
-    some(grid.laws, f"{where}.laws")
+    nonempty(grid.laws, f"{where}.laws")
     for name in grid.laws:
         if name not in laws:
             raise unknown_name("law", name, laws).at(f"{where}.laws")
