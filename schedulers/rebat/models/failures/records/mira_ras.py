@@ -30,7 +30,7 @@ from rebat.models.boxes import Ints
 from rebat.models.failures.law import Outage, check_span, events_of
 from rebat.models.failures.records.maintenance import Period, within
 from rebat.models.failures.records.record import Lines, Record, midnight, opened, us_between
-from rebat.models.failures.spans import Span, joined, one_a_date, single, spans_of, together
+from rebat.models.failures.spans import Span, joined, merged_events, single, spans_of, together
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units
 
@@ -150,7 +150,7 @@ def _maintained(record: Record, whole: list[_Whole]) -> Record:
     record.taken["maintenance"] += len(down)
     return msgspec.structs.replace(
         record,
-        events=list(one_a_date(events_of(outages))),
+        events=list(merged_events(events_of(outages))),
         n_joined=record.n_joined + len(spans) - len(kept),
     )
 

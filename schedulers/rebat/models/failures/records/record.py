@@ -16,7 +16,7 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import events_of
-from rebat.models.failures.spans import Span, joined, one_a_date, single, together
+from rebat.models.failures.spans import Span, joined, merged_events, single, together
 
 
 class Record(msgspec.Struct, frozen=True, eq=False):
@@ -72,7 +72,7 @@ class Lines:
         """The record that the lines told of."""
         kept = list(joined(spans))
         return Record(
-            list(one_a_date(events_of(together(single(kept))))),
+            list(merged_events(events_of(together(single(kept))))),
             self.taken, self.dropped, len(spans), len(spans) - len(kept), origin, n_nodes, names,
         )  # fmt: skip
 
