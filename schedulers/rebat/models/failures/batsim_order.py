@@ -2,7 +2,7 @@
 """The order in which Batsim plays the events of a file: by time, repairs before failures.
 
 Batsim sorts by time and type with C++'s ``std::sort``, which does not keep the order of equal
-elements. Two failures at one time may thus be in another order than in the file, as recorded
+elements. Two failures at one time may therefore be in another order than in the file, as recorded
 conversations show. This module reproduces the sort of GNU's standard library step by step:
 median-of-three quicksort down to 16 elements, then one insertion sort (introsort, Musser 1997). It
 does not reproduce the fallback of introsort, a heap sort after ``2 log2 n`` bad partitions. There,

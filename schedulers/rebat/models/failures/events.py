@@ -25,7 +25,7 @@ from rebat.models.failures.batsim_order import batsim_order
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
 MAX_NODE = 10_000_000
-"""Larger node ids are errors: no machine has so many nodes."""
+"""Larger node ids are errors."""
 
 
 class MachineEvent(msgspec.Struct, frozen=True):

@@ -92,7 +92,7 @@ def fit_nodes(
     up-times fit no shape, gets the pooled shape and the most likely scale for this shape. Under
     weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all its
     up-times. A node that never failed has no most likely scale. It is treated as if it had one more
-    failure, at the up-time for which the pooled scale is the most likely. Its scale thus grows from
+    failure, at the up-time for which the pooled scale is the most likely. Its scale grows from
     the pooled one with its observed time.
 
     Parameters

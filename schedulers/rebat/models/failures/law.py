@@ -30,7 +30,7 @@ class Outage(NamedTuple):
 class Law(msgspec.Struct, frozen=True):
     """How nodes fail. The fields are the parameters of the law; names of durations end in ``_s``.
 
-    A law is a module with such a class and a row in `laws.LAWS`. The command line prints its
+    A law is a module with a subclass and a row in `laws.LAWS`. The command line prints its
     docstring, which names the source and explains each parameter.
     """
 
