@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement on a torus, on one core: decisions, months, and how cost grows.
+"""Placement on a torus, on one core: decisions, months and growth.
 
 python -m benchmarks.bench_torus [decisions] [months] [growth]
 """
