@@ -29,9 +29,7 @@ TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
 
 
 def best_of(times: int, action: Callable[[], object]) -> float:
-    """Return the shortest wall time of some repetitions in seconds, after a first run that
-    compiles.
-    """
+    """Return the shortest wall time of some repetitions in seconds, after a warm-up run."""
     action()
     spans = []
     for _ in range(times):

@@ -22,7 +22,7 @@ POLICIES = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 
 
 def engine_seconds(workload: Workload, policy: Preset, repetitions: int = 3) -> float:
-    """Best of a few whole runs; kernels are compiled before."""
+    """Return the shortest wall time of some complete runs, in seconds."""
     spans = []
     for _ in range(repetitions):
         start = time.perf_counter()
