@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of the main job: ``make bench``, or ``python -m benchmarks [names]``.
+"""Benchmarks of the main work: ``make bench``, or ``python -m benchmarks [names]``.
 
-Each prints what it measured; none is a test. Real traces are read from the folder that the
-environment variable REBAT_TRACES names (default: ../shared/traces), and skipped where absent.
+Each benchmark prints its measurements; none is a test. Real traces are read from the folder in the
+environment variable REBAT_TRACES (default: ../shared/traces), and skipped if they are missing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
 
 
 def best_of(times: int, action: Callable[[], object]) -> float:
-    """The shortest wall time of some repetitions, in seconds; kernels are compiled before."""
+    """Return the shortest wall time of some repetitions in seconds, after a warm-up run."""
     action()
     spans = []
     for _ in range(times):
@@ -47,7 +47,7 @@ def timed(name: str, workload: Workload, policy: str, events: Sequence[MachineEv
 
 
 def november() -> Workload | None:
-    """Mira in November 2018 (5,321 jobs), if its trace is there."""
+    """Return Mira's workload of November 2018 (5,321 jobs); None if the trace is missing."""
     trace = TRACES / "mira-2018-09_2018-12.swf.gz"
     if not trace.exists():
         print(f"(skipped: no {trace.name} in the folder of traces)")
@@ -56,7 +56,7 @@ def november() -> Workload | None:
 
 
 def engine() -> None:
-    """A month of Mira: without failures, and with one an hour."""
+    """A month of Mira, without failures and with an MTBF of 1 h."""
     month = november() or mira_like("june-2017", 0)
     events = generate_events(Authors(3600, 3600), 49_152, seed=0)
     longer = add_young_daly(month, n_nodes=49_152, mtbf_s=3600, rounding="ceil")
@@ -67,7 +67,7 @@ def engine() -> None:
 
 
 def growth() -> None:
-    """How cost grows with the number of jobs: CEA-Curie."""
+    """Growth of the run time with the number of jobs: CEA-Curie."""
     trace = TRACES / "CEA-Curie-2011-2.1-cln.swf.gz"
     if not trace.exists():
         print(f"(skipped: no {trace.name} in the folder of traces)")
@@ -79,7 +79,7 @@ def growth() -> None:
 
 
 def process() -> None:
-    """Whole processes: --help, and the default month with two policies."""
+    """Entire processes: --help, and the default month with two policies."""
     commands = {
         "rebat --help": ["--help"],
         "rebat run (default month, two policies)": [

@@ -3,9 +3,9 @@
 
     python -m benchmarks.bench_deep_queue [jobs ...]
 
-The jobs are submitted at date 0 to 1,000 nodes: sizes uniform up to 200, run times up to two
-hours, walltimes 1.1 to 3 times longer, so that every end moves nearly all reservations. Printed
-with each number of jobs is how many times longer it took than the number before.
+The jobs are submitted at time 0 to 1,000 nodes: sizes uniform up to 200, run times up to two hours,
+walltimes 1.1 to 3 times longer, so that every end moves nearly all reservations. Each line also
+prints the ratio of its time to that of the previous number of jobs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ N_NODES = 1_000
 
 
 def deep_queue(n_jobs: int, seed: int = 0) -> Workload:
-    """So many random jobs that are all there from the start."""
+    """Return random jobs that are all submitted at time 0."""
     rng = np.random.default_rng(seed)
     size = rng.integers(1, N_NODES // 5 + 1, n_jobs)
     run_s = rng.integers(60, 7200, n_jobs)
@@ -43,20 +43,20 @@ def deep_queue(n_jobs: int, seed: int = 0) -> Workload:
 
 
 def seconds(n_jobs: int, policy: str) -> float:
-    """Process time of one whole run; kernels are compiled before."""
-    workload, chosen = deep_queue(n_jobs), preset(policy)
+    """Return the process time of one complete run; kernels are already compiled."""
+    workload, scheduler = deep_queue(n_jobs), preset(policy)
     start = time.process_time()
-    simulate(workload, chosen)
+    simulate(workload, scheduler)
     return time.process_time() - start
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print a line per number of jobs and way to keep the plan."""
-    given = [int(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    """Print a line per number of jobs and kind of plan maintenance."""
+    counts = [int(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
     for policy in ("baseline", "baseline:maintenance=rebuild"):
         seconds(300, policy)
         before = 0.0
-        for n_jobs in given or JOBS:
+        for n_jobs in counts or JOBS:
             spent = seconds(n_jobs, policy)
             growth = f"   {spent / before:5.1f} times the last" if before else ""
             print(f"{policy:<30} {n_jobs:>6} jobs {spent:8.2f} s{growth}", flush=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moldable and malleable jobs, with failures and replacement, on one core: runs, and their growth.
+"""Moldable and malleable jobs, with failures and replacement, on one core: runs and growth.
 
 python -m benchmarks.bench_flexible [runs] [growth]
 """
@@ -23,7 +23,7 @@ LAW = "renewal:mtbf=1h"
 
 
 def stage(jobs: int, arrivals: str, failing: bool) -> Stage:
-    """The paper's machine and mixed workload, of so many jobs."""
+    """Return the paper's machine with its mixed workload of ``jobs`` jobs."""
     load = 80.0 if arrivals != "zero" else None
     workload = flexible_load(0, FlexibleLoad(jobs=jobs, arrivals=arrivals, load=load))
     law = parse_law(LAW) if failing else None
@@ -33,7 +33,7 @@ def stage(jobs: int, arrivals: str, failing: bool) -> Stage:
 
 
 def timed(scene: Stage, policy: str, times: int) -> None:
-    """The best process time of some runs."""
+    """Print the best process time of some runs."""
     best, attempts, span_h = float("inf"), 0, 0.0
     for _ in range(times):
         began = time.process_time()
@@ -47,7 +47,7 @@ def timed(scene: Stage, policy: str, times: int) -> None:
 
 
 def runs() -> None:
-    """The paper's 1,000 jobs."""
+    """Run the paper's 1,000 jobs."""
     for arrivals in ("zero", "poisson"):
         for failing in (False, True):
             scene = stage(1000, arrivals, failing)
@@ -58,7 +58,7 @@ def runs() -> None:
 
 
 def growth() -> None:
-    """Ten and a hundred times as many jobs, at a load of 80 %, with failures."""
+    """Run 1,000, 10,000 and 100,000 jobs at a load of 80 %, with failures."""
     for jobs in (1_000, 10_000, 100_000):
         scene = stage(jobs, "poisson", failing=True)
         print(f"{jobs:,} jobs at a load of 80 %, failures")

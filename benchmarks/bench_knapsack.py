@@ -19,7 +19,7 @@ REPETITIONS = 200
 
 
 def milliseconds(n_jobs: int, need: int) -> float:
-    """The median of some instances, the kernel being compiled before."""
+    """Return the median time of some instances, without the first run, which compiles."""
     rng = np.random.default_rng(1)
     spans = []
     for _ in range(REPETITIONS + 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores of nodes, compaction and what else migrates jobs, on one core: a day, and its growth.
+"""Cores of nodes, compaction and other migration, on one core: a day, and its growth.
 
 python -m benchmarks.bench_migration [days] [growth]
 """
@@ -17,12 +17,12 @@ DAYS = ("cluster", "compaction", "compaction:targets=several", "priorities", "ti
         "compaction:react=compaction+sleep")  # fmt: skip
 
 
-def timed(asked: ClusterDay, policy: str, times: int) -> None:
-    """The best process time of some runs."""
-    workload, best, attempts, moves = cluster_day(0, asked), float("inf"), 0, 0
+def timed(day: ClusterDay, policy: str, times: int) -> None:
+    """Print the best process time of some runs."""
+    workload, best, attempts, moves = cluster_day(0, day), float("inf"), 0, 0
     for _ in range(times):
         began = time.process_time()
-        summary = simulate(workload, preset(policy), cores_per_node=asked.cores).summary
+        summary = simulate(workload, preset(policy), cores_per_node=day.cores).summary
         best = min(best, time.process_time() - began)
         attempts, moves = summary.attempts, summary.migrations.count
     print(
@@ -33,7 +33,7 @@ def timed(asked: ClusterDay, policy: str, times: int) -> None:
 
 
 def days() -> None:
-    """The paper's cluster, 8 nodes of 16 cores, for a day."""
+    """Run a day of the paper's cluster, 8 nodes of 16 cores."""
     for load in (50, 75, 90):
         print(f"a day at a load of {load} %")
         for policy in DAYS:
@@ -41,16 +41,16 @@ def days() -> None:
 
 
 def growth() -> None:
-    """More nodes with more jobs of the same sizes; then the largest machine with wide jobs."""
+    """Run more nodes with more jobs of the same sizes; then the largest machine with wide jobs."""
     for nodes in (8, 64, 512, 4096):
-        asked = ClusterDay(load=75, nodes=nodes, parallelism=16, length_s=18_000)
+        day = ClusterDay(load=75, nodes=nodes, parallelism=16, length_s=18_000)
         print(f"{nodes:,} nodes of 16 cores, a day at a load of 75 %, jobs of 16 cores")
         for policy in DAYS[:3]:
-            timed(asked, policy, 1)
-    asked = ClusterDay(load=75, nodes=4096, parallelism=66, length_s=12_000)
+            timed(day, policy, 1)
+    day = ClusterDay(load=75, nodes=4096, parallelism=66, length_s=12_000)
     print("4,096 nodes of 16 cores, jobs of 66 cores")
     for policy in DAYS[:3]:
-        timed(asked, policy, 1)
+        timed(day, policy, 1)
 
 
 if __name__ == "__main__":

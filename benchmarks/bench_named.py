@@ -22,7 +22,7 @@ POLICIES = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 
 
 def engine_seconds(workload: Workload, policy: Preset, repetitions: int = 3) -> float:
-    """Best of a few whole runs; kernels are compiled before."""
+    """Return the shortest wall time of some complete runs, in seconds."""
     spans = []
     for _ in range(repetitions):
         start = time.perf_counter()
@@ -32,10 +32,10 @@ def engine_seconds(workload: Workload, policy: Preset, repetitions: int = 3) -> 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print a line per workload and scheduler; a generated month of Mira when none is named."""
+    """Print a line per workload and scheduler; default: a generated month of Mira."""
     names = sys.argv[1:] if arguments is None else arguments
-    given = [load_workload(Path(name)) for name in names]
-    for workload in given or [mira_like("june-2017", 0)]:
+    workloads = [load_workload(Path(name)) for name in names]
+    for workload in workloads or [mira_like("june-2017", 0)]:
         for name in POLICIES:
             seconds = engine_seconds(workload, preset(name))
             print(f"{workload.name:<28} {name:<24} {seconds:8.2f} s", flush=True)

@@ -4,7 +4,7 @@
     python benchmarks/bench_resilient.py [jobs ...]
 
 The job sets are the paper's synthetic ones (P = 10,000, average failure probability 0.3), with
-100, 1,000 and 10,000 jobs unless told otherwise.
+100, 1,000 and 10,000 jobs by default.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CASES = [
 def scenarios_per_second(
     name: str, reservations: str, rule: str, n_jobs: int, repetitions: int = 3
 ) -> float:
-    """Best of a few repetitions, after a first run that compiles or loads the kernel."""
+    """Return the best rate of some repetitions, after a run that compiles the kernel."""
     n_procs = silent_errors.SYNTHETIC_PROCS
     times, sizes = silent_errors.synthetic_jobs(1, 0, n_jobs)
     rate = silent_errors.error_rate(times, sizes, MEAN_PROBABILITY)
@@ -56,9 +56,9 @@ def scenarios_per_second(
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a table."""
-    chosen = [int(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    counts = [int(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
     print(f"{'jobs':>6} {'heuristic':<12} {'reservations':<12} {'LPT':>12} {'LA':>12}")
-    for n_jobs in chosen or SCENARIOS:
+    for n_jobs in counts or SCENARIOS:
         for name, reservations in CASES:
             lpt, la = (
                 scenarios_per_second(name, reservations, rule, n_jobs) for rule in ("LPT", "LA")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement on a torus, on one core: decisions, months, and how cost grows.
+"""Placement on a torus, on one core: decisions, months and growth.
 
 python -m benchmarks.bench_torus [decisions] [months] [growth]
 """
@@ -27,7 +27,7 @@ LAW = "weibull:scale=22000h,shape=8"
 
 
 def decisions() -> None:
-    """Hazards, sums and the least of them: one FAPS decision."""
+    """Time one FAPS decision: hazards, sums and the smallest sum."""
     rng = np.random.default_rng(0)
     for name, volume in (("8x8x8x8", 256), ("8x8x8x8", 512), ("16x8x8x8", 256), ("intrepid", 512)):
         torus = parse_torus(name)
@@ -42,7 +42,7 @@ def decisions() -> None:
 
 
 def decide(boxes: Boxes, laws: NodeLaws, uptime_s: Floats) -> None:
-    """Some decisions for jobs of 48 h."""
+    """Make some decisions for jobs of 48 h."""
     for _ in range(DECISIONS):
         boxes.least(laws.hazard(uptime_s, 48 * 3600.0))
 
@@ -57,13 +57,13 @@ def months() -> None:
 
 def timed(month: Workload, policy: str, laws: NodeLaws | None) -> None:
     """Time one simulation."""
-    chosen = preset(policy).knowing(laws)
-    seconds = best_of(2, lambda: simulate(month, chosen))
+    scheduler = preset(policy).knowing(laws)
+    seconds = best_of(2, lambda: simulate(month, scheduler))
     print(f"{month.name}, {len(month.jobs):,} jobs, {policy:<26} {seconds:8.2f} s", flush=True)
 
 
 def growth() -> None:
-    """The first jobs of the month: 1,000, 2,000, 4,000."""
+    """Time the first 1,000, 2,000 and 4,000 jobs of the month."""
     month = november() or mira_like("june-2017", 0)
     for count in (1_000, 2_000, 4_000):
         part = Workload(month.name, month.n_nodes, month.jobs[:count], month.profiles)

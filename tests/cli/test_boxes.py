@@ -132,7 +132,7 @@ LAW = [*SMALL, "--law", "nodes.csv", "--duration", "24h"]
 BAD = {
     "size beyond the torus": (["--torus", "4x3x2", "--size", "25"], "no box of 25 nodes"),
     "no size": (["--torus", "4x3x2", "--size", "0"], "--size"),
-    "extent of zero": (["--torus", "4x0x2", "--size", "4"], "--torus: no torus: 4x0x2"),
+    "extent of zero": (["--torus", "4x0x2", "--size", "4"], "--torus: invalid torus: 4x0x2"),
     "no extents": (["--torus", "four", "--size", "4"], "--torus: dimensions 'four'"),
     "unit that does not divide": ([*SMALL, "--unit", "3x1x1"], "do not divide 4x3x2"),
     "unit of other dimensions": ([*SMALL, "--unit", "2x1"], "do not divide 4x3x2"),

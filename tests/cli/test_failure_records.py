@@ -113,7 +113,7 @@ def test_the_format_of_a_record_is_detected(table: Path, tmp_path: Path, capsys)
     run("import", table, "--format", "csv", "-o", tmp_path / "b.events")
     assert (tmp_path / "a.events").read_bytes() == (tmp_path / "b.events").read_bytes()
     told = refused(capsys, "import", tmp_path / "a.events", "-o", tmp_path / "c.events")
-    assert "is an event file already" in told
+    assert "is already an event file" in told
     other = tmp_path / "other.txt"
     other.write_text("a,b\n1,2\n")
     assert "its format is not recognised" in refused(capsys, "import", other, "-o", tmp_path / "d")

@@ -144,7 +144,7 @@ def test_units_are_boxes_of_nodes() -> None:
         (lambda: Units(PAPER, (3, 1, 1, 1)), "do not divide"),
         (lambda: Units(PAPER, (2, 2)), "do not divide"),
         (lambda: Units(PAPER, (0, 1, 1, 1)), "do not divide"),
-        (lambda: parse_torus("8x0"), "no torus"),
+        (lambda: parse_torus("8x0"), "invalid torus"),
         (lambda: parse_torus("8y8"), "dimensions"),
     ],
 )

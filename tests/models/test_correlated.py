@@ -146,7 +146,7 @@ def test_the_identity_and_the_label_say_so() -> None:
 
 
 def test_survival_is_refused() -> None:
-    with pytest.raises(InputError, match="failures come together"):
+    with pytest.raises(InputError, match="correlated failures"):
         Correlated(LAWS[0], Correlation(group=2)).survival(0.0, 1.0, N)
 
 
@@ -181,7 +181,9 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert "--failure-group: has no effect" in told(capsys, *alone)
     error = told(capsys, *base, "--mtbf", "1h", "--cascade-window", "1h")
     assert "--cascade-window: has no effect (expected --cascade" in error
-    assert "recorded failures are as they are" in told(capsys, *alone, "--law", f"trace:file={out}")
+    assert "recorded failures cannot be correlated" in told(
+        capsys, *alone, "--law", f"trace:file={out}"
+    )
 
 
 def test_in_a_campaign(tmp_path: Path) -> None:

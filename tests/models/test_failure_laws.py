@@ -123,11 +123,11 @@ def test_a_horizon_keeps_the_failures_before_it_and_the_authors_one_more() -> No
 BAD = {
     "no such law": ("x:mtbf=1h", "--law: unknown failure law 'x'"),
     "no such parameter": ("poisson:mtbf=1h,shape=2", "unknown parameter of poisson 'shape'"),
-    "a parameter is missing": ("paired:shape=1", "paired lacks scale"),
+    "a parameter is missing": ("paired:shape=1", "paired: parameter scale is missing"),
     "nothing": ("", "--law: unknown failure law ''"),
-    "no value": ("poisson:mtbf", "'mtbf' gives no parameter a value"),
-    "empty value": ("poisson:mtbf=", "'mtbf=' gives no parameter a value"),
-    "two values": ("poisson:mtbf=1h,mtbf=2h", "two values for mtbf"),
+    "no value": ("poisson:mtbf", "'mtbf' is not PARAMETER=VALUE"),
+    "empty value": ("poisson:mtbf=", "'mtbf=' is not PARAMETER=VALUE"),
+    "two values": ("poisson:mtbf=1h,mtbf=2h", "parameter mtbf has two values"),
     "no duration": ("poisson:mtbf=soon", "mtbf: not a duration: 'soon'"),
     "zero": ("poisson:mtbf=0", "mtbf: is 0 s"),
     "no number": ("paired:scale=1h,shape=round", "shape: is 'round'"),
@@ -307,7 +307,7 @@ BAD_TABLES = {
     "other law's parameter": ('law = "poisson"\nmtbf = "1h"\nshape = 1', "'shape'"),
     "no value": ('law = "poisson"\nmtbf = []', "failures.mtbf"),
     "value twice": ('law = "poisson"\nmtbf = ["1h", "60min"]', "failures.mtbf"),
-    "no MTBF": ('law = "poisson"', "poisson lacks mtbf"),
+    "no MTBF": ('law = "poisson"', "poisson: parameter mtbf is missing"),
 }
 
 

@@ -54,7 +54,7 @@ def test_by_hand(tmp_path) -> None:
     assert record.names == ("host40", "host900", "host7000")
     assert record.n_nodes == 3
     assert record.taken == {"node": 3}
-    assert record.dropped == {"available": 1, "event type 2": 1, "back at once": 1}
+    assert record.dropped == {"available": 1, "event type 2": 1, "zero duration": 1}
     assert (record.n_lines, record.n_outages, record.n_joined) == (6, 3, 1)
     assert record.origin == datetime(2001, 9, 9, 1, 46, 40)
 
@@ -87,5 +87,5 @@ def test_what_cannot_be(tmp_path, bad, match) -> None:
 
 
 def test_nothing_unavailable(tmp_path) -> None:
-    with pytest.raises(InputError, match="nothing is unavailable"):
+    with pytest.raises(InputError, match="no line reports unavailability"):
         read_fta(written(tmp_path, line(1, 1, 0, 1)))

@@ -58,7 +58,7 @@ def test_what_cannot_be(tmp_path, line, match) -> None:
 
 def test_a_system_need_not_be_given_where_there_is_one(tmp_path) -> None:
     several = written(tmp_path, LINES)
-    with pytest.raises(InputError, match=r"the system is not given \(expected one of: 19, 20\)"):
+    with pytest.raises(InputError, match=r"several systems \(expected one of: 19, 20\)"):
         read_lanl(several, None)
     of_20 = read_lanl(several, 20)
     alone = written(tmp_path, "".join(f"{x}\n" for x in LINES.splitlines() if x.startswith("20")))

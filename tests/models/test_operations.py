@@ -47,9 +47,9 @@ def test_a_file_is_read_in_order(tmp_path: Path) -> None:
     ("lines", "line", "words"),
     [
         ([DRAIN, DRAIN.replace("10", "5")], 2, "earlier than the operation before it"),
-        ([DRAIN, DRAIN.replace("10", "11")], 2, "node 0 is drained while it is drained"),
-        ([DRAIN, UNDRAIN, UNDRAIN], 3, "node 0 is taken back while it is in service"),
-        ([UNDRAIN], 1, "node 0 is taken back while it is in service"),
+        ([DRAIN, DRAIN.replace("10", "11")], 2, "node 0 is already drained"),
+        ([DRAIN, UNDRAIN, UNDRAIN], 3, "node 0 is not drained"),
+        ([UNDRAIN], 1, "node 0 is not drained"),
         (["{"], 1, "broken JSON"),
         (["[]"], 1, "not an event"),
         (['{"timestamp": 1, "type": "reboot", "nodes": "1"}'], 1, "type is 'reboot'"),

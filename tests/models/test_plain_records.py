@@ -37,7 +37,7 @@ def test_numbers_by_hand(tmp_path) -> None:
     record = read_plain(written(tmp_path, text.replace(" node", "node")))
     assert set(down_intervals(record.events)) == {(3, 10_500_000, 30 * S), (7, 2 * S, None)}
     assert record.taken == {"node": 3}
-    assert record.dropped == {"back at once": 1}
+    assert record.dropped == {"zero duration": 1}
     assert (record.n_outages, record.n_joined, record.origin) == (3, 1, None)
 
 
@@ -67,11 +67,11 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
         ("node,down,up\n1,3,2\n", "csv:2: is up before it is down"),
         ("node,down,up\n1,nan,2\n", "csv:2: down is 'nan'"),
         ("node,down,up\n1,-1,2\n", "csv:2: down is '-1'"),
-        ("node,down,up\n1,1,2024-03-01\n", "csv:2: dates are told in two ways"),
-        ("node,down,up\n1,1,2\n1,2024-03-01,\n", "csv:3: dates are told in two ways"),
+        ("node,down,up\n1,1,2024-03-01\n", "csv:2: dates have mixed formats"),
+        ("node,down,up\n1,1,2\n1,2024-03-01,\n", "csv:3: dates have mixed formats"),
         (
             "node,down,up\n0,2024-03-01T12:00,2024-03-01T14:00\n1,2024-03-01T12:00+05:00,\n",
-            "csv:3: dates are told in two ways",
+            "csv:3: dates have mixed formats",
         ),
         ("node,down,up\n0,0001-01-01T00:00+14:00,\n", "csv:2: down is '0001"),
         (f"node,down,up\n{'9' * 5000},1,2\n", "node 99999999999999999999 is too large"),

@@ -43,7 +43,7 @@ def test_it_is_written_with_every_parameter() -> None:
 @pytest.mark.parametrize("shape", [0.7, 0.8, 1.0, 2.0])
 def test_gaps_are_weibull(shape: float) -> None:
     count = 40_000
-    dates = itertools.islice(Renewal(HOUR, shape=shape).dates_us(3), count)
+    dates = itertools.islice(Renewal(HOUR, shape=shape).times_us(3), count)
     gaps_h = np.diff([0, *dates]) / 1e6 / HOUR
     variance = math.gamma(1 + 2 / shape) / math.gamma(1 + 1 / shape) ** 2 - 1
     assert gaps_h.mean() == pytest.approx(1, abs=4 * math.sqrt(variance / count))
@@ -79,7 +79,7 @@ def test_any_node_that_is_up_is_hit_as_likely() -> None:
 
 
 def test_other_repairs_leave_the_dates() -> None:
-    short, long = (Renewal(HOUR, repair).dates_us(5) for repair in (60.0, HOUR))
+    short, long = (Renewal(HOUR, repair).times_us(5) for repair in (60.0, HOUR))
     assert list(itertools.islice(short, 50)) == list(itertools.islice(long, 50))
 
 
@@ -101,7 +101,7 @@ def test_what_is_down_does_not_fail_again() -> None:
         ({"mtbf": "1h", "sigma": -1}, "sigma: is -1"),
         ({"mtbf": "1h", "repair": "0"}, "repair: is 0 s"),
         ({"mtbf": "1h", "downtime": "1h"}, "unknown parameter of renewal 'downtime'"),
-        ({}, "renewal lacks mtbf"),
+        ({}, "renewal: parameter mtbf is missing"),
     ],
 )
 def test_parameters_that_cannot_be(values, told: str) -> None:

@@ -148,7 +148,7 @@ BAD = {
     "wrong dimensions": (platform(cluster("0-11", torus("3,2")), MASTER), "radical names 12"),
     "broken dimensions": (platform(cluster("0-11", torus("3;4")), MASTER), "3;4"),
     "no dimensions": (platform(cluster("0-11", 'topology="TORUS"')), "topo_parameters"),
-    "huge dimensions": (platform(cluster("0-11", torus("9999999,9999999"))), "no torus"),
+    "huge dimensions": (platform(cluster("0-11", torus("9999999,9999999"))), "invalid torus"),
     "broken latency": (platform(cluster(extra='bb_lat="slow"')), "slow"),
 }
 

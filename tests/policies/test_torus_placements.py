@@ -298,7 +298,7 @@ def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        ("torus-first:torus=4x0", "no torus"),
+        ("torus-first:torus=4x0", "invalid torus"),
         ("torus-first:torus=4x4,unit=3x1", "do not divide"),
         ("torus-first:boxes=some", "boxes"),
         ("rps:pack=corner", "axis pack has no effect here"),

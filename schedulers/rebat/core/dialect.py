@@ -19,16 +19,15 @@ class Dialect(msgspec.Struct, frozen=True):
     passes: Annotated[
         Literal["one", "two"],
         Meta(
-            description="Number of passes after a failure. With two passes in an instant, the "
-            "first plans while killed jobs still hold their nodes, and the second frees held "
-            "nodes."
+            description="Number of planning passes after a failure. With two, the first plans "
+            "while killed jobs still hold their nodes, and the second releases held nodes."
         ),
     ] = "one"
     held: Annotated[
         Literal["surviving", "lowest"],
         Meta(
             description="Nodes held for a failed job that waits for a victim: its surviving "
-            "nodes, or the same number of the lowest free nodes, also after a further failure."
+            "nodes, or the same number of the lowest free nodes. Also after another failure."
         ),
     ] = "surviving"
     hold_margin_s: float = 0.0
@@ -42,20 +41,22 @@ class Dialect(msgspec.Struct, frozen=True):
     hit: Annotated[
         Literal["failed", "victim"],
         Meta(
-            description="How a victim continues that fails before its stop: as any failed job, "
-            "or with the priority of a victim and its work at the time of the choice."
+            description="How to requeue a victim that fails before its stop: like any failed job, "
+            "or with a victim's priority and its work at the time when it was chosen."
         ),
     ] = "failed"
     release: Annotated[
         Literal["original", "resubmission"],
         Meta(
-            description="Release time of a resubmission for V1, V2, K2 and K3: that of the "
-            "original job, or of the resubmission."
+            description="Release time of a resubmission in V1, V2, K2 and K3: release of the "
+            "original job or of the resubmission."
         ),
     ] = "original"
     tie: Annotated[
         Literal["order", "id"],
-        Meta(description="Tie-breaker of V1 and V2: order of release, or ids of the program."),
+        Meta(
+            description="Tie-breaker of V1 and V2: order of release, or job id as in the program."
+        ),
     ] = "order"
     chosen: Annotated[
         Literal["again", "once"],
@@ -64,8 +65,8 @@ class Dialect(msgspec.Struct, frozen=True):
     k3: Annotated[
         Literal["text", "program"],
         Meta(
-            description="Ends that K3 compares: those of the paper, or those of the program (the "
-            "victim's planned end without its recovery; the next end also among held nodes)."
+            description="Planned ends that K3 compares: as in the paper, or as in the program "
+            "(excludes the victim's recovery, and includes the ends of jobs on held nodes)."
         ),
     ] = "text"
     digits: Annotated[

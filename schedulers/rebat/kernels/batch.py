@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch of jobs on a series of failures: what happened until a date, and what hits a job."""
+"""A batch of jobs on a series of failures: nodes' last failures, and the first failure of a job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rebat.kernels.jit import kernel
 
 @kernel
 def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> int:
-    """Note the last failure of every node up to a date; gives the first failure at it or after.
+    """Record the last failure of every node up to a time; return the first failure at or after it.
 
-    ``at_us`` and ``node`` are the failures by date, all of them up to some later date; those before
-    ``cursor`` are noted already, shape (nodes,).
+    ``at_us`` and ``node`` are all failures up to some later time, sorted by time. Those before
+    ``cursor`` are already in ``last_us``, shape (nodes,).
     """
     while at_us[cursor] < now_us:
         last_us[node[cursor]] = at_us[cursor]
@@ -27,9 +27,9 @@ def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> i
 
 @kernel
 def first_hit(at_us: Any, node: Any, cursor: int, until_us: int, within: Any) -> int:
-    """The date of the first failure from ``cursor`` on, before a date, of a node in a mask.
+    """Return the time of the first failure of a node in a mask, from ``cursor`` to ``until_us``.
 
-    -1: there is none.
+    Returns -1 if there is none.
     """
     while at_us[cursor] < until_us:
         if within[node[cursor]]:

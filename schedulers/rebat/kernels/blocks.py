@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of nodes as rows of bits, a bit for each block of nodes that nothing in a plan separates.
+"""Sets of nodes as bit rows, with a bit per group of nodes that no part of a plan separates.
 
-Jobs take whole racks and midplanes, so the thousands of nodes of a machine fall into a few dozen
-blocks of neighbours with the same past and future. A block is split when a job takes only a part of
-it, and neighbours are merged again once no row tells them apart; a row is a few words instead of
-hundreds. Words are int64 and hold 63 bits, so that they are never negative.
+Jobs take entire racks and midplanes, so the thousands of nodes of a machine form a few dozen groups
+of neighbours with the same past and future. This module calls these groups blocks. A block
+is split when a job takes only a part of it. Neighbours are merged when all rows agree on them. A
+row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that they are
+never negative.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy as np
 from rebat.kernels.jit import loop
 
 BITS = 63
-"""Blocks to a word."""
+"""Blocks per word."""
 
 _TOP = 1 << (BITS - 1)
 _BELOW_TOP = _TOP - 1
 _ALL = _TOP | _BELOW_TOP
 
-# Powers of two below 2**66 differ modulo 67: that finds a bit's number.
+# Powers of two below 2**66 differ modulo 67, which identifies a bit.
 _NUMBER = np.zeros(67, dtype=np.int64)
 for _bit in range(BITS):
     _NUMBER[2**_bit % 67] = _bit
@@ -36,21 +37,23 @@ class BlockTable(NamedTuple):
     Attributes
     ----------
     n : array (3,)
-        How many slices, blocks and reservations there are.
+        Numbers of slices, blocks and reservations.
     first : array (blocks + 1,)
         First node of each block, ascending; then the number of nodes.
     t, f : arrays (slices,)
-        Beginning of each time slice, ascending, and how many nodes are free in it.
+        Start of each time slice, ascending, and its number of free nodes.
     free : array (slices, words)
-        Which blocks are free in each slice.
+        The free blocks of each slice.
     start, end : arrays (reservations,)
         Window of each reservation; NEVER for a job that could not be placed.
     held : array (reservations, words)
         The blocks of each reservation.
-    down, fit, mark : arrays (1, words)
-        Blocks that are down; two rows to work with.
+    down : array (1, words)
+        Blocks that are down.
+    fit, mark : arrays (1, words)
+        Scratch rows.
     place : array (blocks + 1,)
-        To work with.
+        Scratch array.
     """
 
     n: Any
@@ -69,12 +72,12 @@ class BlockTable(NamedTuple):
 
 @loop
 def words_of(blocks: int) -> int:
-    """Words in a row of so many bits."""
+    """Return the number of words in a row for this number of blocks."""
     return (blocks + BITS - 1) // BITS
 
 
 def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Zeroed arrays with room for so much."""
+    """Return zeroed arrays of these sizes."""
     words = words_of(blocks)
 
     def array(*shape: int) -> Any:
@@ -97,7 +100,7 @@ def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
 
 
 def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> BlockTable:
-    """The same in arrays with room for so much, no less than before."""
+    """Return the table in arrays of these sizes, which are at least as large as before."""
     larger = empty_table(slices, blocks, reservations)
     for old, new in zip(table, larger, strict=True):
         new[tuple(slice(0, length) for length in old.shape)] = old
@@ -106,13 +109,13 @@ def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> Blo
 
 @loop
 def number(bit: int) -> int:
-    """Which bit of a word this is: the logarithm of a power of two."""
+    """Return the position of a bit in its word: the logarithm of a power of two."""
     return _NUMBER[bit % 67]
 
 
 @loop
 def weight(first: Any, w: int, bits: int) -> int:
-    """Nodes in the blocks that these bits of word ``w`` stand for, counted run by run."""
+    """Return the number of nodes in the blocks of these bits of word ``w``, counted run by run."""
     total = 0
     while bits:
         low = bits & -bits
@@ -126,7 +129,7 @@ def weight(first: Any, w: int, bits: int) -> int:
 
 @loop
 def block_of(table: Any, node: int) -> int:
-    """The block that holds a node (bisection)."""
+    """Return the block that contains a node (bisection)."""
     low, high = 0, table.n[BLOCKS]
     while high - low > 1:
         middle = (low + high) // 2
@@ -160,7 +163,7 @@ def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
 
 @loop
 def split_block(table: Any, b: int, nodes: int) -> None:
-    """Cut the first ``nodes`` nodes of block ``b`` off the rest of it."""
+    """Split block ``b`` after its first ``nodes`` nodes."""
     blocks = table.n[BLOCKS]
     double_bit(table.free, table.n[SLICES], blocks, b)
     double_bit(table.held, table.n[RESERVED], blocks, b)
@@ -181,7 +184,7 @@ def cut_before(table: Any, node: int) -> None:
 
 @loop
 def mark_nodes(table: Any, intervals: Any) -> None:
-    """Write the row of these nodes into ``mark``, cutting blocks at their bounds."""
+    """Write the row of these nodes into ``mark``; split blocks at their bounds."""
     for i in range(intervals.shape[0]):
         cut_before(table, intervals[i, 0])
         cut_before(table, intervals[i, 1] + 1)
@@ -195,7 +198,7 @@ def mark_nodes(table: Any, intervals: Any) -> None:
 
 @loop
 def nodes_of(table: Any, row: Any, out: Any) -> int:
-    """Write the nodes of a row as canonical intervals into ``out``; gives their number."""
+    """Write the nodes of a row as canonical intervals into ``out``; return their number."""
     k = 0
     for b in range(table.n[BLOCKS]):
         if not (row[b // BITS] >> (b % BITS)) & 1:
@@ -211,7 +214,7 @@ def nodes_of(table: Any, row: Any, out: Any) -> int:
 
 @loop
 def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
-    """Add to ``mark`` the blocks that some row tells apart from the block before."""
+    """Add the blocks that differ from the previous block in any row to ``mark``."""
     for i in range(count):
         carry = 0
         for w in range(words):
@@ -222,26 +225,26 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
 
 @loop
 def places_of(mark: Any, blocks: int, place: Any) -> int:
-    """Where each marked block goes when the others are dropped; gives how many are kept.
+    """Write the new position of each marked block; return the number of marked blocks.
 
-    ``place`` has an entry more: how many there are.
+    ``place`` has one more entry: this number.
     """
-    kept = 0
+    n_kept = 0
     for b in range(blocks):
-        place[b] = kept
-        kept += (mark[b // BITS] >> (b % BITS)) & 1
-    place[blocks] = kept
-    return kept
+        place[b] = n_kept
+        n_kept += (mark[b // BITS] >> (b % BITS)) & 1
+    place[blocks] = n_kept
+    return n_kept
 
 
 @loop
-def keep_marked(rows: Any, count: int, blocks: int, place: Any, kept: int) -> None:
-    """Drop from each row the bits that are not marked, that is those like the bit before.
+def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> None:
+    """Drop the unmarked bits of each row; each of them is equal to the bit before.
 
-    Only where a row changes from bit to bit is looked at: those bits are marked, and between two of
-    them all bits are the same.
+    Only bits where a row changes are processed. These are marked, and all bits between two of them
+    are equal.
     """
-    words, kept_words = words_of(blocks), words_of(kept)
+    words, kept_words = words_of(blocks), words_of(n_kept)
     for i in range(count):
         carry = 0
         for w in range(words):
@@ -252,15 +255,15 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, kept: int) -> No
             while turns:
                 low = turns & -turns
                 at = place[w * BITS + number(low)]
-                if at < kept:  # one past the last: the row ends with ones
-                    rows[i, at // BITS] ^= 1 << (at % BITS)  # never where it is still to be read
+                if at < n_kept:  # one after the last: the row ends with ones
+                    rows[i, at // BITS] ^= 1 << (at % BITS)  # only in words that were already read
                 turns ^= low
-        fill(rows[i], kept_words, kept)
+        fill(rows[i], kept_words, n_kept)
 
 
 @loop
 def fill(row: Any, words: int, blocks: int) -> None:
-    """Turn the bits at which a row changes into the row."""
+    """Convert the bits at which a row changes into the row."""
     carry = 0
     for w in range(words):
         x = row[w] ^ carry
@@ -274,7 +277,7 @@ def fill(row: Any, words: int, blocks: int) -> None:
 
 @loop
 def merge_blocks(table: Any) -> None:
-    """Merge neighbours that nothing separates any more, when that makes the rows shorter."""
+    """Merge neighbours that no row separates, if this makes the rows shorter."""
     blocks = table.n[BLOCKS]
     words = words_of(blocks)
     mark = table.mark[0]
@@ -284,14 +287,14 @@ def merge_blocks(table: Any) -> None:
     mark_bounds(table.down, 1, words, mark)
     mark[0] |= 1
     place = table.place
-    kept = places_of(mark, blocks, place)
-    if words_of(kept) == words:
+    n_kept = places_of(mark, blocks, place)
+    if words_of(n_kept) == words:
         return
-    keep_marked(table.free, table.n[SLICES], blocks, place, kept)
-    keep_marked(table.held, table.n[RESERVED], blocks, place, kept)
-    keep_marked(table.down, 1, blocks, place, kept)
+    keep_marked(table.free, table.n[SLICES], blocks, place, n_kept)
+    keep_marked(table.held, table.n[RESERVED], blocks, place, n_kept)
+    keep_marked(table.down, 1, blocks, place, n_kept)
     for b in range(blocks):
         if (mark[b // BITS] >> (b % BITS)) & 1:
             table.first[place[b]] = table.first[b]
-    table.first[kept] = table.first[blocks]
-    table.n[BLOCKS] = kept
+    table.first[n_kept] = table.first[blocks]
+    table.n[BLOCKS] = n_kept

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which boxes of a torus are free: sets of units, shifted along its dimensions and met.
+"""Free boxes of a torus, found by shifting and intersecting sets of units.
 
-Where a window of some units is free from a unit on is known from where its two parts are, just as
-in ``box_sums``, but for all units of a word at once. Nothing that contains a window of which none
-is free is looked at: the fuller the torus, the sooner it is done.
+As in ``box_sums``, the positions of a free window follow from the positions of its two parts, but
+here for all units of a word at the same time. If no window is free, nothing that contains it is
+examined. The fuller the torus, the shorter the search.
 """
 
 from __future__ import annotations
@@ -18,21 +18,40 @@ from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""What is taken of what is free: the first units in a line, the first box in their order, any."""
+"""What to take: the first units in a line, the lowest box, or a random box."""
 
 COPY = -1
-"""As second operand: the set is the first."""
+"""As second operand: the set is the first operand."""
 
 
 class Catalogue(NamedTuple):
     """The boxes of each volume.
 
-    Rows ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see ``models.free_boxes``) are
-    those of volume v, and likewise for ``shapes``. Each shape has its ``allowed`` corners (a set of
-    units, see ``box_slots``), and for RANDOM the ``ranks`` of the boxes at them. A step from the
-    units ``inside`` does not leave the torus; ``everything`` is all of its units. ``full`` are sets
-    of units for each volume beside which no box is free; the next replaces ``next_full``. ``sets``
-    (see ``meet``), ``busy``, ``taken`` and ``words`` are scratch arrays.
+    Attributes
+    ----------
+    volume : array (volumes,)
+        Number of units of each box.
+    program_of, program : arrays
+        The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
+        ``models.free_boxes``).
+    shapes_of, shapes : arrays
+        The shapes of each volume, likewise.
+    allowed : array (shapes, words)
+        Set of the allowed corners of each shape (see ``box_slots``).
+    ranks : array (shapes, units)
+        Positions of the boxes in their order, for RANDOM.
+    inside : array (steps, words)
+        Units from which each step stays on the torus.
+    sizes : array (dimensions,)
+        Extents of the torus.
+    everything : array (words,)
+        All units.
+    sets, busy, taken, words : arrays
+        Scratch; for ``sets`` see ``meet``.
+    full : array (volumes, entries, words)
+        Taken units with which no box of the volume is free.
+    next_full : array (volumes,)
+        The entry of ``full`` to replace next.
     """
 
     volume: Ints
@@ -55,19 +74,20 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write which units of a set have in another set the unit that is so far ``on``; if any.
+    """Write the units of a set from which a step leads into another set; return if any.
 
-    Where that is not ``inside`` the torus it wraps around, to the unit so far ``back``. Before and
-    after the words of each set there are as many that are 0, and one more: no step leaves them.
+    The step goes ``on`` units forwards. If it is not ``inside`` the torus, it wraps around and goes
+    ``back`` units. Each set has zero words before and after it, as many as its own and one more, so
+    that no step leaves the array.
     """
-    n, one = inside.shape[0], np.uint64(1)
-    to, rest = n + (on >> 6), np.uint64(on & 63)
-    to_back, rest_back = n + ((-back) >> 6), np.uint64(-back & 63)
-    over, over_back = np.uint64(63) - rest, np.uint64(63) - rest_back
+    n, bit = inside.shape[0], np.uint64(1)
+    to, shift = n + (on >> 6), np.uint64(on & 63)
+    to_back, shift_back = n + ((-back) >> 6), np.uint64(-back & 63)
+    over, over_back = np.uint64(63) - shift, np.uint64(63) - shift_back
     left = np.uint64(0)
     for w in range(n):
-        ahead = (second[to + w] >> rest) | (second[to + w + 1] << one << over)
-        behind = (second[to_back + w] >> rest_back) | (second[to_back + w + 1] << one << over_back)
+        ahead = (second[to + w] >> shift) | (second[to + w + 1] << bit << over)
+        behind = (second[to_back + w] >> shift_back) | (second[to_back + w + 1] << bit << over_back)
         word = first[n + w] & ((ahead & inside[w]) | (behind & ~inside[w]))
         out[n + w] = word
         left |= word
@@ -76,13 +96,13 @@ def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> 
 
 @kernel
 def lowest(word: Any) -> int:
-    """The place of the lowest bit of a word that is not 0."""
+    """Return the position of the lowest set bit of a nonzero word."""
     return n_bits((word & (~word + np.uint64(1))) - np.uint64(1))
 
 
 @kernel
 def first_corner(corners: Any, allowed: Any) -> int:
-    """The lowest of the corners that are allowed; -1: there is none."""
+    """Return the lowest allowed corner; -1 if there is none."""
     n = allowed.shape[0]
     for w in range(n):
         word = corners[n + w] & allowed[w]
@@ -93,7 +113,7 @@ def first_corner(corners: Any, allowed: Any) -> int:
 
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
-    """The allowed corner whose box draws the least number, with that and its rank; or a -1."""
+    """Return the allowed corner with the lowest random number, its number and its rank; or -1."""
     best, least, rank, n = -1, 1 << 40, 0, allowed.shape[0]
     for w in range(n):
         word = corners[n + w] & allowed[w]
@@ -108,7 +128,7 @@ def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int)
 
 @kernel
 def begin_search(catalogue: Any, v: int, taken: Any) -> int:
-    """Enter what is free; where the program of a volume begins."""
+    """Set the free units; return where the program of a volume begins."""
     n = taken.shape[0]
     for w in range(n):
         catalogue.sets[0, n + w] = ~taken[w] & catalogue.everything[w]
@@ -117,9 +137,9 @@ def begin_search(catalogue: Any, v: int, taken: Any) -> int:
 
 @kernel
 def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
-    """Go on to the next shape that has free boxes, allowed or not, from a row of the program.
+    """Find the next shape with free boxes, allowed or not, from a row of the program on.
 
-    The row after that, the set of their corners, and the row of the shape; -1: there is none.
+    Returns the row after it, the set of corners, and the row of the shape; -1 if there is none.
     """
     begin, end, sets = catalogue.program_of[v], catalogue.program_of[v + 1], catalogue.sets
     while at < end:
@@ -128,7 +148,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
         if second != COPY and not meet(
             sets[first], sets[second], catalogue.inside[row[2]], row[3], row[4], sets[target]
         ):
-            at = begin + row[6]  # nor is anything that contains it free
+            at = begin + row[6]  # nothing that contains it is free
             continue
         at += 1
         if shape >= 0:
@@ -140,23 +160,23 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
 def free_box(
     catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int
 ) -> tuple[int, int]:
-    """A box of a volume none of whose units is taken: the row of its shape, its corner.
+    """Return a free box of a volume: the row of its shape and its corner.
 
-    The row is -1: there is none.
+    The row is -1 if there is none.
     """
     best, corner, least, rank = -1, -1, 1 << 40, 0
     at, target, shape = next_shape(catalogue, v, begin_search(catalogue, v, taken))
     while shape >= 0:
         corners, allowed = catalogue.sets[target], catalogue.allowed[shape]
         if rule == LOWEST:
-            found = first_corner(corners, allowed)
-            if found >= 0 and (best < 0 or (found, shape) < (corner, best)):
-                best, corner = shape, found
+            candidate = first_corner(corners, allowed)
+            if candidate >= 0 and (best < 0 or (candidate, shape) < (corner, best)):
+                best, corner = shape, candidate
         else:
             ranks = catalogue.ranks[shape]
-            found, number, place = least_number(corners, allowed, ranks, seed, serial)
-            if found >= 0 and (number < least or (number == least and place < rank)):
-                best, corner, least, rank = shape, found, number, place
+            candidate, number, place = least_number(corners, allowed, ranks, seed, serial)
+            if candidate >= 0 and (number < least or (number == least and place < rank)):
+                best, corner, least, rank = shape, candidate, number, place
         at, target, shape = next_shape(catalogue, v, at)
     return best, corner
 
@@ -175,24 +195,24 @@ def any_choice(catalogue: Any, v: int, taken: Any) -> bool:
 
 @kernel
 def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
-    """Write which units a box takes."""
+    """Write the units of a box."""
     volume = 1
     for extent in shape:
         volume *= extent
     out[:] = 0
     for index in range(volume):
-        unit, stride, offset, rest = 0, 1, index, corner
+        unit, stride, offset, place = 0, 1, index, corner
         for axis in range(shape.shape[0]):
             size = sizes[axis]
-            along = rest % size + offset % shape[axis]
+            along = place % size + offset % shape[axis]
             unit += (along if along < size else along - size) * stride
-            offset, rest, stride = offset // shape[axis], rest // size, stride * size
+            offset, place, stride = offset // shape[axis], place // size, stride * size
         out[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
 
 
 @kernel
 def line(busy: Any, count: int, out: Any) -> bool:
-    """The first run of free units, else the first free ones; whether there are enough."""
+    """Write the first run of free units, or else the first free ones; return if they suffice."""
     run, n_free, total = 0, 0, busy.shape[0]
     for unit in range(total):
         run = 0 if busy[unit] else run + 1
@@ -215,7 +235,7 @@ def line(busy: Any, count: int, out: Any) -> bool:
 
 @kernel
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Whether all of a set is taken beside which, as is remembered, no box of a volume is free."""
+    """Whether the taken units include a stored set with which no box of the volume is free."""
     for r in range(catalogue.full.shape[1]):
         holds = True
         for w in range(words.shape[0]):
@@ -229,7 +249,7 @@ def is_full(catalogue: Any, v: int, words: Any) -> bool:
 
 @kernel
 def remember_full(catalogue: Any, v: int, words: Any) -> None:
-    """Remember a set of units beside which no box is free, in the place of the oldest."""
+    """Store a set of taken units with which no box is free, in place of the oldest."""
     r = catalogue.next_full[v]
     for w in range(words.shape[0]):
         catalogue.full[v, r, w] = words[w]

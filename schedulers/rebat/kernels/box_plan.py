@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First fit of boxes on a timeline of slots (see ``box_slots``): dates and boxes that stay free.
+"""First fit of boxes on a timeline of slots (see ``box_slots``): times and boxes that stay free.
 
-The catalogue says for each volume which boxes there are (see ``box_free``); where boxes are of no
-interest (``LINEAR``), units are taken in a line.
+The catalogue defines the boxes of each volume (see ``box_free``). Without boxes (``LINEAR``), units
+are taken in a line.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ COUNT_EVERY = 8
 
 
 class PlanRows(NamedTuple):
-    """What is in use or reserved: over [start, end), the units of a mask (see ``box_slots``); a row
-    of end 0 stands for nothing."""
+    """Units in use or reserved: the units of a mask over [start, end) (see ``box_slots``).
+
+    A row with end 0 is unused.
+    """
 
     start: Ints
     end: Ints
@@ -50,11 +52,26 @@ class PlanRows(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that planning a queue reads and writes.
+    """Everything that planning a queue reads and writes.
 
-    ``volumes``, ``durations`` and ``serials`` are of the attempts in queue order; so are ``own``,
-    their rows, and ``starts``. ``rule`` is one of `box_free`, ``seed`` that of RANDOM. With
-    ``pick`` somebody else chooses the units of what starts ``now``.
+    Attributes
+    ----------
+    slots, rows, catalogue
+        Timeline, units in use, and boxes.
+    volumes, durations, serials : int64 arrays
+        Volume, duration and serial number of the attempts, in queue order.
+    own : int64 array
+        Their rows.
+    starts : int64 array
+        Their starts.
+    now : int
+        The current time.
+    rule : int
+        A rule of `box_free`.
+    seed : int
+        Seed of RANDOM.
+    pick : bool
+        Whether the caller chooses the units of attempts that start now.
     """
 
     slots: Slots
@@ -71,8 +88,8 @@ class Plan(NamedTuple):
     pick: bool
 
 
-class Given(NamedTuple):
-    """What was given back since the last time: some ``units``, before the time ``opened``."""
+class Released(NamedTuple):
+    """The units released since the last pass, and ``opened``, the latest end of their use."""
 
     units: Words
     opened: Ints
@@ -88,52 +105,52 @@ class Lifted(NamedTuple):
 
 @kernel
 def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
-    """Choose among what is not taken, and write the units (a set); whether attempt k fits."""
+    """Choose units that are not taken for attempt k and write them; return whether it fits."""
     catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
     if plan.rule == LINEAR:
         unpack(words, catalogue.busy)
-        found = line(catalogue.busy, catalogue.volume[v], catalogue.taken)
-        if found:
+        fits = line(catalogue.busy, catalogue.volume[v], catalogue.taken)
+        if fits:
             pack(catalogue.taken, out)
     else:
         shape, corner = free_box(catalogue, v, words, plan.rule, plan.seed, plan.serials[k])
-        found = shape >= 0
-        if found:
+        fits = shape >= 0
+        if fits:
             put_box(catalogue.sizes, catalogue.shapes[shape], corner, out)
-    if not found:
+    if not fits:
         remember_full(catalogue, v, words)
-    return found
+    return fits
 
 
 @kernel
 def first_fit(
     plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted, out: Any
 ) -> int:
-    """The first time before ``until`` from which attempt ``k`` fits; NEVER: there is none.
+    """Return the first time before ``until`` from which attempt ``k`` fits; NEVER if there is none.
 
-    What it takes is written. Nothing fits before ``opened`` but with some of the units ``freed``,
-    of which one at least stays free from each slot to the time ``reach`` of that slot (worked out
-    where it is UNKNOWN).
+    The chosen units are written to ``out``. Before ``opened``, an attempt fits only with some of
+    the units ``freed``. From each slot, at least one of them stays free until the time ``reach`` of
+    that slot (computed if UNKNOWN).
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
     i, n, volume, words = 0, slots.n[0], catalogue.volume[plan.volumes[k]], catalogue.words
     most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
-    meets = any_left(own, ~freed)  # some of them are its own
+    meets = any_left(own, ~freed)  # some of its own units are in ``freed``
     folded = past = counted = 0
     t, opens, free = slots.t, slots.opens, slots.free
     while i < n and t[i] < until:
         if i > 0 and not opens[i] and not own_start <= t[i] <= own_end:
-            i += 1  # what begins a slot earlier is no worse off
+            i += 1  # an attempt that begins a slot earlier fits as well
             continue
         end, needs_freed = min(t[i] + length, NEVER), t[i] < opened
         bounded = needs_freed and not meets
         if bounded and UNKNOWN < reach[i] < end:
             i += 1
             continue
-        if i > 0 and not any_given_back(slots, i, lifted):
+        if i > 0 and not any_released(slots, i, lifted):
             i += 1
             continue
         if bounded and reach[i] == UNKNOWN:
@@ -146,7 +163,7 @@ def first_fit(
                 break
             counted += 1
         if counted < n and t[counted] < end:
-            i = counted = counted + 1  # nothing that begins up to that slot stays free
+            i = counted = counted + 1  # no window that begins up to that slot has enough units
             continue
         if folded <= i:
             past = max(past, i)
@@ -163,7 +180,7 @@ def first_fit(
 
 @kernel
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
-    """Add what is taken in a slot, but for what is lifted, to a set."""
+    """Add the taken units of a slot, except lifted ones, to a set."""
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
             words[w] |= slots.busy[k, w] & ~lifted.units[w]
@@ -174,7 +191,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @kernel
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """Write what is taken from each slot on up to a last one; ``front``, what is after it, is 0."""
+    """Write the units taken from each slot up to a last one; clear ``front``, the part after it."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -189,10 +206,10 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write what is taken from a slot to a date, or from there to where it is too much already.
+    """Write the units taken from a slot until ``end``, or until they are too many.
 
-    It is known from the slot to ``folded``, and in ``front`` from there to ``past``, which moves
-    on: over all slots of a timeline once. Whether it is not too much comes second.
+    They are known from the slot to ``folded``, and in ``front`` from there to ``past``. ``past``
+    passes over all slots of a timeline once. Returns ``past``, and whether they are not too many.
     """
     while True:
         for w in range(words.shape[0]):
@@ -208,8 +225,8 @@ def widen(
 
 
 @kernel
-def any_given_back(slots: Slots, i: int, lifted: Lifted) -> bool:
-    """Whether units that are taken in the slot before are not in this one."""
+def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
+    """Whether any unit is taken in the previous slot but not in this one."""
     own = lifted.units
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
@@ -222,18 +239,18 @@ def any_given_back(slots: Slots, i: int, lifted: Lifted) -> bool:
 
 
 @kernel
-def any_left(some: Any, taken: Any) -> bool:
-    """Whether some units are not all taken."""
-    for w in range(some.shape[0]):
-        if some[w] & ~taken[w]:
+def any_left(units: Any, taken: Any) -> bool:
+    """Whether any of the units is not taken."""
+    for w in range(units.shape[0]):
+        if units[w] & ~taken[w]:
             return True
     return False
 
 
 @kernel
-def reach_of(slots: Any, i: int, some: Any, words: Any) -> int:
-    """The date to which one of some units at least stays free from a slot on."""
-    words[:] = some
+def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
+    """Return the time until which at least one of the units stays free from a slot on."""
+    words[:] = units
     busy = slots.busy
     for j in range(i, slots.n[0]):
         left = np.uint64(0)
@@ -256,7 +273,7 @@ def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
 
 @kernel
 def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> None:
-    """Take a row's units over [start, end), or give them back."""
+    """Take a row's units over [start, end), or release them."""
     rows.start[row], rows.end[row] = start, end if take else 0
     put(slots, start, end, rows.mask[row], n_set(rows.mask[row]), take)
 
@@ -265,18 +282,18 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 def place(
     plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
 ) -> tuple[int, int]:
-    """Give positions of the queue their first fit in turn.
+    """Give positions of the queue their first fit, in order.
 
-    At most ``depth`` may wait (with ``by_rank`` the first ones of the queue). With ``pick`` it
-    stops after an attempt that starts now. Returns the position after the last one placed, and how
-    many wait.
+    At most ``depth`` attempts may wait (with ``by_rank`` the first ones of the queue). With
+    ``pick`` the function returns after an attempt that starts now. Returns the position after the
+    last one placed, and how many wait.
     """
-    rows, nothing = plan.rows, np.zeros_like(plan.catalogue.words)
-    none = Lifted(nothing, 0, 0)
+    rows, no_units = plan.rows, np.zeros_like(plan.catalogue.words)
+    none = Lifted(no_units, 0, 0)
     for i in range(first, last):
         row = plan.own[i]
         until = NEVER if (i if by_rank else reserved) < depth else plan.now + 1
-        start = first_fit(plan, i, until, 0, nothing, plan.slots.t, none, rows.mask[row])
+        start = first_fit(plan, i, until, 0, no_units, plan.slots.t, none, rows.mask[row])
         plan.starts[i] = start
         if start == NEVER:
             rows.end[row] = 0
@@ -290,32 +307,32 @@ def place(
 
 
 @kernel
-def compress(plan: Plan, first: int, last: int, given: Given, again: Given) -> int:
-    """Move each position's place to an earlier time where one is free, in turn.
+def compress(plan: Plan, first: int, last: int, released: Released, again: Released) -> int:
+    """Move each position to an earlier time if there is one, in order.
 
-    A place that begins now is chosen again as well. Nothing fits earlier but with some of the units
-    ``given`` back. What is given back on the way is added to that, and is in ``again`` for the
-    next time. Returns the position after the last one looked at (see ``place``).
+    The units of an attempt that starts now are chosen again. An attempt fits earlier only with some
+    of the units ``released``. Units released in this pass are added to them, and to ``again`` for
+    the next pass. Returns the position after the last one processed (see ``place``).
     """
     slots, rows = plan.slots, plan.rows
-    units, reach = np.empty_like(given.units), np.empty_like(slots.t)
+    units, reach = np.empty_like(released.units), np.empty_like(slots.t)
     reach[:] = UNKNOWN
     for i in range(first, last):
         row, old = plan.own[i], plan.starts[i]
         old_end, again_now = rows.end[row], old == plan.now
         units[:] = rows.mask[row]
         start = first_fit(
-            plan, i, old + 1 if again_now else min(old, given.opened[0]),
-            old if again_now else NEVER, given.units, reach, Lifted(rows.mask[row], old, old_end),
-            units,
+            plan, i, old + 1 if again_now else min(old, released.opened[0]),
+            old if again_now else NEVER, released.units, reach,
+            Lifted(rows.mask[row], old, old_end), units,
         )  # fmt: skip
         if start == NEVER:
             continue
         if old < NEVER:
             for w in range(units.shape[0]):
-                given.units[w] |= rows.mask[row, w]
+                released.units[w] |= rows.mask[row, w]
                 again.units[w] |= rows.mask[row, w]
-            given.opened[0] = max(given.opened[0], old_end)
+            released.opened[0] = max(released.opened[0], old_end)
             again.opened[0] = max(again.opened[0], old_end)
             enter(slots, rows, row, old, old_end, False)
         rows.mask[row], plan.starts[i] = units, start

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A timeline of units in use: slots of time, each with the set of units that are taken in it.
 
-Sets of units are bits of 64-bit words. A slot lasts to the date of the next one, the last for ever.
+Sets of units are bits of 64-bit words. A slot lasts until the time of the next one, the last
+forever.
 """
 
 from __future__ import annotations
@@ -20,9 +21,23 @@ Words = npt.NDArray[np.uint64]
 
 
 class Slots(NamedTuple):
-    """``n[0]`` slots: their times ``t``, ascending; the units that are ``busy`` in each, shape
-    (slots, words); how many are ``free``; whether some are that are not in the slot before.
-    ``back`` is a scratch array like ``busy``."""
+    """The slots of a timeline.
+
+    Attributes
+    ----------
+    n : array (1,)
+        Number of slots.
+    t : array (slots,)
+        Start of each slot, ascending.
+    busy : array (slots, words)
+        The taken units of each slot.
+    free : array (slots,)
+        Number of free units.
+    opens : array (slots,)
+        Whether any unit is free that was not free in the previous slot.
+    back : array (slots, words)
+        Scratch.
+    """
 
     n: Ints
     t: Ints
@@ -33,7 +48,7 @@ class Slots(NamedTuple):
 
 
 def empty_slots(capacity: int, n_units: int) -> Slots:
-    """Room for slots; ``lay`` fills it."""
+    """Return room for slots; ``lay`` fills it."""
     words = -(-n_units // 64)
     return Slots(
         np.zeros(1, dtype=np.int64),
@@ -47,7 +62,7 @@ def empty_slots(capacity: int, n_units: int) -> Slots:
 
 @kernel
 def n_bits(word: Any) -> int:
-    """How many bits of a word are set."""
+    """Return the number of set bits of a word."""
     x = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -56,7 +71,7 @@ def n_bits(word: Any) -> int:
 
 @kernel
 def n_set(words: Any) -> int:
-    """How many bits of a set are set."""
+    """Return the number of units in a set."""
     n = 0
     for word in words:
         n += n_bits(word)
@@ -65,14 +80,14 @@ def n_set(words: Any) -> int:
 
 @kernel
 def unpack(words: Any, out: Any) -> None:
-    """Write bit by bit whether a unit is in a set."""
+    """Write for each unit whether it is in a set."""
     for unit in range(out.shape[0]):
         out[unit] = (words[unit >> 6] >> np.uint64(unit & 63)) & np.uint64(1)
 
 
 @kernel
 def pack(units: Any, out: Any) -> None:
-    """The set of the units whose entry is not 0."""
+    """Write the set of the units whose entry is not 0."""
     out[:] = 0
     for unit in range(units.shape[0]):
         if units[unit]:
@@ -80,17 +95,17 @@ def pack(units: Any, out: Any) -> None:
 
 
 @kernel
-def copy(slots: Any, one: int, other: int) -> None:
-    """Let a slot be like another, but for the scratch."""
-    slots.t[other], slots.free[other] = slots.t[one], slots.free[one]
-    slots.opens[other] = slots.opens[one]
+def copy(slots: Any, source: int, target: int) -> None:
+    """Copy a slot over another, except the scratch."""
+    slots.t[target], slots.free[target] = slots.t[source], slots.free[source]
+    slots.opens[target] = slots.opens[source]
     for w in range(slots.busy.shape[1]):
-        slots.busy[other, w] = slots.busy[one, w]
+        slots.busy[target, w] = slots.busy[source, w]
 
 
 @kernel
 def mark(slots: Any, first: int, last: int) -> None:
-    """Note of slots, the last one too, whether they open, after what is taken has changed."""
+    """Update ``opens`` of slots ``first`` to ``last`` after their taken units have changed."""
     for i in range(max(first, 1), min(last + 1, slots.n[0])):
         opens = False
         for w in range(slots.busy.shape[1]):
@@ -101,25 +116,25 @@ def mark(slots: Any, first: int, last: int) -> None:
 
 
 @kernel
-def split(slots: Any, date: int) -> int:
-    """The slot that begins at a date, not before the first one's; made if there is none."""
+def split(slots: Any, time: int) -> int:
+    """Return the slot that begins at a time, created if necessary; not before the first slot."""
     n, t = slots.n[0], slots.t
-    at = int(np.searchsorted(t[:n], date))
-    if at < n and t[at] == date:
+    at = int(np.searchsorted(t[:n], time))
+    if at < n and t[at] == time:
         return at
     for i in range(n, at, -1):
         copy(slots, i - 1, i)
     copy(slots, at - 1, at)
-    t[at], slots.opens[at] = date, False
+    t[at], slots.opens[at] = time, False
     slots.n[0] = n + 1
     return at
 
 
 @kernel
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
-    """Take a set of units over [start, end), all of it free then, or give it back.
+    """Take a set of units, all of them free, over [start, end), or release it.
 
-    What is before the first slot is past. There must be room for two more slots.
+    Times before the first slot are past. There must be room for two more slots.
     """
     start = max(start, slots.t[0])
     if start >= end:
@@ -138,7 +153,7 @@ def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> 
 
 @kernel
 def forget(slots: Any, now: int) -> None:
-    """Drop what is past: the first slot begins now."""
+    """Drop the past: the first slot begins now."""
     n, gone = slots.n[0], 0
     while gone + 1 < n and slots.t[gone + 1] <= now:
         gone += 1
@@ -151,10 +166,10 @@ def forget(slots: Any, now: int) -> None:
 
 @kernel
 def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_units: int) -> None:
-    """A timeline from nothing: the dead units, and what each row takes over [start, end).
+    """Build a timeline from the dead units and the units that each row takes over [start, end).
 
-    Rows whose end has passed stand for nothing; two may take the same unit. There must be room for
-    two slots a row.
+    Rows that have ended are ignored. Two rows may take the same unit. There must be room for two
+    slots per row.
     """
     slots.n[0] = 1
     slots.t[0] = now
@@ -168,7 +183,7 @@ def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_uni
 
 @kernel
 def taken_over(slots: Any, first: int, end: int, out: Any) -> None:
-    """What is taken at some time from the start of a slot on until a date."""
+    """Write the units taken at any time from the start of a slot until ``end``."""
     out[:] = slots.busy[first]
     i = first + 1
     while i < slots.n[0] and slots.t[i] < end:

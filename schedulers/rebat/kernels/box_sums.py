@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over all boxes of a torus at once: a program of additions, made once and run often."""
+"""Sums over all boxes of a torus at once: a program of additions, built once and run often."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from rebat.kernels.jit import kernel
 
 COPY = -1
-"""As second operand: the first is copied."""
+"""As second operand: the first operand is copied."""
 
 
 @kernel
 def run_sums(program: Any, work: Any) -> None:
-    """Carry out additions of shifted arrays within ``work``.
+    """Add shifted arrays within ``work``.
 
-    A row of the program is (first, second, shift, outer, size, inner, length, target): operands
-    are arrays of shape (outer, size, inner) at those places of ``work``; what is written is of
-    shape (outer, length, inner), its entry ``o`` being ``first[o] + second[(o + shift) % size]``.
+    A row of the program is (first, second, shift, outer, size, inner, length, target). Operands are
+    arrays of shape (outer, size, inner) at these positions of ``work``. The result has shape
+    (outer, length, inner). Its entry ``o`` is ``first[o] + second[(o + shift) % size]``.
     """
     for row in range(program.shape[0]):
         first, second, shift = program[row, 0], program[row, 1], program[row, 2]
@@ -43,9 +43,9 @@ def run_sums(program: Any, work: Any) -> None:
 
 @kernel
 def least_box(sums: Any, chosen: Any, slack: float) -> int:
-    """The first of the chosen boxes, in their order, whose sum is the least but for ``slack``.
+    """Return the first of the chosen boxes with the smallest sum, within a relative ``slack``.
 
-    ``slack`` is relative. -1: every sum is infinite.
+    Returns -1 if every sum is infinite.
     """
     least = sums[chosen[0]]
     for i in range(1, chosen.shape[0]):
@@ -61,7 +61,7 @@ def least_box(sums: Any, chosen: Any, slack: float) -> int:
 
 @kernel
 def mix(seed: int, serial: int, index: int) -> int:
-    """A random number of 32 bits for a box (splitmix64): the same again for the same three."""
+    """Return a 32-bit random number for a box (splitmix64), determined by the three arguments."""
     z = (
         np.uint64(seed)
         + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
@@ -74,7 +74,7 @@ def mix(seed: int, serial: int, index: int) -> int:
 
 @kernel
 def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
-    """One of the chosen boxes whose sum is 0, each as likely as any other; -1: there is none."""
+    """Return a random one of the chosen boxes with sum 0, each equally likely; -1 if none."""
     best, least = -1, 1 << 40
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:
@@ -86,7 +86,7 @@ def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
 
 @kernel
 def first_box(sums: Any, chosen: Any) -> int:
-    """The first of the chosen boxes whose sum is 0; -1: there is none."""
+    """Return the first of the chosen boxes with sum 0; -1 if there is none."""
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:
             return i

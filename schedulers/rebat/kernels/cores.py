@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores of nodes: which of them an attempt gets, and where those of a node could go instead.
+"""Cores of nodes: which cores an attempt gets, and where the jobs of a node could move.
 
-Node k of c cores is ``c k`` to ``c k + c - 1``. Sections 3.3 and 4.4 of Rodríguez-Pascual et al.,
-"Job migration in HPC clusters by means of checkpoint/restart", 2019.
+Node k of c cores has cores ``c k`` to ``c k + c - 1``. Sections 3.3 and 4.4 of Rodríguez-Pascual et
+al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rebat.kernels.pool import extend
 
 @kernel
 def rooms(free: Any, cores: int) -> Any:
-    """How many cores of each node are free: shape (nodes,)."""
+    """Return the number of free cores of each node: shape (nodes,)."""
     n = free.shape[0] // cores
     room = np.zeros(n, dtype=np.int64)
     for node in range(n):
@@ -28,29 +28,29 @@ def rooms(free: Any, cores: int) -> Any:
 
 @kernel
 def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> int:
-    """The node that takes ``count`` cores, other than ``skip``; -1: none has room.
+    """Return a node with ``count`` free cores, other than ``skip``; -1 if there is none.
 
-    With ``best`` the one with the least room that suffices; ties, and otherwise all, by the order
-    of the nodes, the highest first if ``backwards``.
+    With ``best`` it is the node with the least sufficient room. Ties, and all nodes without
+    ``best``, are ordered by node number, descending if ``backwards``.
     """
     n = room.shape[0]
-    found = -1
+    chosen = -1
     for i in range(n):
         node = n - 1 - i if backwards else i
-        if node == skip or room[node] < count or (found >= 0 and room[node] >= room[found]):
+        if node == skip or room[node] < count or (chosen >= 0 and room[node] >= room[chosen]):
             continue
-        found = node
+        chosen = node
         if not best or room[node] == count:
             break
-    return found
+    return chosen
 
 
 @kernel
 def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
-    """How many cores of each node make ``count``, into ``take``; whether there are as many.
+    """Write how many cores to take from each node; return whether there are enough.
 
-    As many of each node as it has: with ``best`` of the emptiest first; ties, and otherwise all, by
-    the order of the nodes.
+    Each node gives as many as it has. With ``best``, the emptiest nodes come first. Ties, and all
+    nodes without ``best``, are ordered by node number.
     """
     n = room.shape[0]
     keys = -room if best else np.zeros(n, dtype=np.int64)
@@ -69,7 +69,7 @@ def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> boo
 
 @kernel
 def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
-    """The lowest free cores, so many of each node, as intervals in ``out``; their number."""
+    """Write the lowest free cores of each node as intervals; return the number of intervals."""
     k = 0
     for node in range(take.shape[0]):
         left = take[node]
@@ -84,9 +84,10 @@ def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
 
 @kernel
 def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any) -> int:
-    """Cores for an attempt, as intervals in ``out``; their number, -1 if there are too few.
+    """Write the cores of an attempt as intervals; return their number, -1 if there are too few.
 
-    One that fits into a node goes to one; another takes as many cores of each node as it can.
+    An attempt that fits on one node gets one node. Others take as many cores of each node as
+    possible.
     """
     room = rooms(free, cores)
     take = np.zeros(room.shape[0], dtype=np.int64)
@@ -100,14 +101,20 @@ def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any
 
 @kernel
 def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: Any) -> int:
-    """The mixed nodes all of whose cores can be used: how many.
+    """Find the mixed nodes, all of whose cores are usable; return their number.
 
-    ``tags`` and ``unusable``, shape (nodes x cores,): who holds each core, -1 nobody; down or
-    drained. Their free cores are written to ``room``, -1 for other nodes; they themselves to
-    ``victims``, those with the fewest cores in use first, ties by number; and how many those are
-    to ``used``.
+    Parameters
+    ----------
+    tags, unusable : arrays, shape (nodes x cores,)
+        Holder of each core (-1 if free), and whether it is down or drained.
+    room : output, shape (nodes,)
+        Free cores of the mixed nodes, -1 for other nodes.
+    victims : output
+        The mixed nodes, those with the fewest used cores first, then by number.
+    used : output, shape (nodes,)
+        Number of used cores.
     """
-    found = 0
+    n_victims = 0
     for node in range(room.shape[0]):
         held, out = 0, False
         for core in range(node * cores, (node + 1) * cores):
@@ -118,17 +125,17 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
     for count in range(1, cores):
         for node in range(room.shape[0]):
             if used[node] == count and room[node] >= 0:
-                victims[found] = node
-                found += 1
-    return found
+                victims[n_victims] = node
+                n_victims += 1
+    return n_victims
 
 
 @kernel
 def shares_of(tags: Any, cores: int, victims: Any, first: Any, holders: Any, sizes: Any) -> None:
-    """Who holds how many cores of each victim, the largest share first; ties by the first core.
+    """Write the holders of each victim's cores, the largest share first, then by the first core.
 
-    Those of victim v are written to ``holders`` and ``sizes`` from ``first[v]`` on, and to before
-    ``first[v + 1]``.
+    The shares of victim v are in ``holders`` and ``sizes`` from ``first[v]`` to before ``first[v +
+    1]``.
     """
     k = 0
     first[0] = 0
@@ -160,12 +167,11 @@ def find_move(
     room: Any, victims: Any, first: Any, shares: Any, single: bool, best: bool,
     begin: int, targets: Any,
 ) -> int:  # fmt: skip
-    """The first of the victims, from ``begin`` on, whose jobs have room on other mixed nodes.
+    """Return the index of the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
 
-    Algorithm 1, with room the only question. Shares of victim v are ``shares[first[v]]`` to before
-    ``shares[first[v + 1]]``; ``room`` holds the free cores of the nodes that may be targets, and -1
-    of the others. Where each share goes is written to ``targets``. Gives the place of the victim
-    among the victims; -1: there is none.
+    Algorithm 1, restricted to the question of room. The shares of victim v are ``shares[first[v]]``
+    to before ``shares[first[v + 1]]``. ``room`` has the free cores of possible targets, and -1 for
+    other nodes. ``targets`` receives the target of each share. Returns -1 if there is no victim.
     """
     total = 0
     for node in range(room.shape[0]):

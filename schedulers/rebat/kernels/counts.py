@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Availability by counts: how many nodes are free from each date on, nodes interchangeable.
+"""Availability by counts: the number of free nodes over time; nodes are interchangeable.
 
-A profile is two int64 arrays and a length: ``t[0:n]`` ascending dates (microseconds) and
-``f[0:n]`` the nodes free in ``[t[i], t[i+1])``; the last step has no end. ``t[0]`` is never later
-than now. Each reservation adds at most two steps, so a profile needs room for
-``2 * rectangles + 2`` (``steps_needed``).
+A profile consists of two int64 arrays and a length: ``t[0:n]`` are ascending times (microseconds)
+and ``f[0:n]`` the nodes free in ``[t[i], t[i+1])``. The last step has no end. ``t[0]`` is never
+later than now. Each reservation adds at most two steps, so a profile needs room for ``2 *
+rectangles + 2`` (``steps_needed``).
 
-Placement is first fit: the earliest date from which enough nodes stay free for the whole
-duration (conservative backfilling, Mu'alem and Feitelson 2001; section 4.1 of Du et al. 2024).
+Placement is first fit: the earliest time from which enough nodes stay free for the entire duration
+(conservative backfilling, Mu'alem and Feitelson 2001; section 4.1 of Du et al. 2024).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ NEVER = FOREVER_US
 
 
 def steps_needed(rectangles: int) -> int:
-    """Room for the steps that so many running jobs and reservations can make."""
+    """Return the maximum number of steps for a number of running jobs and reservations."""
     return 2 * rectangles + 4
 
 
 @kernel
-def step_at(t: Any, n: int, date: int) -> int:
-    """Index of the step that holds ``date`` (bisection; 0 when the date is before all)."""
+def step_at(t: Any, n: int, time: int) -> int:
+    """Return the index of the step that contains ``time`` (bisection); 0 if it is before all."""
     low, high = 0, n
     while high - low > 1:
         middle = (low + high) // 2
-        if t[middle] <= date:
+        if t[middle] <= time:
             low = middle
         else:
             high = middle
@@ -39,22 +39,22 @@ def step_at(t: Any, n: int, date: int) -> int:
 
 
 @kernel
-def split(t: Any, f: Any, n: int, date: int) -> tuple[int, int]:
-    """Make ``date`` a step's start; give its index and the new length."""
-    i = step_at(t, n, date)
-    if t[i] == date:
+def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
+    """Make ``time`` the start of a step; return its index and the new length."""
+    i = step_at(t, n, time)
+    if t[i] == time:
         return i, n
     for k in range(n, i + 1, -1):
         t[k] = t[k - 1]
         f[k] = f[k - 1]
-    t[i + 1] = date
+    t[i + 1] = time
     f[i + 1] = f[i]
     return i + 1, n + 1
 
 
 @kernel
 def drop_if_flat(t: Any, f: Any, n: int, i: int) -> int:
-    """Join step ``i`` to the one before when both have as many free nodes."""
+    """Join step ``i`` to the previous step if both have the same number of free nodes."""
     if i <= 0 or i >= n or f[i] != f[i - 1]:
         return n
     for k in range(i, n - 1):
@@ -80,7 +80,7 @@ def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
 
 @kernel
 def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
-    """Each row of ``changes`` in turn: start, end, delta."""
+    """Apply each row of ``changes`` in order: start, end, delta."""
     for i in range(changes.shape[0]):
         n = change(t, f, n, changes[i, 0], changes[i, 1], changes[i, 2])
     return n
@@ -88,7 +88,7 @@ def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
 
 @kernel
 def forget(t: Any, f: Any, n: int, now: int) -> int:
-    """Drop the past: the step that holds ``now`` becomes the first and begins now."""
+    """Drop the past: the step that contains ``now`` becomes the first and begins now."""
     i = step_at(t, n, now)
     if i > 0:
         for k in range(i, n):
@@ -102,10 +102,10 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 def earlier_fit(
     t: Any, f: Any, n: int, size: int, duration: int, reserved: int, horizon: int
 ) -> int:
-    """First fit for a job that holds a reservation from ``reserved`` on, its own nodes counted.
+    """Return the first fit of a job with a reservation from ``reserved`` on.
 
-    Beyond ``reserved`` its own nodes suffice, so only the steps before it are looked at; a window
-    that begins at or after ``horizon`` cannot have opened (see ``compress``).
+    From ``reserved`` on its own nodes suffice, so only earlier steps are searched. No new window
+    can begin at or after ``horizon`` (see ``compress``).
     """
     limit = min(reserved, horizon)
     i = 0
@@ -125,7 +125,7 @@ def earlier_fit(
 
 @kernel
 def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
-    """Earliest date from ``t[0]`` on with ``size`` nodes free for ``duration``; NEVER if none."""
+    """Return the earliest time with ``size`` nodes free for ``duration``; NEVER if none."""
     return earlier_fit(t, f, n, size, duration, NEVER, NEVER)
 
 
@@ -145,23 +145,23 @@ def place(
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Take each queued job out and put it back at its first fit, the others standing.
+    """Remove each queued job and put it back at its first fit, with the others unchanged.
 
-    No job moves later. ``opened`` is the latest end of what was freed since every job was last
-    looked at: an earlier window must overlap something freed, so it begins before that date.
+    No job moves later. ``opened`` is the latest end of nodes freed since the last pass. An earlier
+    window must overlap freed nodes, so it begins before ``opened``.
 
     Returns
     -------
     n, moved : int
-        The profile's new length; the latest end of a reservation given up in this pass, which
-        counts as freed for the next pass (jobs ahead in the queue did not see it).
+        The new length of the profile, and the latest end of a reservation moved in this pass. The
+        next pass counts it as freed, because jobs ahead in the queue did not see it.
     """
     now = t[0]
     moved = now
     for i in range(queued):
         old = start[i]
         if old <= now:
-            # Due now: decide again on the nodes free at this very instant.
+            # Due now: decide again with the nodes that are free now.
             n = change(t, f, n, now, old + duration[i], size[i])
             start[i] = first_fit(t, f, n, size[i], duration[i])
             n = change(t, f, n, start[i], start[i] + duration[i], -size[i])
@@ -184,10 +184,10 @@ def backfill(
 ) -> int:  # fmt: skip
     """List scheduling with ``depth`` reservations (0 greedy, 1 EASY) on a profile of running jobs.
 
-    In queue order each job starts now if it can; the first ``depth`` that cannot are reserved;
-    the others wait without a reservation (``start`` NEVER). With ``first`` only the first
-    ``depth`` jobs of the queue are reserved, and use up the reservations also when they start now
-    (Algorithm 1 of RR-9296).
+    In queue order, each job starts now if it can. The first ``depth`` that cannot get reservations.
+    The others wait without a reservation (``start`` NEVER). With ``first``, only the first
+    ``depth`` jobs of the queue get reservations, and they count even if they start now (Algorithm 1
+    of RR-9296).
     """
     now = t[0]
     reserved = 0
@@ -207,33 +207,33 @@ def backfill(
 
 
 @kernel
-def any_before(start: Any, queued: int, date: int) -> bool:
-    """Whether some job was to start before a date."""
+def any_before(start: Any, queued: int, time: int) -> bool:
+    """Whether any job was to start before a time."""
     for i in range(queued):
-        if start[i] < date:
+        if start[i] < time:
             return True
     return False
 
 
 @kernel
 def due(start: Any, queued: int, now: int, out: Any) -> int:
-    """The positions of the jobs whose start has come go to ``out``, ascending; their number."""
-    found = 0
+    """Write the positions of the jobs whose start has come, ascending; return their number."""
+    n_due = 0
     for i in range(queued):
         if start[i] <= now:
-            out[found] = i
-            found += 1
-    return found
+            out[n_due] = i
+            n_due += 1
+    return n_due
 
 
 @kernel
 def take_out(size: Any, duration: Any, start: Any, queued: int, out: Any, n_out: int) -> None:
-    """Take the jobs at the first ``n_out`` positions of ``out``, ascending, out of the arrays."""
-    found = 0
+    """Remove the jobs at the first ``n_out`` positions of ``out``, ascending, from the arrays."""
+    n_removed = 0
     for i in range(queued):
-        if found < n_out and i == out[found]:
-            found += 1
-        elif found:
-            size[i - found] = size[i]
-            duration[i - found] = duration[i]
-            start[i - found] = start[i]
+        if n_removed < n_out and i == out[n_removed]:
+            n_removed += 1
+        elif n_removed:
+            size[i - n_removed] = size[i]
+            duration[i - n_removed] = duration[i]
+            start[i - n_removed] = start[i]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing and compressing deep queues: `counts.place` and `counts.compress` on spread profiles.
+"""Placement and compression of deep queues on spread profiles.
 
-What is found, and what is moved, is the same to the last step. A reservation that is moved mostly
-goes on overlapping itself, so that only the nodes at its two ends change hands; and on the way to
-where it fits, blocks whose bounds rule it out are passed over (see `rebat.kernels.spread`).
+The results are those of `counts.place` and `counts.compress`, step by step. A moved reservation
+usually overlaps its old place, so that only the nodes at its two ends change. The search skips
+blocks whose bounds exclude a fit (see `rebat.kernels.spread`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from rebat.kernels.spread import (
 def window_in(
     t: Any, f: Any, first: int, last: int, size: int, duration: int, reserved: int, limit: int
 ) -> tuple[int, int]:
-    """The first window that begins at the places ``first`` to ``last - 1`` (see `earlier`).
+    """Find the first window that begins at the places ``first`` to ``last - 1`` (see `earlier`).
 
-    Gives its place, -1 if none, and the place where it is long enough. One pass without branches
-    to foresee, but for its end.
+    Returns its place, -1 if there is none, and the place where it is long enough. This is one pass
+    without unpredictable branches, except at its end.
     """
     k, opened = first, first
     begin = end = int(t[first]) if first < t.size else NEVER
@@ -49,7 +49,7 @@ def window_in(
 
 @step
 def measured(t: Any, f: Any, block: int, width: int) -> int:
-    """The longest window of a width that begins in a block."""
+    """Return the length of the longest window of a width that begins in a block."""
     longest, k = 0, block * BLOCK
     while k < (block + 1) * BLOCK:
         j = k
@@ -62,10 +62,10 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 @step
 def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) -> tuple[int, int]:
-    """The first fit before ``limit`` of a job that is reserved: first and last place; -1 if none.
+    """Return the first and last place of the first fit before ``limit`` of a job; -1 if none.
 
-    As `counts.earlier_fit`. Windows that begin by ``reserved - duration`` need their whole length:
-    those blocks are looked at whose bounds allow for it. Later ones are looked at all.
+    As `counts.earlier_fit`. Windows that begin by ``reserved - duration`` need the full duration,
+    so only blocks with sufficient bounds are searched. All later windows are searched.
     """
     near = steps.t.size if reserved == NEVER else at_or_after(steps.t, reserved - duration + 1)
     last = (near - 1) // BLOCK
@@ -84,9 +84,9 @@ def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) 
 
 @step
 def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> None:
-    """Nodes were freed over ``[start, end)``: the windows through there may be longer.
+    """Raise bounds after nodes were freed over ``[start, end)``, which may lengthen windows there.
 
-    No window longer than ``longest`` is ever looked for.
+    No search needs a window longer than ``longest``.
     """
     first = from_place(steps.t, start + 1, k) - 1
     right, n = first + 1, steps.t.size
@@ -110,7 +110,7 @@ def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> N
 
 @step
 def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: int) -> None:
-    """Free nodes over ``[start, end)``, the start looked for from around place ``k``."""
+    """Free nodes over ``[start, end)``; the search for the start begins at place ``k``."""
     if start < min(end, NEVER):
         near = k if k < steps.t.size and steps.t[k] >= start else at_or_after(steps.t, start)
         change(steps, start, end, size, near)
@@ -119,7 +119,7 @@ def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: i
 
 @step
 def bounds(values: Any) -> tuple[int, int]:
-    """The least and the largest value."""
+    """Return the minimum and the maximum."""
     least = most = values[0]
     for value in values:
         least, most = min(least, value), max(most, value)
@@ -130,7 +130,7 @@ def bounds(values: Any) -> tuple[int, int]:
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """As `counts.compress`, for queues so deep that this pays; no job may be due now."""
+    """As `counts.compress`, but faster for deep queues; no job may be due now."""
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
@@ -142,7 +142,7 @@ def compress(
 def move_all(
     steps: Spread, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
 ) -> int:
-    """Move each job to its first fit, the others standing (see `counts.compress`)."""
+    """Move each job to its first fit, with the others unchanged (see `counts.compress`)."""
     moved = steps.t[0]
     for i in range(queued):
         old, wanted, lasts = start[i], size[i], duration[i]
@@ -161,7 +161,7 @@ def move_all(
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """As `counts.place`, for so many jobs that this pays."""
+    """As `counts.place`, but faster for many jobs."""
     least, most = bounds(size[first:last])
     steps = spread(t, f, n, n + 2 * (last - first) + 8, least, most)
     place_all(steps, size, duration, start, first, last)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which reservations wait for which running jobs: the first stage of DBES (reference [6] of
-Prabhakaran, Neumann and Wolf 2018), in the form that ``policies.malleable.rules`` states.
+"""How many reservations wait for each running job.
 
-Processors are interchangeable, so it is played through who hands whose on: those that are idle are
-taken first, then those that became free first.
+This is the first stage of DBES (reference [6] of Prabhakaran, Neumann and Wolf 2018), in the form
+of ``policies.malleable.rules``. Processors are interchangeable, so the kernel only tracks which job
+passes processors to which reservation. Idle processors are taken first, then those that become free
+first.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ import numpy as np
 
 from rebat.kernels.jit import kernel
 
-NOBODY = -1
+NO_OWNER = -1
 
 
 @kernel
 def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, size: Any) -> Any:
-    """How many reservations depend on each running job, directly or through others.
+    """Return how many reservations depend on each running job, directly or through others.
 
     Parameters
     ----------
     idle : int
-        Nodes that are free now.
+        Number of free nodes.
     run_end, run_size : int64 arrays, shape (m,)
         Planned ends (microseconds) and sizes of the running jobs.
     start, end, size : int64 arrays, shape (n,)
-        The reservations, by start ascending.
+        The reservations, by ascending start.
 
     Returns
     -------
     int64 array, shape (m,)
-        A reservation depends on a job when it takes processors that the job, or a reservation that
-        depends on it, gives back at or before the reservation's start.
+        A reservation depends on a job if it takes processors that the job, or a reservation that
+        depends on it, releases at or before the reservation's start.
     """
     m, n = len(run_end), len(start)
     ends = np.concatenate((run_end, end))
@@ -42,7 +43,7 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
     by_end = np.argsort(ends, kind="mergesort")
     owner = np.empty(m + n + 1, dtype=np.int64)
     count = np.empty(m + n + 1, dtype=np.int64)
-    owner[0], count[0] = NOBODY, idle
+    owner[0], count[0] = NO_OWNER, idle
     head, tail, ended = 0, 1, 0
     edge_from = np.empty(m + 2 * n + 1, dtype=np.int64)
     edge_to = np.empty(m + 2 * n + 1, dtype=np.int64)
@@ -55,14 +56,14 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
         wanted = size[q]
         while wanted > 0 and head < tail:
             taken = min(wanted, count[head])
-            if taken > 0 and owner[head] != NOBODY:
+            if taken > 0 and owner[head] != NO_OWNER:
                 edge_from[edges], edge_to[edges] = owner[head], q
                 edges += 1
             count[head] -= taken
             wanted -= taken
             if count[head] == 0:
                 head += 1
-    found = np.zeros(m, dtype=np.int64)
+    n_dependents = np.zeros(m, dtype=np.int64)
     reached = np.empty(n, dtype=np.int64)
     reached[:] = -1
     for job in range(m):
@@ -70,5 +71,5 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
             giver, q = edge_from[e], edge_to[e]
             if (giver == job or (giver >= m and reached[giver - m] == job)) and reached[q] != job:
                 reached[q] = job
-                found[job] += 1
-    return found
+                n_dependents[job] += 1
+    return n_dependents

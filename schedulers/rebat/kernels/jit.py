@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every kernel is compiled: cached on disk, so that each machine compiles it once."""
+"""Compilation of the kernels, cached on disk, so that each machine compiles them once."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
-    """numba's files of compiled code, with a checksum: what is damaged is not loaded."""
+    """numba's files of compiled code with a checksum, so that damaged files are not loaded."""
 
     def _save_data(self, name: str, data: Any) -> None:
         code = self._dump(data)
         with self._open_for_write(self._data_path(name)) as file:
-            file.write(code + sha256(code).digest())  # numba passes over what comes at the end
+            file.write(code + sha256(code).digest())  # numba ignores trailing bytes
 
     def _load_data(self, name: str) -> Any:
-        found = Path(self._data_path(name)).read_bytes()
-        if sha256(found[:-_DIGEST]).digest() != found[-_DIGEST:]:
+        content = Path(self._data_path(name)).read_bytes()
+        if sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
             raise ValueError(f"{name} is damaged")
         return super()._load_data(name)
 
 
 _DIGEST = 32
-"""Bytes of a sha256."""
+"""Length of a sha256 in bytes."""
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's own cache, but for what it does before it loads, and for what it goes by.
+    """numba's cache, but with fast loading and a stamp of all kernel sources.
 
-    It first imports all that it could compile, and scipy with it, which takes longer than the
-    simulation of a month. What is in the cache is compiled: it brings the modules that it calls,
-    and needs nothing else but numba's run time. Whatever is compiled after all has numba import the
-    rest by itself.
+    Before it loads, numba's cache imports everything needed for compilation, including scipy. This
+    takes longer than the simulation of a month. Cached code needs only its own modules and numba's
+    runtime. If a function has to be compiled, numba imports the rest.
 
-    And it goes by a function's own file, where kernels compile functions of others into themselves.
+    numba checks only a function's own file, but kernels inline functions of other files. The stamp
+    therefore covers all files.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -53,25 +53,25 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         self._cache_file = CacheFile(self._cache_path, base, sources_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is compiled for a signature; None: nothing yet."""
+        """Return the compiled code for a signature; None if there is none."""
         rtsys.initialize(target_context)
         try:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
-        except Exception:  # another version, or damaged: unpickling raises errors of any type
+        except Exception:  # other version or damaged file: unpickling raises any exception
             with suppress(OSError):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, unless it cannot be written: then it is compiled every time."""
+        """Store compiled code; if it cannot be written, it is compiled again in every process."""
         with suppress(OSError):
             super().save_overload(sig, data)
 
 
 @cache
 def sources_stamp() -> str:
-    """The hash of the sources of all kernels."""
+    """Return the hash of the sources of all kernels."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -91,20 +91,20 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def inlined(function: Function) -> Function:
     """Compile a small step of a kernel into its callers.
 
-    Called as functions they would count references to every array, which costs more than they do.
+    A function call counts references to every array, which costs more than the step itself.
     """
     return _compiled(function, forceinline=True)
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small step of a kernel that makes no array into its callers.
+    """Compile a small step of a kernel, which creates no array, into its callers.
 
-    Otherwise numba counts references to every array at every call (``_nrt`` is its run time, which
-    does that), and that takes longer than the steps themselves.
+    Otherwise numba counts references to every array at every call, which takes longer than the
+    steps themselves. (``_nrt`` is numba's runtime, which counts them.)
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile what repeats steps, likewise without counting references; it makes no array."""
+    """Compile a loop of steps that creates no array, also without counting references."""
     return _compiled(function, _nrt=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which jobs to restart on fewer nodes, so that enough nodes come free at the least cost.
+"""The cheapest set of jobs to restart on fewer nodes, so that enough nodes become free.
 
 Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
 equation (3): a multiple-choice knapsack, solved exactly by dynamic programming over the nodes that
@@ -19,10 +19,11 @@ NEVER = np.int64(2**62)
 
 @kernel
 def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, Any]:
-    """``ends`` are the first rows of the jobs, and their number.
+    """Return the minimum cost to free ``need`` nodes, and the chosen rows.
 
-    ``total`` and ``count`` have a line for each job and what is chosen from it on: column k is the
-    best that frees k nodes or more.
+    ``ends`` contains the first row of each job, then the number of rows. ``total`` and ``count``
+    have a line per job, for choices from this job on. Column k is the best choice that frees k
+    nodes or more.
     """
     n_jobs = len(ends) - 1
     total = np.full((n_jobs + 1, need + 1), NEVER, np.int64)
@@ -33,10 +34,10 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
             total[j, k], count[j, k] = total[j + 1, k], count[j + 1, k]
         for row in range(ends[j], ends[j + 1]):
             for k in range(need + 1):
-                rest = max(0, k - freed[row])
-                if total[j + 1, rest] == NEVER:
-                    break  # as it is for whatever needs more
-                cost, number = total[j + 1, rest] + costs[row], count[j + 1, rest] + 1
+                remaining = max(0, k - freed[row])
+                if total[j + 1, remaining] == NEVER:
+                    break  # impossible for larger k as well
+                cost, number = total[j + 1, remaining] + costs[row], count[j + 1, remaining] + 1
                 if cost < total[j, k] or (cost == total[j, k] and number < count[j, k]):
                     total[j, k], count[j, k] = cost, number
     return total[0, need], _rows(costs, freed, ends, total, count, need)
@@ -44,18 +45,18 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """The rows of the best choice: of each job the lowest that is part of one, if any is."""
+    """Return the rows of the best choice: for each job the lowest row that is part of one."""
     rows = np.empty(count[0, need], np.int64)
-    found, k = 0, need
+    chosen, k = 0, need
     for j in range(len(ends) - 1):
         for row in range(ends[j], ends[j + 1]):
-            rest = max(0, k - freed[row])
+            remaining = max(0, k - freed[row])
             if (
-                total[j + 1, rest] != NEVER
-                and total[j + 1, rest] + costs[row] == total[j, k]
-                and count[j + 1, rest] + 1 == count[j, k]
+                total[j + 1, remaining] != NEVER
+                and total[j + 1, remaining] + costs[row] == total[j, k]
+                and count[j + 1, remaining] + 1 == count[j, k]
             ):
-                rows[found] = row
-                found, k = found + 1, rest
+                rows[chosen] = row
+                chosen, k = chosen + 1, remaining
                 break
     return rows

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Availability by named nodes, as in Batsched's schedule: first fit and reservations.
 
-Placement is first fit, in time and in space: the earliest beginning of a slice from which enough
-nodes, the same ones, stay free for the whole duration; and of these the lowest-numbered. A slice
-that could be joined to the one before changes nothing: what fits there fits before.
+Placement is first fit, in time and in space. In time, it is the earliest start of a slice from
+which enough nodes, the same ones, stay free for the entire duration. In space, it is the
+lowest-numbered of these nodes. A slice equal to the previous one has no effect: a job that fits
+there fits earlier.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rebat.kernels.slices import add, join_all, take, window
 
 @loop
 def free_in(table: Any, k: int) -> int:
-    """Let ``fit`` be what is free in slice ``k``; gives the number of nodes."""
+    """Set ``fit`` to the free blocks of slice ``k``; return their number of nodes."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] = table.free[k, w]
     return table.f[k]
@@ -35,7 +36,7 @@ def free_in(table: Any, k: int) -> int:
 
 @loop
 def excess(table: Any, k: int) -> int:
-    """How many nodes of ``fit`` are not free in slice ``k``."""
+    """Return how many nodes of ``fit`` are not free in slice ``k``."""
     nodes = 0
     for w in range(words_of(table.n[BLOCKS])):
         nodes += weight(table.first, w, table.fit[0, w] & ~table.free[k, w])
@@ -44,18 +45,18 @@ def excess(table: Any, k: int) -> int:
 
 @loop
 def narrow(table: Any, k: int) -> None:
-    """Leave in ``fit`` what is free in slice ``k`` too."""
+    """Remove blocks that are not free in slice ``k`` from ``fit``."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] &= table.free[k, w]
 
 
 @loop
 def first_fit(table: Any, size: int, duration: int, since: int) -> int:
-    """Earliest beginning of a slice from ``since`` on at which the job fits; NEVER if none.
+    """Return the earliest start of a slice from ``since`` on at which the job fits; NEVER if none.
 
-    ``fit`` is left with the nodes that are free in the whole window. While the search goes on it
-    holds those that are free in all of the slices ``[i, j)``, always enough; when slice ``j`` makes
-    them too few, the window can only begin later: after the last slice that clashes with it.
+    On return, ``fit`` contains the nodes that are free in the entire window. During the search it
+    contains the nodes that are free in all slices ``[i, j)``, always enough of them. If slice ``j``
+    leaves too few, the window must begin later, after the last slice that conflicts with it.
     """
     n, left = table.n[SLICES], 0
     i = j = step_at(table.t, n, since)
@@ -87,7 +88,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
 
 @loop
 def fits_now(table: Any, size: int, duration: int) -> bool:
-    """Whether the job can start at once; then ``fit`` holds the nodes it may have."""
+    """Whether the job can start immediately; if so, ``fit`` contains its possible nodes."""
     left = free_in(table, 0)
     k = 1
     while left >= size and k < table.n[SLICES] and table.t[k] < table.t[0] + duration:
@@ -120,7 +121,7 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
 
 @loop
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
-    """Reservation ``k`` gets the lowest nodes of ``fit`` from ``start`` on; none if NEVER."""
+    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start`` on; none if NEVER."""
     table.start[k] = table.end[k] = start
     if start < NEVER:
         table.end[k] = start + duration
@@ -132,7 +133,7 @@ def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
 
 @loop
 def lift(table: Any, k: int) -> None:
-    """The nodes of reservation ``k`` are free again; the bounds of its slices stay."""
+    """Free the nodes of reservation ``k``; the bounds of its slices stay."""
     if table.end[k] > table.t[0] and table.start[k] < NEVER:
         i, j = window(table, max(table.start[k], table.t[0]), table.end[k])
         add(table, table.held[k], i, j)
@@ -149,15 +150,15 @@ def clear(table: Any) -> None:
 
 @loop
 def drop_begun(table: Any, now: int) -> None:
-    """Forget the reservations whose start has come: they are attempts now, on the same nodes."""
-    kept, words = 0, words_of(table.n[BLOCKS])
+    """Drop the reservations that have started; they are attempts now, on the same nodes."""
+    n_kept, words = 0, words_of(table.n[BLOCKS])
     for k in range(table.n[RESERVED]):
         if table.start[k] <= now:
             continue
-        if kept < k:
-            table.start[kept] = table.start[k]
-            table.end[kept] = table.end[k]
+        if n_kept < k:
+            table.start[n_kept] = table.start[k]
+            table.end[n_kept] = table.end[k]
             for w in range(words):
-                table.held[kept, w] = table.held[k, w]
-        kept += 1
-    table.n[RESERVED] = kept
+                table.held[n_kept, w] = table.held[k, w]
+        n_kept += 1
+    table.n[RESERVED] = n_kept

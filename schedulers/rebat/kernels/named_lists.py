@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """List scheduling over named nodes: append, compress, backfill (see ``rebat.kernels.named``).
 
-``size`` and ``duration`` are the queue's; reservation ``k`` is that of the queue's position ``k``.
+``size`` and ``duration`` are those of the queue; reservation ``k`` belongs to position ``k`` of the
+queue.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from rebat.kernels.slices import join
 
 @loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Give positions up to ``last - 1`` that have no place yet their first fit, in queue order.
+    """Give positions up to ``last - 1`` without a place their first fit, in queue order.
 
-    Meanwhile nothing is freed, so none begins before another that is no larger and no longer.
+    No nodes are freed meanwhile, so no job begins before a placed one that is no larger and no
+    longer.
     """
     first = table.n[RESERVED]
     for k in range(first, last):
@@ -34,26 +36,26 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 @loop
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
-    """Whether ``size`` nodes free in slice ``i`` stay so until ``end``, were ``k`` lifted.
+    """Check whether ``size`` free nodes of slice ``i`` stay free until ``end``, without ``k``.
 
-    Gives ``i`` if they do; else the next slice from which they might: a window that begins earlier
-    and reaches as far holds the same clash.
+    Returns ``i`` if they do. Otherwise it returns the next slice from which they might: a window
+    that begins earlier and is as long contains the same conflict.
     """
     n, j = table.n[SLICES], i + 1
     left = table.f[i]
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] = table.free[i, w]
     while j < n and table.t[j] < end:
-        left -= narrow_besides(table, k, j)
+        left -= narrow_without(table, k, j)
         if left < size:
-            return after_clash(table, k, size, j)
+            return after_conflict(table, k, size, j)
         j += 1
     return i
 
 
 @loop
-def narrow_besides(table: Any, k: int, j: int) -> int:
-    """Leave in ``fit`` what is free in slice ``j`` too, were ``k`` lifted; gives the nodes lost."""
+def narrow_without(table: Any, k: int, j: int) -> int:
+    """Remove blocks not free in slice ``j``, without ``k``, from ``fit``; return the lost nodes."""
     own, lost = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         gone = table.fit[0, w] & ~table.free[j, w]
@@ -66,8 +68,8 @@ def narrow_besides(table: Any, k: int, j: int) -> int:
 
 
 @loop
-def after_clash(table: Any, k: int, size: int, j: int) -> int:
-    """The first slice from which ``size`` nodes stay free up to slice ``j``, were ``k`` lifted."""
+def after_conflict(table: Any, k: int, size: int, j: int) -> int:
+    """Return the first slice from which ``size`` nodes stay free up to ``j``, without ``k``."""
     own, left = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         free = table.free[j, w] | (table.held[k, w] if own else 0)
@@ -75,18 +77,18 @@ def after_clash(table: Any, k: int, size: int, j: int) -> int:
         left += weight(table.first, w, free)
     while left >= size:
         j -= 1
-        left -= narrow_besides(table, k, j)
+        left -= narrow_without(table, k, j)
     return j + 1
 
 
 @loop
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
-    """The earliest date before ``before`` at which reservation ``k`` could begin; NEVER if none.
+    """Return the earliest time before ``before`` at which reservation ``k`` fits; NEVER if none.
 
-    The numbers of free nodes are asked first: from its present start on its own suffice.
+    The counts of free nodes are checked first. From its present start on, its own nodes suffice.
     """
     n, reserved = table.n[SLICES], table.start[k]
-    i = j = 0  # there are enough in the slices [i, j)
+    i = j = 0  # the slices [i, j) have enough free nodes
     while i < n and table.t[i] < before:
         end = min(table.t[i] + duration, reserved)
         while j < n and (j == i or table.t[j] < end) and table.f[j] >= size:
@@ -104,7 +106,7 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
 
 @loop
 def may_move_down(table: Any, k: int) -> bool:
-    """Whether a node lower than the highest of reservation ``k`` is free over its whole window."""
+    """Whether a node below the highest of reservation ``k`` is free over its entire window."""
     fit, held = table.fit[0], table.held[k]
     top = words_of(table.n[BLOCKS]) - 1
     while top > 0 and not held[top]:
@@ -118,11 +120,11 @@ def may_move_down(table: Any, k: int) -> bool:
     n = table.n[SLICES]
     i = step_at(table.t, n, table.start[k])
     while i < n and table.t[i] < table.end[k]:
-        some = False
+        any_free = False
         for w in range(top + 1):
             fit[w] &= table.free[i, w]
-            some |= fit[w] != 0
-        if not some:
+            any_free |= fit[w] != 0
+        if not any_free:
             return False
         i += 1
     return True
@@ -130,16 +132,16 @@ def may_move_down(table: Any, k: int) -> bool:
 
 @loop
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
-    """Take each reservation out and put it back at its first fit, the others standing.
+    """Remove each reservation and put it back at its first fit, with the others unchanged.
 
-    No job moves later. ``opened`` is the latest end of what was freed since every job was last
-    looked at: a window that begins after that date offers nothing new.
+    No job moves later. ``opened`` is the latest end of nodes freed since the last pass. No new
+    window begins after ``opened``.
 
     Returns
     -------
     moved : int
-        The latest end of a reservation given up in this pass, which counts as freed for the next
-        (jobs ahead in the queue did not see it).
+        The latest end of a reservation moved in this pass. The next pass counts it as freed,
+        because jobs ahead in the queue did not see it.
     """
     merge_blocks(table)
     moved = table.t[0]
@@ -158,14 +160,14 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
 def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
     """Put reservation ``k`` at its first fit, which is not before ``since``.
 
-    Tells whether it changed its start or its nodes.
+    Returns whether its start or its nodes have changed.
     """
     start, end, words = table.start[k], table.end[k], words_of(table.n[BLOCKS])
     lift(table, k)
     for w in range(words):
         table.mark[0, w] = table.held[k, w]
     reserve(table, k, size, duration, first_fit(table, size, duration, since))
-    # Most go back to where they were: the bounds are joined only now.
+    # Most reservations return to their old place, so bounds are joined only now.
     if table.start[k] != start:
         join(table, start, end)
         return True
@@ -179,10 +181,10 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
 def backfill(
     table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
 ) -> None:
-    """All anew with ``depth`` reservations (0 greedy, 1 EASY).
+    """Recompute all reservations with ``depth`` of them (0 greedy, 1 EASY).
 
-    In queue order each job starts now if it can; the first ``depth`` that cannot are reserved;
-    the others wait without a reservation (``start`` NEVER). ``first``: see `counts.backfill`.
+    In queue order, each job starts now if it can. The first ``depth`` that cannot get reservations.
+    The others wait without a reservation (``start`` NEVER). ``first``: see `counts.backfill`.
     """
     clear(table)
     merge_blocks(table)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which node does what: one tag a node, and the search for the lowest free nodes.
+"""The holder of each node, and the search for the lowest free nodes.
 
-``owner`` holds the tags, ``down`` is a mask, ``free`` counts free nodes in blocks.
+``owner`` has a tag per node, ``down`` is a mask, ``free`` counts free nodes in blocks.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ FREE = -1
 
 
 BLOCK = 128
-"""Free nodes are also counted in blocks of so many, so that a search skips what is full."""
+"""Nodes per block. Free nodes are counted per block, so that a search skips full blocks."""
 
 
 @kernel
 def extend(out: Any, k: int, first: int, last: int) -> int:
-    """Add nodes above all others to ``k`` intervals, joined if they touch; gives the new k."""
+    """Append nodes to ``k`` intervals below them; join adjacent ones. Return the new k."""
     if k > 0 and out[k - 1, 1] == first - 1:
         out[k - 1, 1] = last
         return k
@@ -30,17 +30,18 @@ def extend(out: Any, k: int, first: int, last: int) -> int:
 
 @kernel
 def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
-    """The ``count`` lowest nodes that are up and free, as intervals in ``out``; their number.
+    """Write the ``count`` lowest free nodes that are up as intervals; return their number.
 
-    ``free[b]`` is how many nodes of block ``b`` are up and free. -1 if there are too few.
+    ``free[b]`` is the number of nodes of block ``b`` that are up and free. Returns -1 if there are
+    too few.
     """
     n = owner.shape[0]
-    found, k = 0, 0
+    n_found, k = 0, 0
     for b in range(free.shape[0]):
         if free[b] == 0:
             continue
         first, last = b * BLOCK, min((b + 1) * BLOCK, n)
-        whole = free[b] == last - first and found + free[b] <= count
+        whole = free[b] == last - first and n_found + free[b] <= count
         node = first
         while node < last:
             if whole:
@@ -51,8 +52,8 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
             else:
                 end = node
             k = extend(out, k, node, end)
-            found += end - node + 1
-            if found == count:
+            n_found += end - node + 1
+            if n_found == count:
                 return k
             node = end + 1
     return -1
@@ -60,14 +61,14 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 
 @kernel
 def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
-    """The first node of the intervals that is down, not free or not there; -1 when all are."""
+    """Return the first node of the intervals that is not up and free; -1 if all are."""
     n = owner.shape[0]
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
         while node <= last and node < n:
             end = min((node // BLOCK + 1) * BLOCK, n)
             if node % BLOCK == 0 and last >= end - 1 and free[node // BLOCK] == end - node:
-                node = end  # a whole block, all of it free
+                node = end  # skip a free block
                 continue
             if owner[node] != FREE or down[node]:
                 return node
@@ -79,9 +80,9 @@ def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
 
 @kernel
 def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
-    """Give every node of the intervals to ``tag`` if all are up and free.
+    """Assign every node of the intervals to ``tag`` if all are up and free.
 
-    Gives the first that is not, and then nothing is changed; -1 when all are.
+    Otherwise change nothing and return the first node that is not. Returns -1 on success.
     """
     obstacle = first_obstacle(owner, down, free, intervals)
     if obstacle >= 0:
@@ -99,9 +100,9 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 
 @kernel
 def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
-    """Take every node of the intervals from its tag; gives how many of them are up.
+    """Release every node of the intervals; return how many of them are up.
 
-    ``some_down`` says whether any node of the machine is down.
+    ``some_down`` states whether any node of the machine is down.
     """
     freed = 0
     for i in range(intervals.shape[0]):
@@ -119,7 +120,7 @@ def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -
 
 @kernel
 def n_set(mask: Any, first: int, end: int) -> int:
-    """How many entries of a mask are set from ``first`` to before ``end``."""
+    """Return how many entries of a mask are set from ``first`` to before ``end``."""
     n = 0
     for node in range(first, end):
         n += mask[node]
@@ -128,7 +129,7 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 @kernel
 def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> int:
-    """Those nodes of the intervals that are up, and with ``unheld`` also free, as intervals."""
+    """Write the nodes of the intervals that are up, with ``unheld`` also free, as intervals."""
     k = 0
     for i in range(intervals.shape[0]):
         for node in range(intervals[i, 0], intervals[i, 1] + 1):
@@ -140,11 +141,11 @@ def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> 
 
 @kernel
 def lowest_of(free: Any, count: int, out: Any) -> int:
-    """The ``count`` lowest nodes of a mask that has as many, as intervals in ``out``; how many."""
-    node, found, k = 0, 0, 0
-    while found < count:
+    """Write the ``count`` lowest nodes of a mask as intervals; return the number of intervals."""
+    node, n_found, k = 0, 0, 0
+    while n_found < count:
         if free[node]:
             k = extend(out, k, node, node)
-            found += 1
+            n_found += 1
         node += 1
     return k

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the R-LIST and R-SHELF kernels share: the queue, the running attempts, the profile.
+"""Shared structures of the R-LIST and R-SHELF kernels: queue, running attempts, profile.
 
-Jobs are named by their place in the queue order (0 = highest priority) all through the kernels.
-Each structure is a few flat arrays made once per batch and reset for each scenario.
+In all kernels a job's number is its place in the queue order (0 = highest priority). Each structure
+consists of a few flat arrays, allocated once per batch and reset for each scenario.
 
-- The *queue* holds, per place, the size of the job that waits there, or `ABSENT`; each block of
-  `BLOCK` places has its smallest size beside it, so that looking for the next job that fits skips
-  whole blocks.
-- An *agenda* holds jobs by decreasing date, the next one last: *running attempts* by their ends.
-- The *profile* is the number of free processors over time as steps ``(times[i], free[i])``, each
-  valid until the next one and the last one until `NEVER`. Every start is the date of a step,
-  because processors only become free when an attempt ends.
+- The *queue* stores the size of the job that waits at each place, or `ABSENT`. It also stores the
+smallest size of each block of `BLOCK` places, so that a search for the next job that fits skips
+entire blocks.
+- An *agenda* stores jobs by decreasing time, the next one last: *running attempts* by their ends.
+- The *profile* is the number of free processors over time as steps ``(times[i], free[i])``. Each
+step is valid until the next one, the last one until `NEVER`. Every start is the time of a step,
+because processors only become free when an attempt ends.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from rebat.kernels.jit import inlined
 Ints = NDArray[np.int64]
 
 ABSENT = 1 << 62
-"""Size of a place whose job does not wait: larger than any machine."""
+"""Size at a place without a waiting job: larger than any machine."""
 
 NEVER = 1 << 62
-"""A date after all others."""
+"""A time after all others."""
 
 NONE = 1 << 60
-"""The place of no job."""
+"""A place without a job."""
 
 BLOCK = 8
 """Places per block."""
 
 
 class ScenarioBatch(NamedTuple):
-    """What a kernel plays, jobs in queue order, and what it fills in.
+    """Input and output of a kernel, jobs in queue order.
 
     Attributes
     ----------
     times, sizes : int64[n]
         Time of one attempt and processors of each job.
     failures : int64[n_scenarios, n]
-        Failed attempts before the one that succeeds.
+        Failed attempts before the successful one.
     n_procs : int
         Processors P, at least ``max(sizes)``.
     makespans : int64[n_scenarios]
         Output, equation (1).
     starts : int64[number of attempts] or int64[0]
-        Output for a single scenario, start dates, those of a job side by side; empty: not wanted.
+        Output for a single scenario: start times, grouped by job; empty if not needed.
     cursor : int64[n]
-        Where the next start of each job goes.
+        Index of the next start of each job.
     """
 
     times: Ints
@@ -73,9 +73,9 @@ class Queue(NamedTuple):
 
 
 class JobAgenda(NamedTuple):
-    """Jobs by decreasing date; `n` has one element, their number."""
+    """Jobs by decreasing time; `n` has one element, the number of jobs."""
 
-    dates: Ints
+    times: Ints
     jobs: Ints
     n: Ints
 
@@ -90,7 +90,7 @@ class NodeProfile(NamedTuple):
 
 @inlined
 def new_queue(n: int) -> Queue:
-    """An empty queue with n places, rounded up to whole blocks."""
+    """Return an empty queue with n places, rounded up to entire blocks."""
     n_blocks = (n + BLOCK - 1) // BLOCK
     return Queue(np.full(n_blocks * BLOCK, ABSENT, np.int64), np.full(n_blocks, ABSENT, np.int64))
 
@@ -106,7 +106,7 @@ def fill_queue(queue: Queue, sizes: Ints) -> None:
 
 @inlined
 def refresh(queue: Queue, block: int) -> None:
-    """Find the smallest size of a block again."""
+    """Recompute the smallest size of a block."""
     smallest = ABSENT
     for job in range(block * BLOCK, (block + 1) * BLOCK):
         smallest = min(smallest, queue.sizes[job])
@@ -115,7 +115,7 @@ def refresh(queue: Queue, block: int) -> None:
 
 @inlined
 def insert(queue: Queue, job: int, size: int) -> None:
-    """A job (back) into the queue, at its priority."""
+    """Put a job into the queue, at its priority."""
     queue.sizes[job] = size
     block = job // BLOCK
     queue.block_min[block] = min(queue.block_min[block], size)
@@ -123,37 +123,37 @@ def insert(queue: Queue, job: int, size: int) -> None:
 
 @inlined
 def remove(queue: Queue, job: int) -> None:
-    """A job out of the queue."""
+    """Remove a job from the queue."""
     queue.sizes[job] = ABSENT
     refresh(queue, job // BLOCK)
 
 
 @inlined
 def next_fit(queue: Queue, start: int, limit: int) -> int:
-    """First waiting job at place `start` or after of at most `limit` processors; else `NONE`.
+    """Return the first waiting job from `start` on with at most `limit` processors, or `NONE`.
 
-    Blocks are searched backwards without an early exit: the compiler makes vector code of that.
+    Blocks are searched backwards without an early exit, so that the compiler vectorises the loop.
     """
-    found = NONE
+    match = NONE
     block = start // BLOCK
     if block < queue.block_min.size and queue.block_min[block] <= limit:
         for job in range((block + 1) * BLOCK - 1, block * BLOCK - 1, -1):
             if job >= start and queue.sizes[job] <= limit:
-                found = job
-        if found != NONE:
-            return found
+                match = job
+        if match != NONE:
+            return match
     for later in range(block + 1, queue.block_min.size):
         if queue.block_min[later] <= limit:
             for job in range((later + 1) * BLOCK - 1, later * BLOCK - 1, -1):
                 if queue.sizes[job] <= limit:
-                    found = job
-            return found
-    return found
+                    match = job
+            return match
+    return match
 
 
 @inlined
 def next_waiting(queue: Queue, start: int) -> int:
-    """First waiting job at place `start` or after; else `NONE`."""
+    """Return the first waiting job from place `start` on, or `NONE`."""
     job = start
     while job < queue.sizes.size:
         if queue.sizes[job] != ABSENT:
@@ -164,7 +164,7 @@ def next_waiting(queue: Queue, start: int) -> int:
 
 @inlined
 def note(batch: ScenarioBatch, job: int, start: int) -> None:
-    """Write down that an attempt of a job starts, if starts are wanted."""
+    """Record the start of an attempt of a job, if starts are needed."""
     if batch.starts.size:
         batch.starts[batch.cursor[job]] = start
         batch.cursor[job] += 1
@@ -172,33 +172,33 @@ def note(batch: ScenarioBatch, job: int, start: int) -> None:
 
 @inlined
 def new_agenda(n: int) -> JobAgenda:
-    """An empty agenda with room for n jobs."""
+    """Return an empty agenda with room for n jobs."""
     return JobAgenda(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
 
 
 @inlined
-def push(agenda: JobAgenda, job: int, date: int) -> None:
-    """A job into an agenda."""
+def push(agenda: JobAgenda, job: int, time: int) -> None:
+    """Insert a job into an agenda."""
     place = agenda.n[0]
     agenda.n[0] = place + 1
-    while place > 0 and agenda.dates[place - 1] < date:
-        agenda.dates[place] = agenda.dates[place - 1]
+    while place > 0 and agenda.times[place - 1] < time:
+        agenda.times[place] = agenda.times[place - 1]
         agenda.jobs[place] = agenda.jobs[place - 1]
         place -= 1
-    agenda.dates[place] = date
+    agenda.times[place] = time
     agenda.jobs[place] = job
 
 
 @inlined
 def new_profile(n: int) -> NodeProfile:
-    """Room for n jobs, each with a start and an end, the step of the present, and `NEVER`."""
+    """Return a profile with room for n starts and ends, the current step, and `NEVER`."""
     room = 2 * n + 3
     return NodeProfile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
 
 
 @inlined
 def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_procs: int) -> None:
-    """The profile from `now` on with the running attempts only; none of them ends by `now`."""
+    """Reset the profile from `now` on to the running attempts; none of them ends by `now`."""
     count = running.n[0]
     free = n_procs
     for i in range(count):
@@ -207,9 +207,9 @@ def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_p
     profile.times[0] = now
     profile.free[0] = free
     for i in range(count - 1, -1, -1):
-        if running.dates[i] > profile.times[step]:
+        if running.times[i] > profile.times[step]:
             step += 1
-            profile.times[step] = running.dates[i]
+            profile.times[step] = running.times[i]
         free += sizes[running.jobs[i]]
         profile.free[step] = free
     profile.times[step + 1] = NEVER
@@ -218,7 +218,7 @@ def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_p
 
 @inlined
 def forget_past(profile: NodeProfile, now: int) -> None:
-    """Drop the steps before the one that starts at `now` (a completion, hence a step)."""
+    """Drop the steps before `now`, which is a completion and therefore a step."""
     first = 0
     while profile.times[first] < now:
         first += 1
@@ -244,7 +244,7 @@ def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
 
 @inlined
 def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
-    """Take `size` processors from the step at `start` on for `length`."""
+    """Take `size` processors for `length` from the step at `start` on."""
     end = start + length
     last = 0
     while profile.times[last] < end:
@@ -254,11 +254,11 @@ def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
 
 @inlined
 def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int) -> None:
-    """The same when `last` is known, the first step at or after `end`."""
+    """Carve as above; `last` is the first step at or after `end`."""
     if profile.times[last] != end:
         count = profile.n[0]
         profile.n[0] = count + 1
-        for i in range(count + 1, last, -1):  # with the end mark
+        for i in range(count + 1, last, -1):  # including the end mark
             profile.times[i] = profile.times[i - 1]
             profile.free[i] = profile.free[i - 1]
         profile.times[last] = end
@@ -271,11 +271,11 @@ def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int
 
 @inlined
 def reserve(profile: NodeProfile, size: int, length: int) -> int:
-    """Take the earliest window for an attempt; returns its start.
+    """Take the earliest window for an attempt; return its start.
 
-    One pass without unpredictable branches: `start` is where the current run of wide enough steps
-    begins, or the end of the current step if that one is too narrow. There always is a window,
-    since all processors are free in the last step, which ends `NEVER`.
+    This is one pass without unpredictable branches. `start` is where the current run of sufficient
+    steps begins, or the end of the current step if it is too narrow. There is always a window,
+    since all processors are free in the last step, which lasts until `NEVER`.
     """
     start = int(profile.times[0])
     step = 0

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """R-LIST: list scheduling of rigid jobs with silent errors (RR-9296, Section 4.1, Algorithm 1).
 
-One kernel per way to keep reservations, each for a whole batch of failure scenarios. `depth` is the
-number m of reservations per round; `easy_head` says that only a job that cannot start now uses up
-one of them.
+There is one kernel per kind of reservations, each for an entire batch of failure scenarios. `depth`
+is the number m of reservations per round. With `easy_head`, only jobs that cannot start now count
+towards it.
 
-Jobs are released at 0, an error is seen when its attempt ends, and the failed job then takes its
-place in the queue again. *All* attempts that end at one date complete before the round of
-reservations and backfilling of that date: the outcome depends on nothing but the queue order.
+Jobs are released at 0. An error is detected when its attempt ends, and the failed job then returns
+to its place in the queue. *All* attempts that end at one time complete before the round of
+reservations and backfilling at this time, so the result depends only on the queue order.
 
 R-LIST-Q, where all waiting jobs have reservations, is in `rebat.kernels.rlist_all`. R-SHELF
-(Section 4.3, Algorithm 2) comes last.
+(Section 4.3, Algorithm 2) is at the end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from rebat.kernels.resilient_state import (
 
 @inlined
 def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, start: int) -> None:
-    """A waiting job starts an attempt at `start`: now, or in the future and for certain."""
+    """Start an attempt of a waiting job at `start`: now, or at a fixed future time."""
     remove(queue, job)
     push(running, job, start + batch.times[job])
     note(batch, job, start)
@@ -52,15 +52,15 @@ def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, star
 
 @inlined
 def complete(queue: Queue, running: JobAgenda, p: Ints, left: Ints) -> tuple[int, int, int]:
-    """All attempts of the next date of completion end; the failed ones go back to the queue.
+    """End all attempts of the next completion time; failed jobs return to the queue.
 
-    Returns the date, the number of processors freed, and the first place whose job failed (n if
+    Returns the time, the number of freed processors, and the first place whose job failed (n if
     none did).
     """
     place = running.n[0] - 1
-    now = running.dates[place]
+    now = running.times[place]
     freed, first_failed = 0, p.size
-    while place >= 0 and running.dates[place] == now:
+    while place >= 0 and running.times[place] == now:
         job = running.jobs[place]
         freed += p[job]
         if left[job] > 0:
@@ -74,7 +74,7 @@ def complete(queue: Queue, running: JobAgenda, p: Ints, left: Ints) -> tuple[int
 
 @kernel
 def greedy(batch: ScenarioBatch) -> None:
-    """R-LIST-0, GREEDY: no reservation, every job that fits starts."""
+    """R-LIST-0, GREEDY: no reservations, every job that fits starts."""
     p, n = batch.sizes, batch.sizes.size
     queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
     for scenario in range(len(batch.failures)):
@@ -96,27 +96,27 @@ def greedy(batch: ScenarioBatch) -> None:
 
 @inlined
 def shadow(running: JobAgenda, p: Ints, free: int, size: int) -> tuple[int, int]:
-    """When `size` processors will be free, and how many more are free then.
+    """Return when `size` processors will be free, and how many more are free then.
 
-    Without other reservations the number of free processors only grows, so that these two numbers
-    are all that a backfilled job has to respect.
+    Without other reservations the number of free processors only increases. A backfilled job must
+    respect only these two numbers.
     """
     place = running.n[0]
-    date = -1
-    while place > 0 and (free < size or running.dates[place - 1] == date):
+    time = -1
+    while place > 0 and (free < size or running.times[place - 1] == time):
         place -= 1
-        date = running.dates[place]
+        time = running.times[place]
         free += p[running.jobs[place]]
-    return date, free - size
+    return time, free - size
 
 
 @kernel
 def easy(batch: ScenarioBatch, easy_head: bool) -> None:
-    """R-LIST-1: one reservation per round, made anew at every completion.
+    """R-LIST-1: one reservation per round, recomputed at every completion.
 
-    As Algorithm 1 is written, the first job of the queue takes the reservation also when it can
-    start now, and then nothing protects the second one in this round; with `easy_head` the first
-    job that cannot start takes it.
+    In Algorithm 1 the first job of the queue gets the reservation even if it can start now. Then
+    nothing protects the second job in this round. With `easy_head` the first job that cannot start
+    gets it.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
@@ -132,12 +132,12 @@ def easy(batch: ScenarioBatch, easy_head: bool) -> None:
                 if not easy_head:
                     break
                 head = next_waiting(queue, head + 1)
-            date, extra = NEVER, 0
-            if head < n and queue.sizes[head] <= batch.n_procs:  # it waits: it has the reservation
-                date, extra = shadow(running, p, free, p[head])
+            time, extra = NEVER, 0
+            if head < n and queue.sizes[head] <= batch.n_procs:  # it has the reservation
+                time, extra = shadow(running, p, free, p[head])
             job = next_fit(queue, head + 1, free)
             while job < n:
-                before = now + t[job] <= date
+                before = now + t[job] <= time
                 if before or p[job] <= extra:
                     free -= p[job]
                     if not before:
@@ -153,7 +153,7 @@ def easy(batch: ScenarioBatch, easy_head: bool) -> None:
 
 @kernel
 def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
-    """R-LIST with any m: a fresh round of m reservations, then backfilling, at every completion."""
+    """R-LIST with any m: m new reservations, then backfilling, at every completion."""
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
     left = np.empty(n, np.int64)
@@ -163,13 +163,13 @@ def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
         now = 0
         while True:
             rebuild(profile, running, p, now, batch.n_procs)
-            given, job = 0, next_waiting(queue, 0)
-            while job < n and given < depth:
+            n_reserved, job = 0, next_waiting(queue, 0)
+            while job < n and n_reserved < depth:
                 start = reserve(profile, p[job], t[job])
                 if start == now:
                     begin(batch, queue, running, job, now)
                 if start > now or not easy_head:
-                    given += 1
+                    n_reserved += 1
                 job = next_waiting(queue, job + 1)
             job = next_fit(queue, job, profile.free[0])
             while job < n:
@@ -185,11 +185,11 @@ def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
 
 @kernel
 def stale(batch: ScenarioBatch, depth: int) -> None:
-    """R-LIST when a reservation once given is never cancelled; not Algorithm 1.
+    """R-LIST with reservations that are never cancelled; not Algorithm 1.
 
-    The first m jobs *without* a reservation get one in each round, around all those given before.
-    The published figures seem to rest on this: a failed job queues up behind every reservation.
-    As times are exact, a reservation that stays is an attempt that has begun in the future.
+    In each round the first m jobs *without* a reservation get one, around all earlier ones. The
+    published figures seem to use this variant: a failed job queues behind every reservation. Times
+    are exact, so a permanent reservation is equivalent to an attempt that starts in the future.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
@@ -200,11 +200,11 @@ def stale(batch: ScenarioBatch, depth: int) -> None:
         now = 0
         rebuild(profile, running, p, now, batch.n_procs)
         while True:
-            given, job = 0, next_waiting(queue, 0)
-            while job < n and given < depth:
+            n_reserved, job = 0, next_waiting(queue, 0)
+            while job < n and n_reserved < depth:
                 start = reserve(profile, p[job], t[job])
                 begin(batch, queue, running, job, start)
-                given += 1
+                n_reserved += 1
                 job = next_waiting(queue, job + 1)
             job = next_fit(queue, job, profile.free[0])
             while job < n:
@@ -223,8 +223,8 @@ def stale(batch: ScenarioBatch, depth: int) -> None:
 def shelves(batch: ScenarioBatch, backfill: bool) -> None:
     """R-SHELF-B (`backfill`, first fit) or R-SHELF-NB (next fit).
 
-    A shelf starts when the whole shelf before it has ended; errors are acted upon only then.
-    Without backfilling the first job in the queue that does not fit closes the shelf.
+    A shelf starts when all jobs of the previous shelf have ended. Errors are handled only then.
+    Without backfilling, the first job in the queue that does not fit closes the shelf.
     """
     p, n = batch.sizes, batch.sizes.size
     queue, left, shelf = new_queue(n), np.empty(n, np.int64), np.empty(n, np.int64)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""R-LIST-Q: all waiting jobs have reservations, made anew at every completion (RR-9296).
+"""R-LIST-Q: all waiting jobs have reservations, recomputed at every completion (RR-9296).
 
-Most reservations say nothing about who starts now. Only those are worked out that do, each at the
-date that a full round would give it, for these reasons:
+Most reservations do not affect which jobs start now. The kernel computes only those that do, each
+at the time that a full round would give it. This is correct for three reasons:
 
-- The first window of a job in the profile of *some* of the others is a bound: its reservation
-  does not begin before. Nobody's reservation moves when others become known, as all of them fit
-  beside each other, so that a bound stays true.
-- When all jobs ahead whose reservations are not known have bounds from the end of that window on,
-  none of them takes anything within it: it *is* the reservation. So reservations become known out
-  of turn, and a job that fits now waits for those alone that may come in its way, and these for
-  those in theirs.
-- A fresh round gives every job ahead of all failed ones the reservation that it had: times are
-  exact, so the jobs ahead of it and the running ones take what they were planned to take, and
-  what has started from behind it was planned around its reservation. The same holds for bounds.
+- The first window of a job in a profile with only *some* of the other jobs is a bound: the job's
+reservation does not begin earlier. Reservations do not move when others are added, since all of
+them fit together. A bound therefore stays valid.
+- Consider the jobs ahead whose reservations are unknown. If all their bounds are at or after the
+end of this window, none of them takes processors within it, and the window *is* the reservation. So
+reservations can be computed out of order. A job that fits now depends only on jobs that may overlap
+its window, and these on those that may overlap theirs.
+- A new round repeats the reservations of all jobs ahead of the first failed one. Times are exact,
+so the jobs ahead and the running ones use what was planned. Jobs from behind that have started were
+planned around these reservations. The same is true for bounds.
 """
 
 from __future__ import annotations
@@ -49,37 +49,37 @@ from rebat.kernels.rlist import complete
 
 
 class Round(NamedTuple):
-    """What is known of a round of reservations.
+    """The current state of a round of reservations.
 
     Attributes
     ----------
     waiting : Queue
-        The jobs whose reservations are not known.
+        Jobs with unknown reservations.
     bounds : int64[n]
-        Dates before which their reservations do not begin; `NEVER` at the other places.
+        Lower bounds of the starts of their reservations; `NEVER` at other places.
     reserved : JobAgenda
-        The known reservations, by their starts.
+        The known reservations, by start.
     profile : NodeProfile
-        What running attempts and known reservations leave.
-    asked : int64[n]
-        The jobs whose reservations are being worked out, each in the way of the one before.
+        Processors not used by running attempts and known reservations.
+    pending : int64[n]
+        Stack of jobs whose reservations are being computed; each may overlap the one below.
     limits : int64[n]
-        The date from which on each of them is not in the way.
+        The time from which each of them no longer matters.
     """
 
     waiting: Queue
     bounds: Ints
     reserved: JobAgenda
     profile: NodeProfile
-    asked: Ints
+    pending: Ints
     limits: Ints
 
 
 @step
 def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> int:
-    """Where the first window for an attempt begins, if that is before `limit`.
+    """Return the start of the first window for an attempt if it is before `limit`.
 
-    Otherwise some date from `limit` on before which none begins.
+    Otherwise return a time at or after `limit`, before which no window begins.
     """
     start = int(profile.times[0])
     place = 0
@@ -94,16 +94,16 @@ def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> in
 
 @step
 def refine(batch: ScenarioBatch, plan: Round, job: int, limit: int) -> bool:
-    """Raise the bound of a job; whether its reservation may still begin before `limit`."""
+    """Raise a job's bound; return whether its reservation may still begin before `limit`."""
     plan.bounds[job] = first_window(plan.profile, batch.sizes[job], batch.times[job], limit)
     return bool(plan.bounds[job] < limit)
 
 
 @step
 def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> int:
-    """The first job ahead whose reservation may begin before the window of `job` ends.
+    """Return the first job ahead whose reservation may begin before the window of `job` ends.
 
-    It is `job` itself if there is none.
+    Returns `job` itself if there is none.
     """
     end = plan.bounds[job] + batch.times[job]
     for ahead in range(head, job):
@@ -114,7 +114,7 @@ def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> 
 
 @step
 def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
-    """The reservation of a job, whose first window begins at its bound, is there."""
+    """Make the first window of a job, which begins at its bound, its reservation."""
     start = plan.bounds[job]
     carve(plan.profile, start, batch.sizes[job], batch.times[job])
     push(plan.reserved, job, start)
@@ -124,29 +124,29 @@ def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
 
 @step
 def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> None:
-    """Settle a job if it starts now, and what must be known to decide that."""
+    """Settle a job if it starts now, and all jobs on which this decision depends."""
     depth = 0
-    plan.asked[0], plan.limits[0] = job, now + 1
+    plan.pending[0], plan.limits[0] = job, now + 1
     may_begin = refine(batch, plan, job, now + 1)
     while depth >= 0:
-        job = plan.asked[depth]
+        job = plan.pending[depth]
         ahead = first_in_the_way(batch, plan, head, job) if may_begin else job
         if ahead < job:
             depth += 1
-            plan.asked[depth] = ahead
+            plan.pending[depth] = ahead
             plan.limits[depth] = plan.bounds[job] + batch.times[job]
             continue
         if may_begin:
             settle(batch, plan, job)
         depth -= 1
-        if depth >= 0:  # the profile has changed since
-            may_begin = refine(batch, plan, plan.asked[depth], plan.limits[depth])
+        if depth >= 0:  # the profile has changed
+            may_begin = refine(batch, plan, plan.pending[depth], plan.limits[depth])
 
 
 @step
 def begin_due(batch: ScenarioBatch, reserved: JobAgenda, running: JobAgenda, now: int) -> None:
-    """The attempts that are reserved for now start."""
-    while reserved.n[0] > 0 and reserved.dates[reserved.n[0] - 1] == now:
+    """Start the attempts that are reserved for now."""
+    while reserved.n[0] > 0 and reserved.times[reserved.n[0] - 1] == now:
         reserved.n[0] -= 1
         job = reserved.jobs[reserved.n[0]]
         push(running, job, now + batch.times[job])
@@ -155,31 +155,31 @@ def begin_due(batch: ScenarioBatch, reserved: JobAgenda, running: JobAgenda, now
 
 @step
 def cancel(batch: ScenarioBatch, plan: Round, running: JobAgenda, first: int, now: int) -> None:
-    """Nothing is known any more of the jobs from place `first` on.
+    """Forget the reservations and bounds of the jobs from place `first` on.
 
-    The other reservations are carved again in order of time: each begins at the end of an attempt.
+    The other reservations are carved again in order of time; each begins at the end of an attempt.
     """
     p, reserved = batch.sizes, plan.reserved
     rebuild(plan.profile, running, p, now, batch.n_procs)
-    kept = 0
+    n_reserved = 0
     for i in range(reserved.n[0]):
         job = reserved.jobs[i]
         if job < first:
-            reserved.dates[kept], reserved.jobs[kept] = reserved.dates[i], job
-            kept += 1
+            reserved.times[n_reserved], reserved.jobs[n_reserved] = reserved.times[i], job
+            n_reserved += 1
         else:
             insert(plan.waiting, job, p[job])
-    reserved.n[0] = kept
-    for i in range(kept - 1, -1, -1):
+    reserved.n[0] = n_reserved
+    for i in range(n_reserved - 1, -1, -1):
         job = reserved.jobs[i]
-        carve(plan.profile, reserved.dates[i], p[job], batch.times[job])
+        carve(plan.profile, reserved.times[i], p[job], batch.times[job])
     for job in range(first, p.size):
         plan.bounds[job] = now if plan.waiting.sizes[job] < ABSENT else NEVER
 
 
 @step
 def play(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) -> int:
-    """One scenario, from an empty machine; returns the makespan."""
+    """Simulate one scenario from an empty machine; return the makespan."""
     p, n, free = batch.sizes, batch.sizes.size, plan.profile.free
     fill_queue(plan.waiting, p)
     now, head = 0, 0
@@ -204,7 +204,7 @@ def play(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) -> i
 
 @loop
 def play_all(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) -> None:
-    """All scenarios of a batch."""
+    """Simulate all scenarios of a batch."""
     for scenario in range(len(batch.failures)):
         for job in range(left.size):
             left[job] = batch.failures[scenario, job]

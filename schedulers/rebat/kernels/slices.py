@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time slices and the nodes free in each (see ``rebat.kernels.blocks`` for the arrays).
 
-The last slice has no end; the first begins now, or at the last date that was looked at.
+The last slice has no end. The first slice begins now, or at the time of the last update.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from rebat.kernels.jit import loop
 
 
 @loop
-def split_slice(table: Any, date: int) -> int:
-    """Make ``date`` the beginning of a slice; gives its index."""
+def split_slice(table: Any, time: int) -> int:
+    """Make ``time`` the start of a slice; return its index."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
-    i = step_at(table.t, n, date)
-    if table.t[i] == date:
+    i = step_at(table.t, n, time)
+    if table.t[i] == time:
         return i
     for k in range(n, i + 1, -1):
         copy_slice(table, k - 1, k, words)
     copy_slice(table, i, i + 1, words)
-    table.t[i + 1] = date
+    table.t[i + 1] = time
     table.n[SLICES] = n + 1
     return i + 1
 
@@ -47,11 +47,11 @@ def same(table: Any, i: int, j: int) -> bool:
 
 
 @loop
-def drop_if_same(table: Any, date: int) -> None:
-    """Join the slice that begins at ``date`` to the one before when both have the same nodes."""
+def drop_if_same(table: Any, time: int) -> None:
+    """Join the slice that begins at ``time`` to the previous one if both have the same nodes."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
-    i = step_at(table.t, n, date)
-    if i > 0 and table.t[i] == date and same(table, i, i - 1):
+    i = step_at(table.t, n, time)
+    if i > 0 and table.t[i] == time and same(table, i, i - 1):
         for k in range(i, n - 1):
             copy_slice(table, k + 1, k, words)
         table.n[SLICES] = n - 1
@@ -59,19 +59,19 @@ def drop_if_same(table: Any, date: int) -> None:
 
 @loop
 def join_all(table: Any) -> None:
-    """Join every slice to the one before that has the same nodes."""
-    kept, words = 0, words_of(table.n[BLOCKS])
+    """Join every slice to the previous one if both have the same nodes."""
+    last, words = 0, words_of(table.n[BLOCKS])
     for k in range(1, table.n[SLICES]):
-        if not same(table, k, kept):
-            kept += 1
-            if kept < k:
-                copy_slice(table, k, kept, words)
-    table.n[SLICES] = kept + 1
+        if not same(table, k, last):
+            last += 1
+            if last < k:
+                copy_slice(table, k, last, words)
+    table.n[SLICES] = last + 1
 
 
 @loop
 def forget(table: Any, now: int) -> None:
-    """Drop the past: the slice that holds ``now`` becomes the first and begins now."""
+    """Drop the past: the slice that contains ``now`` becomes the first and begins now."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, now)
     if i > 0:
@@ -83,21 +83,21 @@ def forget(table: Any, now: int) -> None:
 
 @loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
-    """Make both dates bounds of slices; gives the first slice and one past the last."""
+    """Make both times bounds of slices; return the first slice and the one after the last."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 
 
 @loop
 def join(table: Any, start: int, end: int) -> None:
-    """Join what these dates need not part any more."""
+    """Join slices at these times where both sides are the same."""
     drop_if_same(table, end)
     drop_if_same(table, start)
 
 
 @loop
 def remove(table: Any, row: Any, i: int, j: int) -> None:
-    """The row's blocks are not free in slices ``[i, j)``, whether they were before or not."""
+    """Mark the row's blocks as not free in slices ``[i, j)``, whether or not they were free."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):
@@ -108,7 +108,7 @@ def remove(table: Any, row: Any, i: int, j: int) -> None:
 
 @loop
 def add(table: Any, row: Any, i: int, j: int) -> None:
-    """The row's blocks are free in slices ``[i, j)``, those that are up."""
+    """Mark the row's blocks that are up as free in slices ``[i, j)``."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):
@@ -119,7 +119,7 @@ def add(table: Any, row: Any, i: int, j: int) -> None:
 
 @loop
 def take(table: Any, row: Any, start: int, end: int) -> None:
-    """The row's blocks are in use over ``[start, end)``."""
+    """Mark the row's blocks as used over ``[start, end)``."""
     if start < end:
         i, j = window(table, start, end)
         remove(table, row, i, j)
@@ -128,7 +128,7 @@ def take(table: Any, row: Any, start: int, end: int) -> None:
 
 @loop
 def give(table: Any, row: Any, start: int, end: int) -> None:
-    """The row's blocks are not in use any more over ``[start, end)``."""
+    """Mark the row's blocks as unused over ``[start, end)``."""
     if start < end:
         i, j = window(table, start, end)
         add(table, row, i, j)
@@ -140,21 +140,21 @@ def give(table: Any, row: Any, start: int, end: int) -> None:
 
 @loop
 def take_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
-    """Nodes are in use over ``[start, end)``."""
+    """Mark nodes as used over ``[start, end)``."""
     mark_nodes(table, intervals)
     take(table, table.mark[0], start, end)
 
 
 @loop
 def give_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
-    """Nodes are not in use any more over ``[start, end)``."""
+    """Mark nodes as unused over ``[start, end)``."""
     mark_nodes(table, intervals)
     give(table, table.mark[0], start, end)
 
 
 @loop
 def fail(table: Any, intervals: Any) -> None:
-    """Nodes are down: unusable until their repair."""
+    """Mark nodes as down: unusable until their repair."""
     take_nodes(table, intervals, table.t[0], NEVER)
     for w in range(words_of(table.n[BLOCKS])):
         table.down[0, w] |= table.mark[0, w]
@@ -162,7 +162,7 @@ def fail(table: Any, intervals: Any) -> None:
 
 @loop
 def repair(table: Any, intervals: Any) -> None:
-    """Nodes are up, and free for ever."""
+    """Mark nodes as up, and free from now on."""
     mark_nodes(table, intervals)
     for w in range(words_of(table.n[BLOCKS])):
         table.down[0, w] &= ~table.mark[0, w]

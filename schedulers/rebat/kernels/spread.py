@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First fits and small changes in long profiles: steps in blocks that know their longest windows.
+"""First fits and small changes in long profiles, whose blocks know their longest windows.
 
-A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: a step that is put
-in moves all later ones, and a first fit looks at all earlier ones. Here
+A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: an inserted step
+moves all later ones, and a first fit searches all earlier ones. This module avoids both:
 
-- steps are *spread*: spare ones stand among them, each with as many free nodes as the one before.
-  A new step takes the place of the nearest spare one. A step that has come to have as many free
-  nodes as the one before is spare too, so that none needs to be taken out.
-- ``BLOCK`` places make a block. For some widths (each twice the one before) every block has an
-  upper *bound* of how long a window of that width can be that begins in it. Nodes that are taken
-  leave bounds true; where nodes are freed they are raised; a block that was searched in vain has
-  its bound measured (see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of
-  maxima, which leads a first fit past all blocks that cannot hold it.
+- Steps are *spread*: spare steps are among them, each with as many free nodes as the previous step.
+A new step uses the nearest spare one. A step that gets the same number of free nodes as the
+previous one becomes spare, so that no step is ever removed.
+- ``BLOCK`` places form a block. For some widths (each twice the previous one) every block has an
+upper *bound* of the length of a window of that width that begins in it. Bounds stay valid when
+nodes are taken. They are raised when nodes are freed, and measured when a search of the block fails
+(see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of maxima. With it, a
+first fit skips all blocks that cannot contain it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ BLOCK = 32
 """Places per block."""
 
 ENDLESS = 2**63 - 1
-"""Where windows end that have no end: from any date on they are longer than any job."""
+"""End of windows without an end, so that they are longer than any job."""
 
 APART = 2
-"""A spare step comes after so many others."""
+"""Number of steps between spare steps."""
 
 
 class Spread(NamedTuple):
@@ -57,22 +57,22 @@ class Spread(NamedTuple):
 
 @kernel
 def widths(least: int, most: int) -> Any:
-    """The widths that bounds are kept for."""
+    """Return the widths for which bounds are stored."""
     count = 1
     while least << count <= most:
         count += 1
-    found = np.empty(count, np.int64)
+    doubled = np.empty(count, np.int64)
     for i in range(count):
-        found[i] = least << i
-    return found
+        doubled[i] = least << i
+    return doubled
 
 
 @kernel
 def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     """Spread the steps over at least ``room`` places, for sizes ``least`` to ``most``.
 
-    The spare steps that are not needed between others stand at the end, with a date after all
-    others: what is put in after the last step is next to them. All bounds are unknown.
+    The remaining spare steps are at the end, with a time after all others, next to steps inserted
+    after the last one. All bounds are unknown.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
@@ -91,7 +91,7 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
 
 @kernel
 def gather(steps: Spread, t: Any, f: Any) -> int:
-    """The steps back as a plain profile, without the spare ones; their number."""
+    """Write the steps as a plain profile without spare steps; return their number."""
     t[0], f[0] = steps.t[0], steps.f[0]
     n = 1
     for k in range(1, steps.t.size):
@@ -102,12 +102,12 @@ def gather(steps: Spread, t: Any, f: Any) -> int:
 
 
 @step
-def at_or_after(t: Any, date: int) -> int:
-    """The first place with a date of at least ``date``; ``t.size`` if none."""
+def at_or_after(t: Any, time: int) -> int:
+    """Return the first place with at least ``time``; ``t.size`` if there is none."""
     low, n = 0, t.size
     while n > 0:
         half = n // 2
-        if t[low + half] < date:
+        if t[low + half] < time:
             low += half + 1
             n -= half + 1
         else:
@@ -116,18 +116,18 @@ def at_or_after(t: Any, date: int) -> int:
 
 
 @step
-def from_place(t: Any, date: int, k: int) -> int:
-    """The same, known to be near ``k``."""
-    while k < t.size and t[k] < date:
+def from_place(t: Any, time: int, k: int) -> int:
+    """Return the same as `at_or_after`, searched from ``k``."""
+    while k < t.size and t[k] < time:
         k += 1
-    while k > 0 and t[k - 1] >= date:
+    while k > 0 and t[k - 1] >= time:
         k -= 1
     return k
 
 
 @step
 def spare(f: Any, k: int, keep: int) -> int:
-    """The spare place nearest to ``k``, but for ``keep``."""
+    """Return the spare place nearest to ``k``, excluding ``keep``."""
     after = before = k
     while after < f.size and (f[after] != f[after - 1] or after == keep):
         after += 1
@@ -138,10 +138,10 @@ def spare(f: Any, k: int, keep: int) -> int:
 
 
 @step
-def cut(steps: Spread, date: int, k: int, keep: int) -> int:
-    """Make ``date`` the start of a step; its place. Place ``keep`` goes one down at most."""
-    at = from_place(steps.t, date, k)
-    if at == steps.t.size or steps.t[at] != date:
+def cut(steps: Spread, time: int, k: int, keep: int) -> int:
+    """Make ``time`` the start of a step; return its place. ``keep`` moves down by one at most."""
+    at = from_place(steps.t, time, k)
+    if at == steps.t.size or steps.t[at] != time:
         place = spare(steps.f, min(at, steps.t.size - 1), keep)
         last = at - 1
         if place < at:
@@ -150,7 +150,7 @@ def cut(steps: Spread, date: int, k: int, keep: int) -> int:
         move(steps.t, at, place)
         move(steps.f, at, place)
         spill(steps, last // BLOCK, place // BLOCK)
-        steps.t[at] = date
+        steps.t[at] = time
         steps.f[at] = steps.f[at - 1]
     return at
 
@@ -166,7 +166,7 @@ def move(values: Any, source: int, target: int) -> None:
 
 @step
 def spill(steps: Spread, source: int, target: int) -> None:
-    """Each block on the way got a step from the one before: its bounds hold for that one too."""
+    """Raise the bounds of each block that received a step to those of the previous block."""
     by = 1 if target > source else -1
     for block in range(target, source, -by):
         for w in range(steps.wide.size):
@@ -175,7 +175,7 @@ def spill(steps: Spread, source: int, target: int) -> None:
 
 @step
 def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
-    """Add ``delta`` free nodes over ``[start, end)``; bounds are left as they are."""
+    """Add ``delta`` free nodes over ``[start, end)``; bounds are unchanged."""
     first = cut(steps, start, k, -1)
     last = cut(steps, end, first, first) if end < NEVER else steps.t.size
     if first > 0 and steps.t[first - 1] == start:
@@ -186,7 +186,7 @@ def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
 
 @step
 def raise_to(steps: Spread, w: int, block: int, bound: int) -> None:
-    """A block's windows may be as long as ``bound``."""
+    """Raise the bound of a block to ``bound``."""
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     while node > 0 and steps.bounds[tree + node] < bound:
         steps.bounds[tree + node] = bound
@@ -195,7 +195,7 @@ def raise_to(steps: Spread, w: int, block: int, bound: int) -> None:
 
 @step
 def set_bound(steps: Spread, w: int, block: int, bound: int) -> None:
-    """A block's windows are as long as ``bound`` at most."""
+    """Set the bound of a block to ``bound``."""
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     steps.bounds[tree + node] = bound
     while node > 1:
@@ -206,7 +206,7 @@ def set_bound(steps: Spread, w: int, block: int, bound: int) -> None:
 
 @step
 def next_block(steps: Spread, w: int, block: int, duration: int) -> int:
-    """The first block from ``block`` on with a window that may be so long; else a large number."""
+    """Return the first block from ``block`` on with a sufficient bound; else a large number."""
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     while node > 0 and steps.bounds[tree + node] < duration:
         while node % 2:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of the world: checkpoints, failures, silent errors, topologies."""
+"""Models of failures, checkpoints, silent errors and topologies."""

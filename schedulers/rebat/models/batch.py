@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch of Vardas et al. 2022: equal jobs, strictly one after another, on nodes that fail.
+"""The batch of Vardas et al. 2022: equal jobs, one after another, on nodes that fail.
 
-An attempt runs on nodes that a policy chooses; a failure of one of them aborts it, and after the
-repair it starts again from scratch on nodes chosen anew. Whatever fails, on the job's nodes or not,
-has an uptime of 0 then. A node that fails beside the job is never waited for.
+A policy chooses the nodes of each attempt. A failure of one of them aborts the attempt. After the
+repair the job starts again from scratch on newly chosen nodes. Every failed node, whether the job
+uses it or not, has an uptime of 0 from then on. The job does not wait for the repair of nodes that
+it does not use.
 
 References
 ----------
@@ -36,35 +37,34 @@ PAPER_JOBS = 1000
 """Jobs of a batch (section 3)."""
 
 MAX_ABORTS = 10_000
-"""Of one job in a row. A batch with more is given up: its jobs are too long to end between two
-failures."""
+"""Limit of consecutive aborts of one job: beyond, jobs are too long to end between failures."""
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What there is to run. Times in seconds.
+    """A batch to run. Times are in seconds.
 
     Parameters
     ----------
     torus : Torus
     size : int
-        Nodes of a job; where it is no box the smallest larger one stands in, all of whose nodes
-        count as the job's (rps and faps only).
+        Number of nodes of a job. If there is no box of this size, rps and faps use the smallest
+        larger one, and all its nodes count as the job's.
     n_jobs : int
     duration_s : float
-        Of every job.
+        Duration of every job.
     law : PerNodeLaw
-        How nodes fail; its downtime is the repair that an aborted job waits for.
+        How nodes fail; an aborted job waits for its downtime.
     policy : str
         A key of POLICIES.
     which : str
-        The list of boxes, one of LISTS, for policies that choose among boxes; else empty.
+        The list of boxes, one of LISTS, for policies that choose among boxes; otherwise empty.
     seed : int
-        Of the failures, and of rps.
+        Seed of the failures, and of rps.
 
     Raises
     ------
     InputError
-        For numbers, names and combinations that cannot be.
+        If a number, a name or a combination is invalid.
     """
 
     torus: Torus
@@ -91,7 +91,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class BatchAttempt(NamedTuple):
-    """A job on some nodes from a date to another, in microseconds, to its end or aborted."""
+    """An attempt of a job: start and end (us), whether it was aborted, and its nodes."""
 
     start_us: int
     end_us: int
@@ -100,7 +100,7 @@ class BatchAttempt(NamedTuple):
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """When the last job ended, how often jobs were aborted, and when each attempt started."""
+    """The end of the last job, the number of aborts, and the start of each attempt."""
 
     completion_s: float
     aborts: int
@@ -108,10 +108,10 @@ class BatchResult(msgspec.Struct, frozen=True):
 
 
 OnProgress = Callable[[int, float], None]
-"""Told the jobs that have ended and the date (s), after every attempt."""
+"""Called after every attempt with the number of completed jobs and the time (s)."""
 
 Chooser = Callable[[Ints], Ints]
-"""The nodes of an attempt from the uptime of every node in microseconds, shape (nodes,)."""
+"""Returns the nodes of an attempt; the argument is every node's uptime (us), shape (nodes,)."""
 
 
 def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResult:
@@ -120,8 +120,8 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
     Raises
     ------
     InputError
-        When one job has been aborted MAX_ABORTS times in a row, when there are too many failures
-        (see ``FailureSeries.reach``), or when it does not end within 3,000 years.
+        If one job is aborted MAX_ABORTS times in a row, if there are too many failures (see
+        ``FailureSeries.reach``), or if the batch lasts more than 3,000 years.
     """
     starts_us, ended, now_us = [], 0, 0
     for attempt in attempts(batch):
@@ -133,7 +133,7 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
 
 
 def attempts(batch: Batch) -> Iterator[BatchAttempt]:
-    """All attempts of a batch, in turn."""
+    """Yield all attempts of a batch in order."""
     n_nodes, duration_us = batch.torus.n_nodes, to_us(batch.duration_s)
     series = series_of(batch.law, n_nodes, batch.seed)
     choose = POLICIES[batch.policy](batch, batch.law.nodes(n_nodes, batch.seed))
@@ -145,9 +145,9 @@ def attempts(batch: Batch) -> Iterator[BatchAttempt]:
         series.reach(until_us)
         cursor = catch_up(series.at_us, series.node, cursor, now_us, last_us)
         nodes = choose(now_us - last_us)
-        within = np.zeros(n_nodes, dtype=np.bool_)
-        within[nodes] = True
-        hit_us = first_hit(series.at_us, series.node, cursor, until_us, within)
+        is_job_node = np.zeros(n_nodes, dtype=np.bool_)
+        is_job_node[nodes] = True
+        hit_us = first_hit(series.at_us, series.node, cursor, until_us, is_job_node)
         aborted = hit_us >= 0
         yield BatchAttempt(now_us, hit_us if aborted else until_us, aborted, nodes)
         aborts, ended = (aborts + 1, ended) if aborted else (0, ended + 1)
@@ -155,34 +155,34 @@ def attempts(batch: Batch) -> Iterator[BatchAttempt]:
 
 
 def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
-    """``aborts`` are those of the job that is to start, all in a row."""
+    """Raise InputError if the next job was aborted too often, or the batch lasts too long."""
     if aborts >= MAX_ABORTS:
-        what = f"job {ended + 1} of {batch.n_jobs} has been aborted {aborts:,} times in a row"
+        problem = f"job {ended + 1} of {batch.n_jobs} has been aborted {aborts:,} times in a row"
     elif until_us > MAX_SECONDS * 1e6:
-        what = f"{ended} of {batch.n_jobs} jobs end in {to_s(until_us):.3g} s"
+        problem = f"{ended} of {batch.n_jobs} jobs end in {to_s(until_us):.3g} s"
     else:
         return
     where = f"batch of {batch.size} nodes for {batch.duration_s:g} s"
-    raise InputError(what, where, "jobs short and small enough to end between two failures")
+    raise InputError(problem, where, "jobs short and small enough to end between two failures")
 
 
 # ---- policies
 
 
 def _linear(batch: Batch, laws: NodeLaws) -> Chooser:
-    """The first nodes: nothing else runs, and a failed node is repaired before the retry."""
+    """Choose the first nodes; a failed node is repaired before the retry."""
     first = np.arange(batch.size)
     return lambda uptime_us: first
 
 
 def _random(batch: Batch, laws: NodeLaws) -> Chooser:
-    """RPS: any box of the list, each as likely as any other."""
+    """RPS: choose any box of the list with equal probability."""
     boxes, rng = _boxes(batch), stream(batch.seed, "batch", "rps")
     return lambda uptime_us: boxes.box(int(rng.integers(len(boxes)))).nodes(batch.torus)
 
 
 def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
-    """FAPS: the box with the least sum of hazards, which is least likely to fail (equation 2)."""
+    """FAPS: choose the box with the smallest sum of hazards (equation 2)."""
     boxes = _boxes(batch)
 
     def choose(uptime_us: Ints) -> Ints:
@@ -193,7 +193,7 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
 
 
 def _ceiling(batch: Batch, laws: NodeLaws) -> Chooser:
-    """The nodes least likely to fail, wherever they lie: no list of boxes can do better."""
+    """Choose the nodes least likely to fail, anywhere; an upper bound for lists of boxes."""
 
     def choose(uptime_us: Ints) -> Ints:
         hazard = laws.hazard(uptime_us / 1e6, batch.duration_s)
@@ -209,11 +209,11 @@ POLICIES: dict[str, Callable[[Batch, NodeLaws], Chooser]] = {
     "ceiling": _ceiling,
 }
 OF_BOXES = ("rps", "faps")
-"""Those that choose among boxes."""
+"""The policies that choose among boxes."""
 
 
 def with_lists(policies: Iterable[str], lists: Iterable[str]) -> list[tuple[str, str]]:
-    """Policies with each of the lists, or with none for those that take none."""
+    """Return each policy with each list; policies that take no list are there once."""
     listed = tuple(lists)
     return [(p, which) for p in policies for which in (listed if p in OF_BOXES else ("",))]
 
@@ -224,5 +224,5 @@ def _boxes(batch: Batch) -> Boxes:
 
 @lru_cache(maxsize=8)
 def _boxes_of(torus: Torus, volume: int, which: str) -> Boxes:
-    """Made once for many batches."""
+    """Return boxes; cached for many batches."""
     return Boxes(torus, volume, which)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rectangular boxes of a torus: the partitions that jobs are placed in.
+"""Rectangular boxes of a torus: the sets of nodes on which jobs are placed.
 
-A box has an extent along each dimension and an origin, its lowest corner, from which it goes up and
-wraps around. Where an extent is the whole dimension every origin along it gives the same nodes, and
-0 stands for all, so that each set of nodes is there once.
+A box has an extent along each dimension and an origin. The origin is its lowest corner, from which
+it extends upwards and wraps around. If an extent covers an entire dimension, every origin along it
+has the same nodes. Only origin 0 is then used, so that each set of nodes exists once.
 
 Source: Vardas et al. 2022, section 2.2 (contiguous and rectangular partitions of a torus).
 """
@@ -27,21 +27,22 @@ Floats = npt.NDArray[np.float64]
 Extents = tuple[int, ...]
 
 LISTS = ("16", "aligned", "all")
-"""Which boxes of a size there are to choose from: ``all``; ``aligned``, whose origins are multiples
-of the extents; ``16``, the aligned ones of the most cubic shapes (on 8x8x8x8 the 16 of 4x4x4x4 for
-256 nodes)."""
+"""Lists of boxes of a size. ``all``: all boxes. ``aligned``: boxes whose origins are multiples of
+the extents. ``16``: aligned boxes of the most cubic shapes (on 8x8x8x8 the 16 of 4x4x4x4 for 256
+nodes).
+"""
 
-TIE = 1e-12  # relative: equal sums are added up in different orders
+TIE = 1e-12  # relative tolerance: equal sums may be added in different orders
 
 
 class Box(msgspec.Struct, frozen=True):
-    """A box: its extents and its origin along each dimension."""
+    """A box: its extent and its origin along each dimension."""
 
     shape: Extents
     origin: Extents
 
     def nodes(self, torus: Torus) -> Ints:
-        """The nodes of the box, ascending."""
+        """Return the nodes of the box, ascending."""
         nodes = np.zeros(1, dtype=np.int64)
         for extent, start, size, stride in zip(
             self.shape, self.origin, torus.sizes, torus.strides, strict=True
@@ -53,7 +54,7 @@ class Box(msgspec.Struct, frozen=True):
 
 
 def shapes_of(sizes: Sequence[int], volume: int) -> list[Extents]:
-    """All extents of boxes of so many nodes, those first that vary in the last dimensions.
+    """Return all extents of boxes with ``volume`` nodes, ordered by their first extents.
 
     >>> shapes_of((2, 4), 4)
     [(1, 4), (2, 2)]
@@ -61,21 +62,21 @@ def shapes_of(sizes: Sequence[int], volume: int) -> list[Extents]:
     if not sizes:
         return [()] if volume == 1 else []
     return [
-        (extent, *rest)
+        (extent, *others)
         for extent in range(1, min(sizes[0], volume) + 1)
         if volume % extent == 0
-        for rest in shapes_of(sizes[1:], volume // extent)
+        for others in shapes_of(sizes[1:], volume // extent)
     ]
 
 
 @lru_cache(maxsize=4096)
 def volume_for(sizes: Extents, n_nodes: int) -> int:
-    """The nodes of the smallest box that holds so many.
+    """Return the number of nodes of the smallest box with at least ``n_nodes`` nodes.
 
     Raises
     ------
     InputError
-        For more nodes than there are, or none.
+        If ``n_nodes`` is 0 or exceeds the machine.
     """
     most = math.prod(sizes)
     if not 1 <= n_nodes <= most:
@@ -86,37 +87,38 @@ def volume_for(sizes: Extents, n_nodes: int) -> int:
 
 @lru_cache(maxsize=4)
 def _volumes(sizes: Extents) -> Ints:
-    """The nodes of all boxes of a torus, ascending: the products of an extent of each dimension."""
+    """Return the sizes of all boxes of a torus, ascending: products of an extent per dimension."""
     volumes = np.ones(1, dtype=np.int64)
     for size in sorted(sizes):
-        is_one = np.zeros(volumes[-1] * size + 1, dtype=np.bool_)
+        is_volume = np.zeros(volumes[-1] * size + 1, dtype=np.bool_)
         for volume in volumes:
-            is_one[volume : volume * size + 1 : volume] = True
-        volumes = np.flatnonzero(is_one)
+            is_volume[volume : volume * size + 1 : volume] = True
+        volumes = np.flatnonzero(is_volume)
     return volumes
 
 
 def surface(shape: Extents) -> int:
-    """How many faces the nodes of a box turn outwards, were the torus larger."""
+    """Return the surface of a box, as if the torus did not wrap around."""
     return 2 * sum(math.prod(shape) // extent for extent in shape)
 
 
 class Boxes:
-    """The boxes of one size on a torus, in a fixed order: by their origins' node numbers, then the
-    most cubic shape first.
+    """The boxes of one size on a torus.
+
+    The boxes are ordered by the node numbers of their origins, then from the most cubic shape.
 
     Parameters
     ----------
     torus : Torus
     volume : int
-        Nodes of a box; there must be boxes of so many (see ``volume_for``).
+        Number of nodes of a box; there must be such boxes (see ``volume_for``).
     which : str
         One of LISTS.
 
     Raises
     ------
     InputError
-        For a volume that is no box, and an unknown list.
+        If no box has this volume, and for an unknown list.
     """
 
     def __init__(self, torus: Torus, volume: int, which: str = "all") -> None:
@@ -136,14 +138,14 @@ class Boxes:
 
     @cached_property
     def chosen(self) -> Ints:
-        """Where the sum of each box stands among all sums, shape (n,)."""
+        """Index of the sum of each box among all sums, shape (n,)."""
         places, corners = map(np.concatenate, zip(*self._parts, strict=True))
         chosen: Ints = places[np.argsort(corners, kind="stable")]
         return chosen
 
     @property
     def corners(self) -> list[Ints]:
-        """The node numbers of the corners that the boxes of each shape have, ascending."""
+        """Node numbers of the corners of the boxes of each shape, ascending."""
         return [corners for _, corners in self._parts]
 
     @cached_property
@@ -151,76 +153,79 @@ class Boxes:
         return [self._of_shape(index, self._aligned) for index in range(len(self.shapes))]
 
     def _of_shape(self, index: int, aligned: bool) -> tuple[Ints, Ints]:
-        """Where the sums of a shape's boxes stand, and the node numbers of their corners."""
-        corners, kept = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
+        """Return the indices of a shape's sums, and the node numbers of its corners."""
+        corners, is_listed = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
         axes = zip(self.shapes[index], self.torus.sizes, self.torus.strides, strict=True)
         for extent, size, stride in reversed([*axes]):
             along = np.arange(_length(extent, size))
             fits = (along % extent == 0) & (along + extent <= size) if aligned else along >= 0
             corners = (corners[:, None] + along * stride).ravel()
-            kept = (kept[:, None] & fits).ravel()
-        return self.sums_of.first[index] + np.flatnonzero(kept), corners[kept]
+            is_listed = (is_listed[:, None] & fits).ravel()
+        return self.sums_of.first[index] + np.flatnonzero(is_listed), corners[is_listed]
 
     def __len__(self) -> int:
         return len(self.chosen)
 
     def box(self, index: int) -> Box:
-        """One of them."""
+        """Return the box at an index."""
         place = self.chosen[index]
-        which = int(np.searchsorted(self.sums_of.first, place, side="right")) - 1
-        shape, rest, origin = self.shapes[which], int(place - self.sums_of.first[which]), []
+        shape_index = int(np.searchsorted(self.sums_of.first, place, side="right")) - 1
+        shape, offset, origin = (
+            self.shapes[shape_index],
+            int(place - self.sums_of.first[shape_index]),
+            [],
+        )
         for length in map(_length, shape, self.torus.sizes):
-            origin.append(rest % length)
-            rest //= length
+            origin.append(offset % length)
+            offset //= length
         return Box(shape, tuple(origin))
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Sums in which box ``i`` stands at ``chosen[i]``; overwritten by the next call."""
+        """Return sums with box ``i`` at ``chosen[i]``; the next call overwrites them."""
         return self.sums_of.run(values)
 
     def sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """The sum of a value of every node over each box: shape (n,)."""
+        """Return the sum of node values over each box: shape (n,)."""
         return self.raw_sums(values)[self.chosen]
 
     def least(self, values: Floats) -> int:
-        """The first box over which a value of every node adds up to the least; -1: to infinity."""
+        """Return the first box with the smallest sum of values; -1 if all sums are infinite."""
         return int(least_box(self.raw_sums(values), self.chosen, TIE))
 
     @cached_property
     def per_shape(self) -> list[int]:
-        """How many there are of each shape."""
+        """Number of boxes of each shape."""
         which = np.searchsorted(self.sums_of.first, self.chosen, side="right") - 1
         counts: list[int] = np.bincount(which, minlength=len(self.shapes)).tolist()
         return counts
 
 
 class BoxSums:
-    """Window sums of some shapes over the whole torus; what shapes have in common is summed once.
+    """Window sums of shapes over the entire torus; common parts of shapes are summed once.
 
-    The last dimension, whose steps are the longest, goes first. Along a dimension a window of
-    2, 4, 8 ... nodes is the sum of two halves, and any other is put together from those: there are
-    no differences, in which infinities and small numbers would be lost.
+    The last dimension, which has the largest strides, is first. Along a dimension, a window of 2,
+    4, 8 ... nodes is the sum of two halves. Other windows are composed of these. There are no
+    differences, which would lose small numbers next to infinite ones.
     """
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
         self._sizes, self._shapes = sizes, shapes
         counts = [math.prod(map(_length, shape, sizes)) for shape in shapes]
         self.first: Ints = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        """Where the sums of each shape begin; those of its boxes follow, the origin along the first
-        dimension varying fastest."""
+        """Start of the sums of each shape. The origin along the first dimension varies fastest."""
         self.n = int(self.first[-1])
         self._values_at = self.n
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
         self.ends: list[int] = []
-        """For each row the first one after it whose windows do not contain its own."""
+        """For each row, the first later row whose windows do not contain its own."""
         self._extend((), self._values_at, math.prod(sizes))
         self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
         self.work_size, self.values_at = self._end, self._values_at
         self._work: dict[np.dtype[np.generic], npt.NDArray[np.generic]] = {}
 
     def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """All sums of a value of every node, in the order of ``first``."""
+        """Return all sums of node values, in the order of ``first``."""
         work = self._work.get(values.dtype)
         if work is None:
             work = self._work[values.dtype] = np.zeros(self.work_size, values.dtype)
@@ -231,7 +236,7 @@ class BoxSums:
     # ---- the program
 
     def _extend(self, tail: Extents, at: int, length: int) -> None:
-        """Sum along the dimension before those of ``tail``, whose sums stand at ``at``."""
+        """Sum along the dimension before those of ``tail``, whose sums begin at ``at``."""
         axis = len(self._sizes) - len(tail) - 1
         size = self._sizes[axis]
         inner = math.prod(self._sizes[:axis])
@@ -250,11 +255,11 @@ class BoxSums:
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
     ) -> int:
-        """Where the sums over windows of an extent stand; ``windows`` are those that are there."""
+        """Return where the sums over windows of an extent begin; ``windows`` has existing ones."""
         _, size, _ = dims
         if extent == 1 or extent in windows:
-            known = windows[extent]
-            return known if target is None else self._row(known, COPY, 0, dims, size, target)
+            place = windows[extent]
+            return place if target is None else self._row(place, COPY, 0, dims, size, target)
         half = 1 << (extent.bit_length() - 1)
         half = half // 2 if half == extent else half
         low = self._whole(windows, half, dims)
@@ -265,7 +270,7 @@ class BoxSums:
         return place
 
     def _whole(self, windows: dict[int, int], extent: int, dims: tuple[int, int, int]) -> int:
-        """The same for a part of a window, from every node on."""
+        """Return the position of the sums over a part of a window, from every node on."""
         if extent not in windows:
             windows[extent] = self._window(windows, extent, dims, None)
         return windows[extent]
@@ -284,5 +289,5 @@ class BoxSums:
 
 
 def _length(extent: int, size: int) -> int:
-    """How many origins along a dimension give different boxes."""
+    """Return the number of origins along a dimension that have different boxes."""
     return 1 if extent == size else size

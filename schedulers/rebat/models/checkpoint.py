@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic checkpointing: how jobs do it, and what that makes of their lengths.
+"""Periodic checkpoints, and their effect on the lengths of jobs.
 
 Section 5.2 (eqs 1 and 2) of Du, Marchal, Pallez and Robert, "Improving Batch Schedulers with Node
-Stealing for Failed Jobs", CCPE 2024; ``remaining`` has what an interruption leaves.
+Stealing for Failed Jobs", CCPE 2024. ``remaining`` computes what an interruption leaves.
 
-An execution is: recovery ``Rf``, work ``Tf``, checkpoint ``C``, then work ``T`` and checkpoint
-``C`` over and over. Regular checkpoints count as progress, since they are part of the length.
+An execution consists of recovery ``Rf``, work ``Tf``, checkpoint ``C``, then work ``T`` and
+checkpoint ``C`` repeatedly. Regular checkpoints count as progress, since they are part of the
+length.
 """
 
 from __future__ import annotations
@@ -24,19 +25,25 @@ from rebat.models.interruptions import CheckpointPattern
 Rounding = Literal["ceil", "floor"]
 
 Accounting = Literal["exact", "program"]
-"""Which time of an attempt counts as checkpoints. exact: all of it, also a checkpoint that closes a
-period which is not over; program: as many checkpoints as there are whole periods with theirs in
-what was done, as the node-stealing authors' program counts them, and a closing one as work.
+"""Which time of an attempt counts as checkpoints. exact: all of it, including a checkpoint that
+closes an incomplete period. program: only complete periods with their checkpoint, as the
+node-stealing authors' program counts; a closing checkpoint counts as work.
 """
 
 
 class Checkpointing(msgspec.Struct, frozen=True):
-    """How one execution checkpoints; all in microseconds.
+    """How one execution writes checkpoints.
 
-    ``first_recovery_us`` and ``first_period_us`` are the paper's R_first and T_first: 0 and T for
-    an original submission. ``closing``: a checkpoint ends every period that was begun (eq. 1 rounds
-    up), also the last one; else only those that came to their end. ``image_us``: what it costs to
-    go back to the image with which the execution began; 0: it began with none.
+    Attributes
+    ----------
+    period_us, cost_us, recovery_us : int
+        T, C and R of the paper, in microseconds.
+    first_period_us, first_recovery_us : int
+        T_first and R_first of the paper: T and 0 for an original submission.
+    closing : bool
+        Whether a checkpoint also ends an incomplete last period (eq. 1 rounds up).
+    image_us : int
+        Cost to restart from the image with which the execution began; 0: it began with none.
     """
 
     period_us: int
@@ -49,12 +56,12 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def restart_us(self) -> int:
-        """What it costs to go on from what this execution began with."""
+        """Cost to restart from the state with which this execution began."""
         return self.image_us or self.recovery_us
 
     @property
     def pattern(self) -> CheckpointPattern[int]:
-        """The same, as rules in any unit take it."""
+        """The same for the rules that hold in any unit of time."""
         return CheckpointPattern(
             self.period_us, self.cost_us, self.recovery_us, self.first_period_us,
             self.first_recovery_us, self.restart_us, US_PER_S // 10,
@@ -72,25 +79,25 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def never(self) -> bool:
-        """Whether no checkpoint is ever written."""
+        """Whether no checkpoint is written."""
         return self.period_us == NEVER.period_us
 
     @property
     def perfect(self) -> bool:
-        """Whether every tick of the clock is kept."""
+        """Whether all work is kept, to the microsecond."""
         return self.cycle_us <= 1
 
 
 _ENDLESS_US = round(MAX_SECONDS * US_PER_S)
 NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
-"""Of a job that writes no checkpoint."""
+"""The checkpointing of a job that writes no checkpoint."""
 
 
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
-    """The work in a length, its recovery apart: all but its checkpoints (eq. 1).
+    """Return the work in a length without recovery: all except its checkpoints (eq. 1).
 
-    A length that was not made by equation 1 may end with less than a closing checkpoint: that, too,
-    is taken for checkpointing.
+    A length that does not follow from equation 1 may end with less than a closing checkpoint. This
+    remainder counts as a checkpoint too.
     """
     if c is None:
         return length_us
@@ -98,23 +105,23 @@ def work_in_us(c: Checkpointing | None, length_us: int) -> int:
     beyond_us = length_us - c.first_period_us - c.cost_us
     if beyond_us <= 0:
         return min(c.first_period_us, max(0, length_us - closing_us))
-    cycles, into = divmod(beyond_us, c.cycle_us)
-    last_us = min(c.period_us, max(0, into - closing_us))
+    cycles, position_us = divmod(beyond_us, c.cycle_us)
+    last_us = min(c.period_us, max(0, position_us - closing_us))
     return c.first_period_us + cycles * c.period_us + last_us
 
 
 def checkpoint_time_us(
     c: Checkpointing | None, until_us: int, length_us: int, ended: bool, accounting: Accounting
 ) -> int:
-    """How much of the first ``until_us`` of an attempt's progress is checkpoints.
+    """Return the time of checkpoints in the first ``until_us`` of an attempt's progress.
 
     Parameters
     ----------
     c : Checkpointing, optional
     until_us, length_us : int
-        Progress after the recovery, in microseconds: up to a point, and all of it.
+        Progress after the recovery, in microseconds: up to a point, and in total.
     ended : bool
-        Whether the job ended with it: then a closing checkpoint is the end of it.
+        Whether the job completed with this attempt, possibly with a closing checkpoint.
     accounting : 'exact' or 'program'
 
     >>> c = Checkpointing(100, 10, 7, first_period_us=100)
@@ -125,29 +132,29 @@ def checkpoint_time_us(
     """
     if c is None:
         return 0
-    whole = max(0, length_us - c.first_period_us + c.period_us) // c.cycle_us
-    last_us = c.first_period_us + (whole - 1) * c.cycle_us + c.cost_us if whole else 0
-    period_us = c.period_us if whole else c.first_period_us
+    n_complete = max(0, length_us - c.first_period_us + c.period_us) // c.cycle_us
+    last_us = c.first_period_us + (n_complete - 1) * c.cycle_us + c.cost_us if n_complete else 0
+    period_us = c.period_us if n_complete else c.first_period_us
     if until_us <= last_us:
         return _regular_us(c, until_us)
-    found_us = whole * c.cost_us
+    complete_us = n_complete * c.cost_us
     if accounting == "program":
-        return found_us
+        return complete_us
     if ended and c.closing:
         period_us = min(period_us, max(0, length_us - last_us - c.cost_us))
-    return found_us + max(0, until_us - last_us - period_us)
+    return complete_us + max(0, until_us - last_us - period_us)
 
 
 def _regular_us(c: Checkpointing, until_us: int) -> int:
-    """The same of whole periods with their checkpoints."""
+    """Return the time of checkpoints within complete periods."""
     if until_us <= c.first_period_us:
         return 0
-    cycles, into = divmod(until_us - c.first_period_us, c.cycle_us)
-    return cycles * c.cost_us + min(into, c.cost_us)
+    cycles, position_us = divmod(until_us - c.first_period_us, c.cycle_us)
+    return cycles * c.cost_us + min(position_us, c.cost_us)
 
 
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
-    """The length of so much work, recovery apart: with a checkpoint for each period (eq. 1).
+    """Return the length of work without recovery: the work and a checkpoint per period (eq. 1).
 
     >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40), 41)
     61
@@ -165,12 +172,15 @@ def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
 
 
 def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s: float) -> float:
-    """P_YD = sqrt(2 mu_job C) in seconds, mu_job = mtbf x machine_nodes / n_nodes (section 5.2)."""
+    """Return P_YD = sqrt(2 mu_job C) in seconds (section 5.2).
+
+    mu_job is mtbf x machine_nodes / n_nodes.
+    """
     return math.sqrt(2 * (mtbf_s * machine_nodes / n_nodes) * cost_s)
 
 
 def n_below_period(workload: Workload, n_nodes: int, mtbf_s: float, cost_s: float) -> int:
-    """Jobs that are shorter than one Young/Daly period, of those with a delay profile."""
+    """Return the number of delay jobs that are shorter than one Young/Daly period."""
     return sum(
         workload.profiles[job.profile].get("type") == "delay"
         and workload.profiles[job.profile]["delay"]
@@ -222,18 +232,18 @@ def add_young_daly(
     recovery_s: float = 300.0,
     rounding: Rounding = "floor",
 ) -> Workload:
-    """The workload with periodic checkpoints in every job's length and walltime (eqs 1 and 2).
+    """Return the workload with periodic checkpoints in all lengths and walltimes (eqs 1 and 2).
 
     Parameters
     ----------
     n_nodes, mtbf_s : int, float
-        Nodes of the machine and its mean time between failures as a whole, in seconds.
+        Number of nodes of the machine, and MTBF of the entire machine in seconds.
     cost_s, recovery_s : float
         C and R, in seconds (5 minutes in section 5.2).
     rounding : 'ceil' or 'floor'
         How the number of checkpoints of a job is rounded. Equations 1 and 2 print the ceiling: a
-        checkpoint closes also the last period, and every job is longer by one at least. The text of
-        section 6.1 fits the floor: a job shorter than its period writes none.
+        checkpoint also closes the last period, and every job has at least one. The text of section
+        6.1 agrees with the floor: a job shorter than its period writes none.
     """
     jobs, profiles = [], {}
     for job in workload.jobs:
@@ -247,10 +257,10 @@ def add_young_daly(
 
 
 def add_perfect(workload: Workload) -> Workload:
-    """The workload with perfect checkpoints: every job goes on just where it was interrupted.
+    """Return the workload with perfect checkpoints: every job continues where it was interrupted.
 
-    Nothing is lost and nothing is paid (section III of Prabhakaran et al. 2018): a checkpoint at
-    each tick of the clock, of no cost and without a recovery. Jobs whose profile is no delay start
+    Nothing is lost and nothing is paid (section III of Prabhakaran et al. 2018): a checkpoint in
+    every microsecond, without cost and without recovery. Jobs whose profile is not a delay start
     over.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
@@ -262,12 +272,12 @@ def add_perfect(workload: Workload) -> Workload:
 
 
 def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
-    """The checkpoint fields of a Batsim profile, or None where it has none.
+    """Return the checkpointing in a Batsim profile; None if it has no checkpoint fields.
 
     Raises
     ------
     InputError
-        When some of the fields are there but others are missing or are no durations.
+        If a field is not a duration.
     """
     if "checkpoint_period" not in profile:
         return None
@@ -288,7 +298,7 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
 def derived_checkpointing(
     n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
 ) -> Checkpointing | None:
-    """The checkpointing of an original job of this size, where only the model is known."""
+    """Return the checkpointing of an original job, derived from its size alone."""
     if young_daly is None:
         return None
     period_s = young_daly_period_s(n_nodes, machine_nodes, young_daly.mtbf_s, young_daly.cost_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for free boxes as `kernels.box_free` runs it: the windows of ``BoxSums``, in sets."""
+"""The search for free boxes by `kernels.box_free`: the windows of ``BoxSums`` as bit sets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Words = npt.NDArray[np.uint64]
 
 
 class Steps:
-    """Steps along the dimensions of a torus, and from which units they do not leave it.
+    """Steps along the dimensions of a torus, and the units from which they stay on the torus.
 
-    ``inside`` has a set of units for each: shape (steps, words).
+    ``inside`` has a set of units for each step: shape (steps, words).
     """
 
     def __init__(self, torus: Torus) -> None:
@@ -32,19 +32,28 @@ class Steps:
         self.inside: Words = np.concatenate(sets)
 
     def row(self, size: int, stride: int, step: int) -> tuple[int, int, int]:
-        """The place of a step among the sets, and how many units it goes on, or wraps back."""
+        """Return the index of a step's set, and its distance in units forwards and backwards."""
         if step == 0:
             return 0, 0, 0
         return self._index[size, stride, step], step * stride, (size - step) * stride
 
 
 class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
-    """What there is to do, and to know, to find a free one of some boxes.
+    """The program and the tables of a search for a free box.
 
-    ``program`` has the rows (first, second, step, on, back, target, end, shape): the units of the
-    set ``first`` from which a step leads into the set ``second`` are the set ``target``; where it
-    is empty, the rows up to ``end`` need not be looked at. It is the set of the corners of the free
-    boxes of a ``shape``, or of none (-1). Set 0 is what is free.
+    Attributes
+    ----------
+    program : int array, shape (rows, 8)
+        Rows (first, second, step, on, back, target, end, shape). The set ``target`` contains the
+        units of the set ``first`` from which the step leads into the set ``second``. If ``target``
+        is empty, the search skips the rows up to ``end``. ``shape`` is the shape whose free boxes
+        have these corners, or -1. Set 0 contains the free units.
+    shapes : int array
+        Extents of each shape.
+    allowed : word array
+        Set of the allowed corners of each shape.
+    ranks : int32 array
+        Position of each box in the order of boxes, if the search is ranked.
     """
 
     program: Ints
@@ -54,12 +63,12 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def n_sets(self) -> int:
-        """How many sets there are on the way."""
+        """Number of sets during the search."""
         return len(self.program) + 1
 
 
 def free_boxes(boxes: Boxes, steps: Steps, ranked: bool) -> FreeBoxes:
-    """The search for boxes; ``ranked``: with the place of each of them in their order."""
+    """Return the search for boxes; ``ranked`` adds the position of each box in their order."""
     n_units, n_shapes = boxes.torus.n_nodes, len(boxes.shapes)
     is_corner = np.zeros((n_shapes, n_units), dtype=np.bool_)
     for shape, corners in enumerate(boxes.corners):
@@ -86,7 +95,7 @@ def _program(boxes: Boxes, steps: Steps) -> Ints:
 
 
 def packed(masks: npt.NDArray[np.bool_]) -> Words:
-    """Sets of units as bits of 64-bit words, from masks of shape (sets, units)."""
+    """Return sets of units as bits of 64-bit words, from masks of shape (sets, units)."""
     padded = np.zeros((len(masks), -(-masks.shape[1] // 64) * 64), dtype=np.bool_)
     padded[:, : masks.shape[1]] = masks
     words: Words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a job is interrupted, and what it keeps: sections 7.2.2 and 7.2.3 (Figures 14 to 18) of Du,
-Marchal, Pallez and Robert, "Improving Batch Schedulers with Node Stealing for Failed Jobs", CCPE
-2024.
+"""When a stop interrupts a job, and what the job keeps.
 
-The rules hold in any unit of time: the session asks in whole microseconds, the arithmetic of the
-authors' program in seconds (see ``six_digits``).
+Sections 7.2.2 and 7.2.3 (Figures 14 to 18) of Du, Marchal, Pallez and Robert, "Improving Batch
+Schedulers with Node Stealing for Failed Jobs", CCPE 2024.
+
+The rules hold in any unit of time. The session uses whole microseconds, the arithmetic of the
+authors' program uses seconds (see ``six_digits``).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ Time = TypeVar("Time", int, float)
 
 
 class CheckpointPattern(NamedTuple, Generic[Time]):
-    """One execution: recovery, first period, checkpoint, then period and checkpoint over and over.
+    """One execution: recovery, first period, checkpoint, then period and checkpoint repeatedly.
 
-    ``restart`` is what it costs to go on from what it began with; ``moment`` how long the authors'
-    program waits before it kills a T2 victim that is still recovering: 0.1 s.
+    ``restart`` is the cost to restart from the state with which the execution began. ``moment`` is
+    how long the authors' program waits before it kills a T2 victim that is still recovering: 0.1 s.
     """
 
     period: Time
@@ -46,8 +47,17 @@ class CheckpointPattern(NamedTuple, Generic[Time]):
 
 
 class Left(NamedTuple, Generic[Time]):
-    """What an interruption leaves: so much of the length is kept (t_useful), the resubmission has
-    this first period and recovery, and the interruption takes place after a wait (t_checkpoint)."""
+    """What an interruption leaves.
+
+    Attributes
+    ----------
+    useful
+        The part of the length that is kept (t_useful).
+    first_period, first_recovery
+        First period and first recovery of the resubmission.
+    wait
+        Delay until the interruption takes place (t_checkpoint).
+    """
 
     useful: Time
     first_period: Time
@@ -56,17 +66,17 @@ class Left(NamedTuple, Generic[Time]):
 
 
 def _progress(p: CheckpointPattern[Time], cycles: Time) -> Time:
-    """What is done with the first checkpoint and so many after it."""
+    """Return the progress after the first checkpoint and ``cycles`` more."""
     return p.first_period + p.cost + cycles * p.cycle
 
 
 def since_last_checkpoint(
     p: CheckpointPattern[Time], run: Time, semantics: Semantics
 ) -> Left[Time]:
-    """Interrupted at once: a failed job, or a victim of timing T1 (section 7.2.2).
+    """Interrupt immediately: a failed job, or a victim of timing T1 (section 7.2.2).
 
-    Before the first checkpoint is complete nothing is kept. The program then leaves R_first as it
-    was (0 for an original job), the paper gives the resubmission a recovery.
+    Before the first checkpoint is complete, nothing is kept. The program then leaves R_first
+    unchanged (0 for an original job). In the paper the resubmission has a recovery.
     """
     if run <= p.first_end:
         recovery = p.restart if semantics == "paper" else p.first_recovery
@@ -77,10 +87,10 @@ def since_last_checkpoint(
 def after_proactive_checkpoint(
     p: CheckpointPattern[Time], run: Time, semantics: Semantics
 ) -> Left[Time]:
-    """Timing T2: checkpoint the victim now, interrupt it when done (Figures 14 and 15).
+    """Timing T2: write a checkpoint now, then interrupt the victim (Figures 14 and 15).
 
-    In the fifth case the checkpoint that is under way counts as done, as the text says (Figure 15
-    prints a floor where the text's sum, and the program, take the ceiling).
+    In the fifth case the current checkpoint counts as complete, as in the text. (Figure 15 prints a
+    floor where the sum in the text, and the program, use the ceiling.)
     """
     in_first = run - p.first_recovery
     if in_first <= 0:
@@ -90,10 +100,10 @@ def after_proactive_checkpoint(
         return Left(in_first, p.first_period - in_first, p.recovery, p.cost)
     if run <= p.first_end:
         return Left(_progress(p, 0), p.period, p.recovery, p.first_end - run)
-    cycles, into = divmod(run - p.first_end, p.cycle)
-    if into <= p.period:
-        return Left(in_first, p.period - into, p.recovery, p.cost)
-    return Left(_progress(p, cycles + 1), p.period, p.recovery, p.cycle - into)
+    cycles, position = divmod(run - p.first_end, p.cycle)
+    if position <= p.period:
+        return Left(in_first, p.period - position, p.recovery, p.cost)
+    return Left(_progress(p, cycles + 1), p.period, p.recovery, p.cycle - position)
 
 
 def after_next_checkpoint(
@@ -101,14 +111,14 @@ def after_next_checkpoint(
 ) -> Left[Time]:
     """Timing T3: wait for the victim's next regular checkpoint (Figure 16).
 
-    A victim that is still recovering is interrupted at once in the paper; the program waits for
-    its first checkpoint.
+    The paper interrupts a victim that is still recovering immediately. The program waits for its
+    first checkpoint.
     """
     if run <= p.first_recovery and semantics == "paper":
         return Left(0, p.first_period, p.restart, 0)
     cycles = max(0, -((p.first_end - run) // p.cycle))
-    kept = _progress(p, cycles)
-    return Left(kept, p.period, p.recovery, p.first_recovery + kept - run)
+    useful = _progress(p, cycles)
+    return Left(useful, p.period, p.recovery, p.first_recovery + useful - run)
 
 
 Interruption = Callable[[CheckpointPattern[Any], Any, Semantics], Left[Any]]
@@ -118,4 +128,4 @@ INTERRUPTIONS: dict[When, Interruption] = {
     When.CHECKPOINT: after_proactive_checkpoint,
     When.NEXT_CHECKPOINT: after_next_checkpoint,
 }
-"""What a stop leaves, by when it takes place: T1, T2, T3 of section 7.1."""
+"""The rule for each time of a stop: T1, T2, T3 of section 7.1."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a checkpoint and restart of a job costs: Table 1 of Rodríguez-Pascual, Cao, Moríñigo,
-Cooperman and Mayo-García, "Job migration in HPC clusters by means of checkpoint/restart", 2019,
-and other models.
+"""Models of the cost to checkpoint and restart a job.
+
+One of them is Table 1 of Rodríguez-Pascual, Cao, Moríñigo, Cooperman and Mayo-García, "Job
+migration in HPC clusters by means of checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -30,21 +31,20 @@ OVERHEAD_S = np.array(
     ],
     dtype=float,
 )  # fmt: skip
-"""Seconds by tasks (rows) and memory (columns), as printed: half of the interval of 60 s at which
-Slurm purges jobs is in each."""
+"""Seconds by tasks (rows) and memory (columns), including half of Slurm's purge interval."""
 
 USUAL_MB = 100.0
-"""Of simulated jobs, whose memory is not known."""
+"""Memory of a task if a simulated job does not state it."""
 
 MOST = 1e6
-"""Larger numbers are taken for mistakes."""
+"""Larger numbers are errors."""
 
 
 def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
-    """Seconds for one checkpoint and restart, all included.
+    """Return the total seconds for one checkpoint and restart.
 
-    Bilinear in the logarithm of the tasks and the memory of each, between the sizes that were
-    measured; beyond them as at the nearest one.
+    Bilinear in the logarithm of the tasks and in the memory of each, between the measured sizes.
+    Outside, the value of the nearest size applies.
 
     >>> overhead_s(16, 100), overhead_s(16, 550), round(overhead_s(24, 100), 3)
     (66.0, 134.0, 73.605)
@@ -58,8 +58,17 @@ def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
 
 
 class Image(NamedTuple):
-    """What is saved and restored: so many tasks, each of so many MB (None: not known), under a
-    Slurm that purges jobs every so many seconds."""
+    """What is saved and restored.
+
+    Attributes
+    ----------
+    n_tasks : int
+        Number of tasks.
+    memory_mb : float, optional
+        Memory of each task in MB; None: unknown.
+    purge_s : float
+        Interval at which Slurm purges jobs.
+    """
 
     n_tasks: int
     memory_mb: float | None = None
@@ -77,8 +86,19 @@ def _bandwidth_s(mb_per_s: float, image: Image) -> float:
 
 
 class CostModel(NamedTuple):
-    """Seconds by a number and an image; ``usual`` is the number where none is given, and None where
-    one must be; ``least`` the smallest."""
+    """A function of a number and an image that returns seconds.
+
+    Attributes
+    ----------
+    seconds : callable
+        The function.
+    usual : float, optional
+        Default number; None: required.
+    least : float
+        Minimum of the number.
+    words : str
+        Text form, for error messages.
+    """
 
     seconds: Callable[[float, Image], float]
     usual: float | None
@@ -87,22 +107,25 @@ class CostModel(NamedTuple):
 
 
 COSTS: dict[str, CostModel] = {
-    "table": CostModel(_table_s, USUAL_MB, 0.0, "table, or table*MB of each task unless told"),
+    "table": CostModel(
+        _table_s, USUAL_MB, 0.0, "table, or table*MB with the default memory of a task"
+    ),
     "constant": CostModel(lambda seconds, image: seconds, None, 0.0, "constant*SECONDS"),
     "bandwidth": CostModel(_bandwidth_s, None, 1e-3, "bandwidth*MB_PER_S"),
 }
-"""Table 1 with half of another purge interval; always the same; all memory written and read back at
-a speed that the tasks share, and half a purge interval."""
+"""table: Table 1, adjusted to the purge interval. constant: always the same. bandwidth: all memory
+is written and read at a speed that the tasks share, plus half a purge interval.
+"""
 
 
 @lru_cache(maxsize=4096)
 def cost_us(
     text: str, n_tasks: int, memory_mb: float | None = None, purge_s: float = PURGE_S
 ) -> int:
-    """What a text says of a cost, for a job of so many tasks, in microseconds.
+    """Return the cost that a text describes, in microseconds.
 
-    ``text`` is a row of ``COSTS`` with its number, or a number alone: seconds. ``memory_mb`` is
-    that of a task (None: not told), ``purge_s`` the interval at which jobs are purged.
+    ``text`` is a key of ``COSTS`` with its number, or only a number: seconds. ``memory_mb`` is the
+    memory of a task (None: unknown), ``purge_s`` the interval at which jobs are purged.
 
     >>> cost_us("3.5", 16), cost_us("table*1000", 128), cost_us("table", 1, 1000.0, 300.0)
     (3500000, 608000000, 209000000)
@@ -112,20 +135,20 @@ def cost_us(
     Raises
     ------
     InputError
-        For anything else.
+        If the text is invalid.
     """
     model, number = read_cost(text)
     return to_us(COSTS[model].seconds(number, Image(n_tasks, memory_mb, purge_s)))
 
 
 def read_cost(text: str) -> tuple[str, float]:
-    """The model of a text and its number; see `cost_us`."""
-    name, times, rest = text.partition("*")
+    """Return the model in a text and its number; see `cost_us`."""
+    name, times, number = text.partition("*")
     if not times and name not in COSTS:
-        name, rest = "constant", text
-    usual = COSTS[name].usual if name in COSTS else None
+        name, number = "constant", text
+    default = COSTS[name].usual if name in COSTS else None
     try:
-        value = usual if not rest and not times else float(rest)
+        value = default if not number and not times else float(number)
     except ValueError:
         value = None
     if name not in COSTS or value is None or not COSTS[name].least <= value <= MOST:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of a machine, as the session and the engine keep them."""
+"""The nodes of a machine, for the session and the engine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rebat.kernels.pool import (
 class NodePool:
     """The nodes of a machine: up or down, free or held by a tag (an integer, 0 or more).
 
-    Being down and being held are apart: a node may die under a running job, and goes on holding
-    it until the job is killed.
+    A node can be down and held at the same time. A failed node holds its job until the job is
+    killed.
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -34,25 +34,25 @@ class NodePool:
         self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
 
     def lowest(self, count: int) -> NodeSet:
-        """The lowest-numbered free nodes; there must be as many (see ``n_free``)."""
+        """Return the ``count`` lowest free nodes; ValueError if fewer are free."""
         k = lowest_free(self.owner, self.down, self._free, count, self._out)
         if k < 0:
-            raise ValueError(f"{count} nodes asked for, {self.n_free} free")
+            raise ValueError(f"{count} nodes requested, {self.n_free} free")
         return NodeSet(self._out[:k].copy(), count)
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
-        """Those of the nodes that are up, and with ``unheld`` also free."""
+        """Return the nodes among ``nodes`` that are up, with ``unheld`` also free."""
         k = usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
         return NodeSet(self._out[:k].copy())
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """The first of these nodes that is not up and free; -1 if all are."""
+        """Return the first of these nodes that is not up and free; -1 if all are."""
         return int(first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> int:
-        """Give nodes to a tag, if all are up and free: else nothing is changed.
+        """Assign nodes to a tag if all are up and free; otherwise change nothing.
 
-        Gives the first that is not; -1 if all are.
+        Returns the first node that is not up and free; -1 if all are.
         """
         obstacle: int = take(self.owner, self.down, self._free, nodes.intervals, tag)
         if obstacle < 0:
@@ -60,13 +60,13 @@ class NodePool:
         return obstacle
 
     def release(self, nodes: NodeSet) -> None:
-        """Take nodes back from their tag; those that are down do not become free."""
-        some_down = self.n_down > 0
-        self.n_free += release(self.owner, self.down, self._free, nodes.intervals, some_down)
+        """Release nodes from their tag; nodes that are down do not become free."""
+        any_down = self.n_down > 0
+        self.n_free += release(self.owner, self.down, self._free, nodes.intervals, any_down)
 
     def fail(self, nodes: NodeSet) -> list[int]:
-        """Nodes go down; gives the tags that hold some of them, ascending, each once."""
-        hit = set()
+        """Mark nodes as down; return the tags that hold any of them, ascending and unique."""
+        tags = set()
         for node in nodes:
             if self.down[node]:
                 continue
@@ -75,13 +75,13 @@ class NodePool:
                 self.n_free -= 1
                 self._free[node // BLOCK] -= 1
             else:
-                hit.add(tag)
+                tags.add(tag)
             self.down[node] = True
             self.n_down += 1
-        return sorted(hit)
+        return sorted(tags)
 
     def repair(self, nodes: NodeSet) -> None:
-        """Nodes come up again."""
+        """Mark nodes as up."""
         for node in nodes:
             if self.down[node]:
                 self.down[node] = False

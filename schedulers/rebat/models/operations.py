@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations: what an administrator asks of the scheduler while jobs run.
+"""Operations: what an administrator requests from the scheduler while jobs run.
 
-A file of them has a JSON object a line, in order of date: ``{"timestamp": 3600, "type": "drain",
-"nodes": "0-3"}``, ``undrain``, and ``migrate`` with a ``job``. To Batsim they are generic external
-events, which it hands on with ``--forward-unknown-events``. Nodes are whole nodes, where these have
-several cores. Section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means
-of checkpoint/restart", 2019: smigrate.
+An operations file has a JSON object per line, sorted by time: ``{"timestamp": 3600, "type":
+"drain", "nodes": "0-3"}``, ``undrain``, and ``migrate`` with a ``job``. For Batsim they are generic
+external events, which it forwards with ``--forward-unknown-events``. If nodes have several cores,
+the node numbers count entire nodes. Section 3.3.1 of Rodríguez-Pascual et al., "Job migration in
+HPC clusters by means of checkpoint/restart", 2019: smigrate.
 """
 
 from __future__ import annotations
@@ -27,16 +27,26 @@ DRAIN, UNDRAIN, MIGRATE = "drain", "undrain", "migrate"
 KINDS = (DRAIN, UNDRAIN, MIGRATE)
 
 APART_S = 1.0
-"""Seconds between two operations of rolling maintenance: Batsim may report operations at the same
+"""Seconds between two operations of rolling maintenance. Batsim may report operations at the same
 time in one message or in two, and a scheduler may decide in between."""
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What is asked for.
+    """A request of the administrator or a user.
 
-    ``nodes`` are those to drain or to take back; for ``migrate`` the target (None: the first nodes
-    that satisfy the job, as it is queued first). ``user`` is who asks (empty: the administrator);
-    ``spanning``: whether jobs may be moved that run on several nodes.
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    nodes : NodeSet, optional
+        Nodes to drain or undrain. For ``migrate`` the target; None: the lowest nodes that satisfy
+        the job, as if it were first in the queue.
+    job : str
+        The job to migrate.
+    user : str
+        Who requests it; empty: the administrator.
+    spanning : bool
+        Whether jobs on several nodes may be moved.
     """
 
     kind: str
@@ -47,7 +57,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 def operation_of(data: dict[str, Any]) -> Operation:
-    """The operation that an event says; other fields of it are for people.
+    """Return the operation in an event; other fields of the event are ignored.
 
     >>> operation_of({"type": "drain", "nodes": "0-3", "timestamp": 9}).nodes
     NodeSet('0-3')
@@ -55,7 +65,7 @@ def operation_of(data: dict[str, Any]) -> Operation:
     Raises
     ------
     InputError
-        For an unknown type, and fields that are missing or wrong.
+        For an unknown type, and fields that are missing or invalid.
     """
     kind = data.get("type")
     if kind not in KINDS:
@@ -88,21 +98,21 @@ def _nodes(value: Any) -> NodeSet:
 
 
 def read_operations(path: Path) -> list[GenericEvent]:
-    """Read a file of operations, plain or .gz; see `check_operations` for the machine's part.
+    """Read an operations file, plain or .gz; `check_operations` compares it with the machine.
 
     Raises
     ------
     InputError
-        With file and line: broken JSON, wrong fields, dates that go back, drains that overlap.
+        With file and line: broken JSON, invalid fields, descending times, overlapping drains.
     """
-    read: list[tuple[GenericEvent, str]] = []
+    located: list[tuple[GenericEvent, str]] = []
     with open_text(Path(path)) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 where = f"{path}:{number}"
-                read.append((_operation(line, where), where))
-    _check_order(read)
-    return [event for event, _ in read]
+                located.append((_operation(line, where), where))
+    _check_order(located)
+    return [event for event, _ in located]
 
 
 def _operation(line: str, where: str) -> GenericEvent:
@@ -116,32 +126,32 @@ def _operation(line: str, where: str) -> GenericEvent:
     return event
 
 
-def _check_order(read: Iterable[tuple[GenericEvent, str]]) -> None:
+def _check_order(located: Iterable[tuple[GenericEvent, str]]) -> None:
     last_us, drained = 0, set[int]()
-    for event, where in read:
+    for event, where in located:
         if event.at_us < last_us:
-            raise InputError("is earlier than the operation before it", where, "ascending dates")
+            raise InputError("is earlier than the operation before it", where, "ascending times")
         last_us, operation = event.at_us, operation_of(event.data)
         if operation.kind == MIGRATE or operation.nodes is None:
             continue
         nodes, drains = set(operation.nodes), operation.kind == DRAIN
         wrong = nodes & drained if drains else nodes - drained
         if wrong:
-            what = "drained while it is drained" if drains else "taken back while it is in service"
-            expected = f"{DRAIN} and {UNDRAIN} in turn for each node"
-            raise InputError(f"node {min(wrong)} is {what}", where, expected)
+            problem = "already drained" if drains else "not drained"
+            expected = f"{DRAIN} and {UNDRAIN} alternating for each node"
+            raise InputError(f"node {min(wrong)} is {problem}", where, expected)
         drained = drained | nodes if drains else drained - nodes
 
 
 def check_operations(
     events: Sequence[GenericEvent], n_nodes: int, jobs: Collection[str] | None = None
 ) -> None:
-    """Check operations against a machine of so many (whole) nodes, and its jobs' ids.
+    """Check operations against the job ids and the number of (entire) nodes of a machine.
 
     Raises
     ------
     InputError
-        Naming the first that is wrong by its date.
+        The error names the first invalid operation by its time.
     """
     for event in events:
         operation = operation_of(event.data)
@@ -154,7 +164,7 @@ def check_operations(
 
 
 def coincident(events: Iterable[GenericEvent]) -> list[int]:
-    """Times, in microseconds and ascending, at which more than one operation is asked for."""
+    """Return the times (us, ascending) at which there is more than one operation."""
     counts = Counter(event.at_us for event in events)
     return sorted(at_us for at_us, count in counts.items() if count > 1)
 
@@ -162,19 +172,19 @@ def coincident(events: Iterable[GenericEvent]) -> list[int]:
 def rolling_maintenance(
     n_nodes: int, length_s: float, nodes_at_once: int, begin_s: float = 0.0
 ) -> Iterator[dict[str, Any]]:
-    """Drain every node in turn, a fixed number at a time, each for a fixed duration.
+    """Yield operations that drain all nodes in groups, one group after another.
 
-    `APART_S` lies between a turn's end and the next turn.
+    The next group follows `APART_S` after the end of the previous one.
 
     Yields
     ------
     dict
-        The lines of a file of operations.
+        The lines of an operations file.
 
     Raises
     ------
     InputError
-        For lengths and numbers that cannot be.
+        If a length or number is invalid.
     """
     if not 1 <= nodes_at_once <= n_nodes:
         raise InputError(f"{nodes_at_once} nodes at once", expected=f"1 to {n_nodes}")
@@ -188,6 +198,6 @@ def rolling_maintenance(
 
 
 def write_operations(lines: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write a file of operations; .gz by its name."""
+    """Write an operations file, compressed if the name ends in .gz."""
     text = "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
     write_text(Path(path), text)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that failures hit so often that they cannot be expected to finish.
+"""Jobs that failures interrupt so often that they are not expected to finish.
 
-The failure rate of a job's nodes is their share of the machine's, and an attempt that is hit goes
-on from what was kept. With failures taken as memoryless, the chance to get from there to the next
-checkpoint (or to the end, if that is nearer; recovery included) in a time t is exp(-rate x t), so
-that exp(rate x t) attempts are expected.
+The failure rate of a job's nodes is their share of the machine's. An interrupted attempt continues
+from its last checkpoint. If failures are memoryless, the probability to reach the next checkpoint
+(or the end, if nearer; including recovery) in a time t is exp(-rate x t). The expected number of
+attempts is then exp(rate x t).
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.models.checkpoint import checkpointing_of
 
 MANY_ATTEMPTS = 1000
-"""From so many expected attempts on a job is told."""
+"""Expected number of attempts from which a job is reported."""
 
 
 WHAT_TO_DO = (
-    "with --checkpoint it keeps what it has done, a larger --mtbf leaves it time, and a smaller "
-    "--max-attempts ends it earlier"
+    "use --checkpoint to keep its work, a larger --mtbf to give it time, or a smaller "
+    "--max-attempts to end it earlier"
 )
 
 
 def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
-    """The job that failures have interrupted MANY_ATTEMPTS times; an empty text if there is none.
+    """Return a message about the first job with MANY_ATTEMPTS interruptions, or an empty text.
 
     Parameters
     ----------
     interrupted : mapping
         Number of interrupted attempts by job.
     max_attempts : int
-        After so many the job ends as failed.
+        Number of attempts after which a job ends as failed.
     """
     for job_id, count in interrupted.items():
         if count >= MANY_ATTEMPTS:
@@ -49,7 +49,7 @@ def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
 
 
 class Hopeless(NamedTuple):
-    """A job, the seconds between what it keeps, and the expected attempts' natural logarithm."""
+    """A job, the seconds between its checkpoints, and the logarithm of its expected attempts."""
 
     job: Job
     span_s: float
@@ -57,7 +57,7 @@ class Hopeless(NamedTuple):
 
     @property
     def attempts(self) -> str:
-        """The expected attempts for people; they may be beyond any float."""
+        """Expected attempts as text; the number may exceed any float."""
         digits = self.log_attempts / math.log(10)
         return f"10^{digits:.0f}" if digits >= 6 else f"{math.exp(self.log_attempts):,.0f}"
 
@@ -65,11 +65,12 @@ class Hopeless(NamedTuple):
 def hopeless_jobs(
     workload: Workload, n_nodes: int, mtbf_s: float, group: int = 1, cascade: float = 0.0
 ) -> list[Hopeless]:
-    """The jobs with MANY_ATTEMPTS or more, the worst first; ``mtbf_s`` is the whole machine's.
+    """Return the jobs with MANY_ATTEMPTS or more expected attempts, the worst first.
 
-    A failure takes down ``group`` nodes, and brings another one with probability ``cascade``.
+    ``mtbf_s`` is that of the entire machine. A failure takes down ``group`` nodes, and causes
+    another failure with probability ``cascade``.
     """
-    found = []
+    hopeless = []
     mtbf_s *= 1 - cascade
     for job in workload.jobs:
         if job.n_nodes <= n_nodes:
@@ -77,12 +78,12 @@ def hopeless_jobs(
             exposed = min(n_nodes, -(-job.n_nodes // group) * group)
             log_attempts = exposed / (n_nodes * mtbf_s) * span_s
             if log_attempts >= math.log(MANY_ATTEMPTS):
-                found.append(Hopeless(job, span_s, log_attempts))
-    return sorted(found, key=lambda one: -one.log_attempts)
+                hopeless.append(Hopeless(job, span_s, log_attempts))
+    return sorted(hopeless, key=lambda job: -job.log_attempts)
 
 
 def _span_s(job: Job, workload: Workload) -> float:
-    """From a restart to what is kept next; 0 where only Batsim knows how long a job lasts."""
+    """Return the time from a restart to the next checkpoint; 0 if only Batsim knows the length."""
     try:
         length_us = duration_us(workload.profiles, job.profile)
     except InputError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The power that a node takes, by how much of it is in use."""
+"""The power of a node as a function of its cores in use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rebat.core.errors import InputError
 
 
 class NodePower(msgspec.Struct, frozen=True):
-    """Watts of a node: asleep, empty, and with all cores in use; in between linear in the cores."""
+    """Power of a node in watts: asleep, empty, and full; linear in the cores in use."""
 
     asleep_w: float
     empty_w: float
@@ -17,7 +17,7 @@ class NodePower(msgspec.Struct, frozen=True):
 
 
 def read_power(text: str) -> NodePower:
-    """Watts asleep, empty and full.
+    """Return the power of a node from a text.
 
     >>> read_power("10/100/300").empty_w
     100.0
@@ -25,7 +25,7 @@ def read_power(text: str) -> NodePower:
     Raises
     ------
     InputError
-        For anything else, and for watts that do not rise.
+        If the text is invalid, or the three numbers do not ascend.
     """
     try:
         watts = [float(part) for part in text.split("/")]

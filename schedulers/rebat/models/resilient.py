@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makespans of R-LIST and R-SHELF under given failure scenarios (Benoit et al., RR-9296).
+"""Makespans of R-LIST and R-SHELF in given failure scenarios (Benoit et al., RR-9296).
 
-The paper's five heuristics by its own names, R-LIST with any other reservation depth, and three
-readings of how reservations live. The kernels are in `rlist` and `rlist_all`; here their
-input is checked, put into queue order and shared among threads.
+The module has the paper's five heuristics under their names, R-LIST with any reservation depth, and
+three interpretations of reservations. It checks the input, sorts it in queue order and distributes
+it among threads. The kernels are in `rlist` and `rlist_all`.
 
 References
 ----------
@@ -27,18 +27,19 @@ from rebat.kernels import rlist, rlist_all
 from rebat.kernels.resilient_state import Ints, ScenarioBatch
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
-"""The five of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are understood as well."""
+"""The five of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are valid as well."""
 
 RESERVATIONS = ("paper", "easy_head", "stale")
-"""How the reservations of R-LIST live.
+"""How long the reservations of R-LIST last.
 
 paper
-    Algorithm 1: all are deleted and made anew at every completion, and the first m jobs of the
-    queue have them, also those that can start now.
+    Algorithm 1: all are deleted and recomputed at every completion. The first m jobs of the queue
+    get them, including jobs that can start now.
 easy_head
-    The same, but only jobs that cannot start now use up the m reservations: for m = 1, EASY.
+    The same, but only jobs that cannot start now count towards the m reservations. For m = 1 this
+    is EASY.
 stale
-    A reservation once given is never cancelled; see `rlist.stale`.
+    Reservations are never cancelled; see `rlist.stale`.
 """
 
 ALL = -1
@@ -51,7 +52,7 @@ _Kernel = Callable[[ScenarioBatch], None]
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
-    """A heuristic of Section 4, from its name.
+    """A heuristic of Section 4.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class Heuristic:
 
 
 def heuristic(name: str) -> Heuristic:
-    """The heuristic of that name, in capitals or not.
+    """Return the heuristic with this name; case does not matter.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def heuristic(name: str) -> Heuristic:
 
 
 def check_reservations(name: str) -> None:
-    """Raise the InputError for a name that is not in `RESERVATIONS`."""
+    """Raise InputError for a name that is not in `RESERVATIONS`."""
     if name not in RESERVATIONS:
         raise unknown_name("kind of reservations", name, RESERVATIONS)
 
@@ -107,7 +108,7 @@ def makespans(
     reservations: str = "paper",
     threads: int = 1,
 ) -> Ints:
-    """Makespan of one heuristic in each failure scenario, equation (1).
+    """Return the makespan of one heuristic in each failure scenario, equation (1).
 
     Parameters
     ----------
@@ -116,15 +117,15 @@ def makespans(
     times, sizes : int array, shape (n,)
         Time of one attempt (any unit, at least 1) and processors of each job.
     rank : int array, shape (n,)
-        Priority in the queue, the smallest first; ties go by job index.
+        Priority in the queue, the smallest first; equal ranks are ordered by job index.
     failures : int array, shape (n_scenarios, n) or (n,)
-        Failed attempts of each job before the one that succeeds.
+        Failed attempts of each job before the successful one.
     n_procs : int
         Processors P.
     reservations : {'paper', 'easy_head', 'stale'}
-        See `RESERVATIONS`; R-SHELF has none and R-LIST-0 gives none.
+        See `RESERVATIONS`; R-SHELF and R-LIST-0 have no reservations.
     threads : int
-        Threads among which the scenarios are shared; the result does not depend on it.
+        Number of threads; it does not affect the result.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def makespans(
 
     Notes
     -----
-    All attempts that end at one date complete before the scheduler acts at that date.
+    All attempts that end at the same time complete before the scheduler acts.
 
     Examples
     --------
@@ -148,31 +149,32 @@ def makespans(
     play = _kernel(which, reservations, np.size(times))
     t, p, order, fails = _checked(times, sizes, rank, failures, n_procs)
     result = np.zeros(len(fails), np.int64)
-    nothing = np.empty(0, np.int64)
+    unused = np.empty(0, np.int64)
 
-    def part(rows: slice) -> None:
+    def run_rows(rows: slice) -> None:
         in_order = np.ascontiguousarray(fails[rows][:, order])
-        play(ScenarioBatch(t[order], p[order], in_order, n_procs, result[rows], nothing, nothing))
+        play(ScenarioBatch(t[order], p[order], in_order, n_procs, result[rows], unused, unused))
 
     edges = np.linspace(0, len(fails), max(1, min(threads, len(fails))) + 1).astype(int).tolist()
-    _in_threads(part, [slice(first, last) for first, last in pairwise(edges)])
+    _in_threads(run_rows, [slice(first, last) for first, last in pairwise(edges)])
     return result
 
 
 def _in_threads(work: Callable[[slice], None], parts: list[slice]) -> None:
-    """Do all parts, each in a thread that dies with the program.
+    """Process all parts, each in a daemon thread.
 
-    A kernel runs to its end, however long that takes; only as this thread waits can Ctrl-C end it.
+    A kernel cannot be interrupted, however long it runs. Since this thread only waits, Ctrl-C ends
+    the program.
     """
     errors: list[BaseException] = []
 
-    def one(part: slice) -> None:
+    def run(part: slice) -> None:
         try:
             work(part)
         except BaseException as error:
             errors.append(error)
 
-    threads = [Thread(target=one, args=(part,), daemon=True) for part in parts]
+    threads = [Thread(target=run, args=(part,), daemon=True) for part in parts]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -191,7 +193,7 @@ def starts(
     n_procs: int,
     reservations: str = "paper",
 ) -> list[Ints]:
-    """The schedule of one failure scenario: per job the start dates of its ``f + 1`` attempts.
+    """Return the start times of the ``f + 1`` attempts of each job in one failure scenario.
 
     Parameters and errors are those of `makespans`, with `failures` of shape (n,).
 
@@ -207,19 +209,19 @@ def starts(
     in_order = np.ascontiguousarray(fails[:, order])
     attempts = in_order[0] + 1
     ends = np.cumsum(attempts)
-    dates, result = np.empty(attempts.sum(), np.int64), np.zeros(1, np.int64)
-    play(ScenarioBatch(t[order], p[order], in_order, n_procs, result, dates, ends - attempts))
-    by_place = np.split(dates, ends[:-1])
+    start_times, result = np.empty(attempts.sum(), np.int64), np.zeros(1, np.int64)
+    play(ScenarioBatch(t[order], p[order], in_order, n_procs, result, start_times, ends - attempts))
+    by_place = np.split(start_times, ends[:-1])
     return [by_place[place] for place in np.argsort(order)]
 
 
 def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
-    """The kernel for a heuristic and a way to keep reservations, as one function of the arrays."""
-    chosen = heuristic(which) if isinstance(which, str) else which
+    """Return the kernel of a heuristic with a kind of reservations."""
+    rule = heuristic(which) if isinstance(which, str) else which
     check_reservations(reservations)
-    if chosen.depth is None:
-        return lambda batch: rlist.shelves(batch, chosen.backfill)
-    depth = n if chosen.depth == ALL else min(chosen.depth, n)
+    if rule.depth is None:
+        return lambda batch: rlist.shelves(batch, rule.backfill)
+    depth = n if rule.depth == ALL else min(rule.depth, n)
     easy_head = reservations == "easy_head"
     if depth == 0:
         return rlist.greedy
@@ -235,13 +237,13 @@ def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
 def _checked(
     times: ArrayLike, sizes: ArrayLike, rank: ArrayLike, failures: ArrayLike, n_procs: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Times, sizes, queue order and failures as int64 arrays that the kernels can trust."""
-    t, p, ranks = (_integers(values, what) for values, what in _named(times, sizes, rank))
+    """Return times, sizes, queue order and failures as valid int64 arrays for the kernels."""
+    t, p, ranks = (_integers(values, name) for values, name in _named(times, sizes, rank))
     fails = np.atleast_2d(_integers(failures, "failures"))
     n = t.size
     if t.shape != (n,) or p.shape != (n,) or ranks.shape != (n,) or fails.shape[1:] != (n,):
         shapes = f"times {t.shape}, sizes {p.shape}, rank {ranks.shape}, failures {fails.shape}"
-        raise InputError(f"shapes do not agree: {shapes}")
+        raise InputError(f"shapes differ: {shapes}")
     if not 1 <= n_procs <= _MOST_PROCS:
         raise InputError(f"{n_procs} processors", expected=f"1 to {_MOST_PROCS}")
     for job in np.flatnonzero((t < 1) | (t > _LIMIT)).tolist():
@@ -261,8 +263,8 @@ def _named(times: ArrayLike, sizes: ArrayLike, rank: ArrayLike) -> list[tuple[Ar
     return [(times, "times"), (sizes, "sizes"), (rank, "rank")]
 
 
-def _integers(values: ArrayLike, what: str) -> Ints:
+def _integers(values: ArrayLike, name: str) -> Ints:
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
-        raise InputError(f"{what} of type {array.dtype}", expected="integers")
+        raise InputError(f"{name} of type {array.dtype}", expected="integers")
     return array.astype(np.int64)

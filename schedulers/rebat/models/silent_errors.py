@@ -4,8 +4,8 @@
 Sections 3 and 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of
 resilient scheduling heuristics for parallel jobs", Inria RR-9296, 2020 (hal-02317464).
 
-Times are integers in any unit and rates are per processor and that unit. In all functions
-``times`` and ``sizes`` have shape (n,) and ``failures`` has shape (n_scenarios, n) or (n,).
+Times are integers in any unit, and rates are per processor and unit of time. In all functions
+``times`` and ``sizes`` have shape (n,), and ``failures`` has shape (n_scenarios, n) or (n,).
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ SYNTHETIC_PROCS = 10_000
 SYNTHETIC_SIZES = (50, 2000)
 SYNTHETIC_TIMES_S = (100, 20_000)
 PAPER_SCENARIOS = 1000
-"""The paper's synthetic campaign, Section 5.1: both ranges are uniform and have both ends."""
+"""The paper's synthetic campaign, Section 5.1; both ranges are uniform and inclusive."""
 
 MOST_FAILURES = 1e9
-"""Failures per job, on average, beyond which a scenario cannot be played in reasonable time."""
+"""Limit of failures per job on average; more would take too long to simulate."""
 
 ERRORS_FIELD = "silent_errors"
 """The profile field with the number of attempts that will end with an error."""
 
 
 def areas(times: ArrayLike, sizes: ArrayLike) -> Floats:
-    """Areas ``a_j = p_j t_j``, as floats."""
+    """Return the areas ``a_j = p_j t_j`` as floats."""
     product: Floats = np.asarray(times, float) * np.asarray(sizes, float)
     return product
 
 
 def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floats:
-    """Probability that an attempt is struck, ``q_j = 1 - exp(-lambda a_j)`` (Section 3.4).
+    """Return the error probability of an attempt, ``q_j = 1 - exp(-lambda a_j)`` (Section 3.4).
 
     Examples
     --------
@@ -62,11 +62,11 @@ def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floa
 
 
 def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> float:
-    """The rate lambda at which a job of the *average area* fails with the given probability.
+    """Return the rate lambda at which a job of the *average area* fails with a given probability.
 
-    That is the paper's definition of the average failure probability, ``q = 1 - exp(-lambda a)``
-    with the mean area a (Section 5.1): ``lambda = -ln(1 - q) / a``. The mean of the ``q_j`` is a
-    little smaller.
+    This is the paper's definition of the average failure probability: ``q = 1 - exp(-lambda a)``
+    with the mean area a (Section 5.1), so ``lambda = -ln(1 - q) / a``. The mean of the ``q_j`` is
+    slightly smaller.
 
     Raises
     ------
@@ -74,10 +74,10 @@ def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> f
         For a probability outside [0, 1), or no job.
     """
     if not 0 <= mean_probability < 1:
-        what = f"average failure probability {mean_probability}"
-        raise InputError(what, expected="at least 0 and below 1")
+        problem = f"average failure probability is {mean_probability}"
+        raise InputError(problem, expected="at least 0 and below 1")
     if np.size(times) == 0:
-        raise InputError("no job", expected="at least one job, to know the average area")
+        raise InputError("no job", expected="at least one job, for the average area")
     return -math.log1p(-mean_probability) / float(areas(times, sizes).mean())
 
 
@@ -90,19 +90,19 @@ def draw_failures(
     seed: int,
     job_set: str | int = 0,
 ) -> Ints:
-    """Failure scenarios: f_j failed attempts with probability ``q_j^f_j (1 - q_j)``.
+    """Draw failure scenarios: f_j failed attempts with probability ``q_j^f_j (1 - q_j)``.
 
-    Each scenario has a stream of its own, so that any part of a campaign can be drawn again alone.
-    The same uniform numbers serve all rates: a higher rate gives no job fewer failures.
+    Each scenario has its own random stream, so that any part of a campaign can be drawn again
+    separately. All rates use the same uniform numbers: a higher rate gives no job fewer failures.
 
     Parameters
     ----------
     rate : float
         Errors per processor and unit of time, lambda.
     scenarios : iterable of int
-        Which scenarios.
+        Numbers of the scenarios.
     seed, job_set
-        Name the stream, together with the number of the scenario.
+        Identify the stream, together with the number of the scenario.
 
     Returns
     -------
@@ -111,13 +111,13 @@ def draw_failures(
     Raises
     ------
     InputError
-        When a job would fail more than `MOST_FAILURES` times on average.
+        If a job would fail more than `MOST_FAILURES` times on average.
     """
     exposure = _finite_rate(rate) * areas(times, sizes)
     for job in np.flatnonzero(exposure > math.log(MOST_FAILURES)).tolist():
-        what = f"would fail about 1e{exposure[job] / math.log(10):.0f} times before it succeeds"
-        raise InputError(what, f"job {job}", "a lower failure probability, or smaller jobs")
-    with np.errstate(divide="ignore"):  # q_j = 0 has the logarithm -inf, and no failures
+        problem = f"would fail about 1e{exposure[job] / math.log(10):.0f} times before it succeeds"
+        raise InputError(problem, f"job {job}", "a lower failure probability, or smaller jobs")
+    with np.errstate(divide="ignore"):  # q_j = 0: the logarithm is -inf and there are no failures
         log_q = np.log(-np.expm1(-exposure))
     rows = [
         np.floor(np.log1p(-stream(seed, "silent-errors", job_set, k).random(len(log_q))) / log_q)
@@ -127,17 +127,17 @@ def draw_failures(
 
 
 def longest_chain(times: ArrayLike, failures: ArrayLike) -> Ints:
-    """Lower bound (5) per scenario, ``t_max(f) = max (f_j + 1) t_j``; exact."""
+    """Return lower bound (5) per scenario, ``t_max(f) = max (f_j + 1) t_j``; exact."""
     chains = (_table(failures) + 1) * np.asarray(times, np.int64)
     return np.asarray(chains.max(axis=1, initial=0))
 
 
 def total_area(times: ArrayLike, sizes: ArrayLike, failures: ArrayLike) -> list[int]:
-    """``A(f) = sum (f_j + 1) a_j`` per scenario; exact, as Python integers."""
+    """Return ``A(f) = sum (f_j + 1) a_j`` per scenario, exact Python integers."""
     area = [int(t) * int(p) for t, p in zip(np.ravel(times), np.ravel(sizes), strict=True)]
-    extra = max(area, default=0) * (int(_table(failures).max(initial=0)) + 1) * max(1, len(area))
+    bound = max(area, default=0) * (int(_table(failures).max(initial=0)) + 1) * max(1, len(area))
     rows = _table(failures) + 1
-    if extra < 1 << 62:  # the sums fit into 64 bits
+    if bound < 1 << 62:  # the sums fit into 64 bits
         return list((rows @ np.array(area, np.int64)).tolist())
     return [sum(a * f for a, f in zip(area, row, strict=True)) for row in rows.tolist()]
 
@@ -145,9 +145,9 @@ def total_area(times: ArrayLike, sizes: ArrayLike, failures: ArrayLike) -> list[
 def lower_bounds(
     times: ArrayLike, sizes: ArrayLike, failures: ArrayLike, n_procs: int
 ) -> list[float]:
-    """``L(f) = max(t_max(f), A(f) / P)`` per scenario, equations (5) and (6).
+    """Return ``L(f) = max(t_max(f), A(f) / P)`` per scenario, equations (5) and (6).
 
-    The one division is of integers and correctly rounded.
+    The only division is of integers and correctly rounded.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def lower_bounds(
 
 
 def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
-    """Makespans over their lower bounds, the paper's measure (Section 5.1); at least 1."""
+    """Return makespans / lower bounds, the paper's measure (Section 5.1); at least 1."""
     ratios: Floats = np.asarray(makespans, float) / np.asarray(bounds, float)
     return ratios
 
@@ -171,10 +171,10 @@ def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
 def synthetic_jobs(
     seed: int, job_set: int, n: int = SYNTHETIC_JOBS, unit_s: float = 1e-6
 ) -> tuple[Ints, Ints]:
-    """Times and sizes of one synthetic job set (Section 5.1); times in units of `unit_s`.
+    """Return times and sizes of one synthetic job set (Section 5.1); times in units of `unit_s`.
 
-    Sizes are uniform in 50..2000 processors and times uniform in 100..20,000 s, here on a grid of
-    one microsecond so that they are exact and hardly ever tie.
+    Sizes are uniform in 50..2000 processors. Times are uniform in 100..20,000 s, on a grid of one
+    microsecond, so that they are exact and rarely equal.
     """
     draw = stream(seed, "synthetic-jobs", job_set)
     shortest, longest = (round(t / unit_s) for t in SYNTHETIC_TIMES_S)
@@ -183,10 +183,10 @@ def synthetic_jobs(
 
 
 def errors_left(profile: Mapping[str, Any]) -> int:
-    """How many attempts of a job with this profile will still end with an error.
+    """Return how many attempts of a job with this profile will still end with an error.
 
-    The profile's field ``silent_errors`` says it; without the field, a return code ``ret`` other
-    than 0 stands for one error.
+    The number is in the profile's field ``silent_errors``. Without the field, a return code ``ret``
+    other than 0 counts as one error.
     """
     default = 1 if profile.get("ret", 0) else 0
     left = profile.get(ERRORS_FIELD, default)
@@ -196,44 +196,44 @@ def errors_left(profile: Mapping[str, Any]) -> int:
 
 
 def erring_profile(profile: Mapping[str, Any], errors: int) -> dict[str, Any]:
-    """The profile of a job of which so many attempts will end with an error (``ret`` 1)."""
+    """Return the profile of a job with ``errors`` failing attempts ahead (``ret`` 1)."""
     return {**profile, "ret": 1 if errors else 0, ERRORS_FIELD: errors}
 
 
 def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
-    """What to run when an attempt ended with an error: the whole job, with one error less."""
+    """Return the profile after an attempt with an error: the entire job, with one error less."""
     return erring_profile(whole, max(0, errors_left(failed) - 1))
 
 
 def add_silent_errors(
     workload: Workload, errors: float | Sequence[int], *, seed: int = 0, scenario: int = 0
 ) -> Workload:
-    """The workload in a failure scenario, written into its profiles and unknown to schedulers.
+    """Return the workload in a failure scenario, stored in its profiles and unknown to schedulers.
 
-    A profile of a job that fails f times gets ``"ret": 1`` (Batsim's return code: its first
-    attempt ends COMPLETED_FAILED) and ``"silent_errors": f``, which the session counts down in the
-    profiles that it registers for the attempts that follow.
+    A profile of a job that fails f times gets ``"ret": 1`` (Batsim's return code: its first attempt
+    ends COMPLETED_FAILED) and ``"silent_errors": f``. The session counts the errors down in the
+    profiles that it registers for later attempts.
 
     Parameters
     ----------
     workload : Workload
     errors : float or sequence of int, shape (n,)
-        The rate lambda, in errors per node and second, to draw a scenario from (Section 3.4); or
-        the scenario itself, failed attempts in the order of the workload's jobs.
+        The rate lambda, in errors per node and second, from which a scenario is drawn (Section
+        3.4); or the scenario itself: failed attempts in the order of the workload's jobs.
     seed, scenario : int
-        Name the draw.
+        Identify the draw.
 
     Raises
     ------
     InputError
-        For a rate or a vector out of range, or profiles whose length is not known.
+        For a rate or a vector out of range, or profiles with unknown length.
 
     Examples
     --------
     >>> from rebat.core.jobs import Job
     >>> jobs = (Job("a", 1, 0, None, "d"), Job("b", 1, 0, None, "d"))
-    >>> one = Workload("two", 2, jobs, {"d": {"type": "delay", "delay": 5}})
-    >>> add_silent_errors(one, [0, 2]).profiles["d.err2"]
+    >>> workload = Workload("two", 2, jobs, {"d": {"type": "delay", "delay": 5}})
+    >>> add_silent_errors(workload, [0, 2]).profiles["d.err2"]
     {'type': 'delay', 'delay': 5, 'ret': 1, 'silent_errors': 2}
     """
     if isinstance(errors, int | float):
@@ -244,8 +244,8 @@ def add_silent_errors(
     else:
         failures = [index(f) for f in errors]
     if len(failures) != len(workload.jobs):
-        what = f"{len(failures)} numbers of failures"
-        raise InputError(what, expected=f"{len(workload.jobs)}, one per job")
+        counts = f"{len(failures)} numbers of failures"
+        raise InputError(counts, expected=f"{len(workload.jobs)}, one per job")
     if any(f < 0 for f in failures):
         raise InputError("a negative number of failures", expected="0 or more per job")
     profiles, names = dict(workload.profiles), dict[tuple[str, int], str]()
@@ -264,17 +264,17 @@ def add_silent_errors(
 
 
 def _name_of_jobs(workload: Workload) -> str:
-    """A name for the stream of a workload's errors, made of its jobs.
+    """Return a name for the random stream of a workload's errors, derived from its jobs.
 
-    Neither the name of its file nor the lengths of its jobs count: with and without checkpoints,
-    the same jobs draw the same numbers.
+    Neither the file name nor the job lengths matter: with and without checkpoints, the same jobs
+    draw the same numbers.
     """
-    asked = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
-    return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
+    jobs = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
+    return hashlib.sha256(msgspec.json.encode(jobs)).hexdigest()
 
 
 def job_times_s(workload: Workload) -> Floats:
-    """Time of one attempt of each job without interruption, in seconds, shape (n,)."""
+    """Return the time of one uninterrupted attempt of each job, in seconds, shape (n,)."""
     lengths = {
         name: duration_us(workload.profiles, name) for name in {j.profile for j in workload.jobs}
     }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as the node-stealing authors' program has them (`digits=six`).
+"""The arithmetic of the node-stealing authors' program (`digits=six`).
 
-It computes in doubles, in seconds, and writes every number of a resubmission with six significant
-digits (C's %g); the next resubmission starts from what was written.
+The program computes in doubles, in seconds. It writes every number of a resubmission with six
+significant digits (C's %g). The next resubmission starts from these numbers.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rebat.models.checkpoint import Checkpointing
 from rebat.models.interruptions import INTERRUPTIONS, CheckpointPattern
 
 RJMS_DELAY_S = 5.0
-"""What Batsched adds to every walltime when it plans (its option rjms_delay)."""
+"""Seconds that Batsched adds to every walltime when it plans (its option rjms_delay)."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A resubmission as it is written, six digits each, and how long its stop waits (unrounded)."""
+    """A resubmission with six digits per number, and the unrounded wait before its stop."""
 
     delay_s: float
     walltime_s: float
@@ -35,7 +35,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def written(seconds: float) -> float:
-    """A number with six significant digits.
+    """Return a number rounded to six significant digits.
 
     >>> written(80906.155), written(2545.584412)
     (80906.2, 2545.58)
@@ -44,12 +44,12 @@ def written(seconds: float) -> float:
 
 
 def written_us(us: int) -> int:
-    """The same of microseconds, written in seconds."""
+    """Return a time in microseconds, rounded to six significant digits in seconds."""
     return to_us(written(to_s(us)))
 
 
 def period_as_forwarded_s(period_s: float, cost_s: float, n_nodes: int) -> float:
-    """T = sqrt(2C / (lambda p)), lambda with six decimals in units of 1e-8 a second.
+    """Return T = sqrt(2C / (lambda p)), where lambda has six decimals in units of 1e-8 per second.
 
     >>> round(period_as_forwarded_s(3600.0, 300.0, 8192), 5)
     3600.00107
@@ -59,7 +59,7 @@ def period_as_forwarded_s(period_s: float, cost_s: float, n_nodes: int) -> float
 
 
 def in_seconds(c: Checkpointing, period_s: float) -> CheckpointPattern[float]:
-    """How an execution checkpoints, in doubles; ``period_s`` stands for its rounded period."""
+    """Return the pattern of an execution in doubles; ``period_s`` is its unrounded period."""
     first_s = period_s if c.first_period_us == c.period_us else to_s(c.first_period_us)
     return CheckpointPattern(
         period_s, to_s(c.cost_us), to_s(c.recovery_us), first_s,
@@ -71,7 +71,7 @@ def resubmission(
     p: CheckpointPattern[float], delay_s: float, walltime_s: float, run_s: float, when: When,
     semantics: Semantics,
 ) -> Written:  # fmt: skip
-    """What the program writes of an attempt that is stopped after having run so long."""
+    """Return the numbers of a resubmission after an attempt that ran for ``run_s``."""
     left = INTERRUPTIONS[when](p, run_s, semantics)
     recovery = left.first_recovery
     bare_walltime_s = (walltime_s + RJMS_DELAY_S - p.first_recovery) - RJMS_DELAY_S

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a job lasts on another number of nodes than the one that its profile is written for."""
+"""How long a job runs on another number of nodes than the one in its profile."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rebat.core.errors import InputError, short
 from rebat.core.tagged import tagged
 
 MOST = 1e9
-"""Sizes, parallelisms, variances and speeds beyond this are taken for mistakes."""
+"""Larger sizes, parallelisms, variances and speeds are errors."""
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
     """Twice the nodes, half the time."""
 
     def speed(self, n_nodes: int) -> float:
-        """Speed on so many nodes, that of one being 1."""
+        """Return the speed on ``n_nodes`` nodes, relative to one node."""
         return float(n_nodes)
 
 
 class Amdahl(msgspec.Struct, frozen=True, tag_field="model", tag="amdahl"):
-    """A part of the work, of the time on one node, does not run in parallel (Amdahl 1967)."""
+    """A share of the work, measured on one node, does not run in parallel (Amdahl 1967)."""
 
     serial: float
 
@@ -34,23 +34,23 @@ class Amdahl(msgspec.Struct, frozen=True, tag_field="model", tag="amdahl"):
         _check("serial", self.serial, 0, 1)
 
     def speed(self, n_nodes: int) -> float:
-        """Speed on so many nodes, that of one being 1."""
+        """Return the speed on ``n_nodes`` nodes, relative to one node."""
         return 1.0 / (self.serial + (1.0 - self.serial) / n_nodes)
 
 
 class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
-    """A job whose parallelism changes while it runs.
+    """A job whose parallelism varies while it runs.
 
     Source: Downey, "A parallel workload model and its implications for processor allocation",
-    Cluster Computing 1(1), 1998: the speedup of the dynamic node replacement of Prabhakaran et al.
-    2018, section IV-B.
+    Cluster Computing 1(1), 1998. Prabhakaran et al. 2018 (section IV-B) use it for dynamic node
+    replacement.
 
     Parameters
     ----------
     parallelism : float
-        A, the mean parallelism, 1 or more: no number of nodes makes the job faster than that.
+        A, the mean parallelism, at least 1: the maximum speedup.
     sigma : float
-        The coefficient of variance of the parallelism, 0 or more; 0: it is always A.
+        Coefficient of variance of the parallelism, 0 or more; 0: the parallelism is always A.
     """
 
     parallelism: float
@@ -61,20 +61,23 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
         _check("sigma", self.sigma, 0)
 
     def speed(self, n_nodes: int) -> float:
-        """Speed on so many nodes, that of one being 1."""
+        """Return the speed on ``n_nodes`` nodes, relative to one node."""
         return downey_speed(n_nodes, self.parallelism, self.sigma)
 
     @property
     def n_nodes_max(self) -> float:
-        """The number of nodes from which on more do not help: equation (5) of Prabhakaran 2018."""
+        """Number of nodes above which the speed is constant: equation (5) of Prabhakaran 2018."""
         if self.sigma <= 1:
             return 2 * self.parallelism - 1
         return self.parallelism + self.parallelism * self.sigma - self.sigma
 
 
 class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
-    """Speeds as they were measured; on fewer nodes than the least in proportion to them, on more
-    than the most the same, linear in between."""
+    """Measured speeds, linear in between.
+
+    Below the smallest size the speed is proportional to the nodes; above the largest it is
+    constant.
+    """
 
     sizes: tuple[int, ...]
     speeds: tuple[float, ...]
@@ -82,18 +85,18 @@ class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
     def __post_init__(self) -> None:
         sizes = self.sizes
         if len(sizes) != len(self.speeds) or not sizes:
-            what = f"{len(sizes)} sizes and {len(self.speeds)} speeds"
-            raise InputError(what, "speedup", "one speed for each size, and one size at least")
+            counts = f"{len(sizes)} sizes and {len(self.speeds)} speeds"
+            raise InputError(counts, "speedup", "one speed per size, and at least one size")
         if sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
             raise InputError(
-                "do not ascend", "speedup: sizes", "whole numbers from 1 on, each once"
+                "do not ascend", "speedup: sizes", "ascending whole numbers of at least 1"
             )
         _check("sizes", sizes[-1], 1)
         for speed in self.speeds:
             _check("speeds", speed, 1 / MOST)
 
     def speed(self, n_nodes: int) -> float:
-        """Speed on so many nodes, in the table's own unit."""
+        """Return the speed on ``n_nodes`` nodes, in the table's own unit."""
         if n_nodes < self.sizes[0]:
             return self.speeds[0] * n_nodes / self.sizes[0]
         return float(np.interp(n_nodes, self.sizes, self.speeds))
@@ -110,17 +113,17 @@ MODELS: dict[str, type[Speedup]] = {
 
 
 def model_of(speedup: Speedup) -> str:
-    """The name of a speedup's model."""
+    """Return the name of a speedup's model."""
     return next(name for name, kind in MODELS.items() if kind is type(speedup))
 
 
 def _check(name: str, value: float, least: float, most: float = MOST) -> None:
-    if not least <= value <= most:  # NaN is nowhere
+    if not least <= value <= most:  # also refuses NaN
         raise InputError(f"is {short(value)}", f"speedup: {name}", f"{least:g} to {most:g}")
 
 
 def downey_speed(n: float, parallelism: float, sigma: float) -> float:
-    """Downey's speedup on n nodes, 1 or more; the two variants agree at ``sigma`` 1.
+    """Return Downey's speedup on n >= 1 nodes; the two variants agree at ``sigma`` 1.
 
     >>> round(downey_speed(8, 16, 0.5), 6), round(downey_speed(16, 16, 2), 6)
     (7.211268, 9.846154)
@@ -132,23 +135,25 @@ def downey_speed(n: float, parallelism: float, sigma: float) -> float:
         speed = mean * n / (mean + sigma * (n - 1) / 2)
     else:
         speed = mean * n / (sigma * (mean - 0.5) + n * (1 - sigma / 2))
-    return min(speed, mean)  # all of them reach the mean where more nodes do not help
+    return min(speed, mean)  # each variant reaches the mean at n_nodes_max
 
 
 def speedup_of(profile: Mapping[str, Any]) -> Speedup:
-    """The speedup of a profile, ``"speedup": {"model": "amdahl", "serial": 0.1}``, or linear.
+    """Return the speedup of a profile: ``"speedup": {"model": "amdahl", "serial": 0.1}``.
+
+    Default: linear.
 
     Raises
     ------
     InputError
-        For an unknown model, and parameters that are none.
+        For an unknown model, and invalid parameters.
     """
-    given = profile.get("speedup")
-    return LINEAR if given is None else tagged(given, "model", MODELS, "speedup")
+    description = profile.get("speedup")
+    return LINEAR if description is None else tagged(description, "model", MODELS, "speedup")
 
 
 def run_us(speedup: Speedup, length_us: int, n_nodes: int, new_n_nodes: int) -> int:
-    """How long what lasts ``length_us`` on ``n_nodes`` lasts on ``new_n_nodes``.
+    """Return how long a job with ``length_us`` on ``n_nodes`` runs on ``new_n_nodes``.
 
     >>> run_us(Linear(), 60, 4, 3)
     80

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tori: node numbers, coordinates and hop distances.
 
-This module is the one place that says how nodes of a torus are numbered. The numbering is that of
-SimGrid's TORUS clusters (the routing of ``TorusZone`` in SimGrid 3.2x to 3.34): the **first**
-dimension varies fastest, so that node ``i`` has the coordinates ``i % s0``, ``(i // s0) % s1`` and
-so on. Every dimension wraps around. Routes go through the dimensions one after another, each the
-shorter way, so their length is the hop distance below.
+Only this module defines how the nodes of a torus are numbered. The numbering is that of SimGrid's
+TORUS clusters (the routing of ``TorusZone`` in SimGrid 3.2x to 3.34). The **first** dimension
+varies fastest, so that node ``i`` has the coordinates ``i % s0``, ``(i // s0) % s1`` and so on.
+Every dimension wraps around. Routes follow one dimension after another, each in the shorter
+direction, so their length is the hop distance below.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Torus(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 1 or math.prod(self.sizes) > MAX_NODES:
             raise InputError(
-                f"no torus: {'x'.join(map(str, self.sizes)) or 'no dimension'}",
+                f"invalid torus: {'x'.join(map(str, self.sizes)) or 'no dimension'}",
                 expected=f"dimensions of at least 1, at most {MAX_NODES} nodes",
             )
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes it has."""
+        """Number of nodes."""
         return math.prod(self.sizes)
 
     @property
@@ -55,7 +55,7 @@ class Torus(msgspec.Struct, frozen=True):
         return sum(size // 2 for size in self.sizes)
 
     def coordinates(self, node: int) -> tuple[int, ...]:
-        """Where a node lies.
+        """Return the coordinates of a node.
 
         >>> Torus((3, 2, 2)).coordinates(7)
         (1, 0, 1)
@@ -65,7 +65,7 @@ class Torus(msgspec.Struct, frozen=True):
         return tuple(node // stride % size for stride, size in pairs)
 
     def node(self, coordinates: Sequence[int]) -> int:
-        """The node at coordinates, which wrap around: ``-1`` is the last of a dimension.
+        """Return the node at coordinates, which wrap around: ``-1`` is the last of a dimension.
 
         >>> Torus((3, 2, 2)).node((1, 0, 1)), Torus((3, 2, 2)).node((-1, 0, 0))
         (7, 2)
@@ -76,20 +76,20 @@ class Torus(msgspec.Struct, frozen=True):
         return sum(value % size * stride for value, size, stride in axes)
 
     def coordinate_table(self) -> Ints:
-        """The coordinates of all nodes: shape (nodes, dimensions)."""
+        """Return the coordinates of all nodes: shape (nodes, dimensions)."""
         nodes = np.arange(self.n_nodes, dtype=np.int64)[:, None]
         table: Ints = nodes // np.array(self.strides) % np.array(self.sizes)
         return table
 
     def neighbours(self, node: int) -> list[int]:
-        """The nodes one hop away, ascending."""
+        """Return the nodes one hop away, ascending."""
         here = self.coordinates(node)
-        found = {
+        adjacent = {
             self.node((*here[:axis], here[axis] + step, *here[axis + 1 :]))
             for axis in range(len(here))
             for step in (-1, 1)
         }
-        return sorted(found - {node})
+        return sorted(adjacent - {node})
 
     def _check(self, node: int) -> None:
         if not 0 <= node < self.n_nodes:
@@ -101,17 +101,17 @@ class Torus(msgspec.Struct, frozen=True):
         return "x".join(map(str, self.sizes))
 
 
-def parse_extents(text: str, mark: str = "x", where: str | None = None) -> tuple[int, ...]:
-    """Whole numbers parted by a mark: '4x4x4x4x2'."""
-    parts = [part.strip() for part in text.split(mark)]
+def parse_extents(text: str, separator: str = "x", where: str | None = None) -> tuple[int, ...]:
+    """Return whole numbers from a text with a separator: '4x4x4x4x2'."""
+    parts = [part.strip() for part in text.split(separator)]
     if not all(part.isdecimal() and len(part) <= 8 for part in parts):
-        example = mark.join(map(str, MIRA.sizes))
+        example = separator.join(map(str, MIRA.sizes))
         raise InputError(f"dimensions {text[:60]!r}", where, f"whole numbers, like {example}")
     return tuple(int(part) for part in parts)
 
 
 def parse_torus(text: str) -> Torus:
-    """A torus by its name in TORI, or its extents.
+    """Return a torus by its name in TORI, or by its extents.
 
     >>> str(parse_torus("intrepid")), parse_torus("4x4x2").n_nodes
     ('40x32x32', 32)
@@ -120,7 +120,7 @@ def parse_torus(text: str) -> Torus:
 
 
 def parse_sizes(text: str, where: str | None = None) -> Torus:
-    """A torus from its extents as SimGrid writes them: '8,12,16,16,2'."""
+    """Return a torus from its extents in SimGrid's notation: '8,12,16,16,2'."""
     sizes = parse_extents(text, ",", where)
     try:
         return Torus(sizes)

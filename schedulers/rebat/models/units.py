@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation units: a machine that hands out blocks of nodes rather than single ones.
+"""Blocks: groups of nodes that a machine allocates as a whole.
 
-Mira gave out midplanes, boxes of 4x4x4x4x2 = 512 nodes; partitions are boxes of whole units, on a
-torus whose nodes are the units.
+Mira allocated midplanes, boxes of 4x4x4x4x2 = 512 nodes. Its partitions were boxes of blocks, on a
+torus whose nodes are the blocks.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rebat.models.boxes import Box, Extents, Ints, volume_for
 from rebat.models.topology import INTREPID, MIRA, Torus
 
 Allotment = Callable[[int], int]
-"""Number of nodes asked for -> number of nodes that are taken for it."""
+"""Number of requested nodes -> number of allocated nodes."""
 
 
 class Units:
-    """A torus divided into equal boxes; ``of_nodes`` is the torus that the units form.
+    """A torus divided into equal boxes, the blocks; ``torus`` is the torus that the blocks form.
 
     >>> units = Units(MIRA, (4, 4, 4, 4, 2))
     >>> str(units.torus), units.size, units.count_for(600)
@@ -41,7 +41,7 @@ class Units:
             e < 1 or s % e for e, s in zip(extents, of_nodes.sizes, strict=False)
         ):
             raise InputError(
-                f"units of {'x'.join(map(str, extents))} do not divide {of_nodes}",
+                f"blocks of {'x'.join(map(str, extents))} do not divide {of_nodes}",
                 expected=f"{len(of_nodes.sizes)} extents that divide those of the torus",
             )
         self.of_nodes, self.extents = of_nodes, extents
@@ -50,27 +50,27 @@ class Units:
 
     @cached_property
     def of_node(self) -> Ints:
-        """The unit of every node: shape (nodes,)."""
+        """The block of every node: shape (nodes,)."""
         coordinates = self.of_nodes.coordinate_table() // np.array(self.extents)
         units: Ints = coordinates @ np.array(self.torus.strides)
         return units
 
     @cached_property
     def members(self) -> Ints:
-        """The nodes of every unit, ascending: shape (units, nodes of a unit)."""
+        """The nodes of every block, ascending: shape (blocks, nodes of a block)."""
         return np.argsort(self.of_node, kind="stable").reshape(self.torus.n_nodes, self.size)
 
     def in_line_for(self, n_nodes: int) -> int:
-        """Units that so many nodes come to, wherever they lie."""
+        """Return how many blocks contain ``n_nodes``, without regard to their positions."""
         return -(-n_nodes // self.size)
 
     def count_for(self, n_nodes: int) -> int:
-        """Units of the smallest box that holds so many nodes.
+        """Return the number of blocks of the smallest box with at least ``n_nodes`` nodes.
 
         Raises
         ------
         InputError
-            For more nodes than there are, or none.
+            If ``n_nodes`` is 0 or exceeds the machine.
         """
         try:
             return volume_for(self.torus.sizes, self.in_line_for(n_nodes))
@@ -79,23 +79,23 @@ class Units:
             raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}") from None
 
     def whole(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Which units lie in a mask of nodes with all of theirs: shape (units,)."""
+        """Return which blocks lie entirely in a mask of nodes: shape (blocks,)."""
         if self.size == 1:
             return mask
-        found: npt.NDArray[np.bool_] = np.logical_and.reduce(mask[self.members], axis=1)
-        return found
+        inside: npt.NDArray[np.bool_] = np.logical_and.reduce(mask[self.members], axis=1)
+        return inside
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The sum over every unit of a value of each node: shape (units,)."""
+        """Return the sum of node values over each block: shape (blocks,)."""
         if self.size == 1:
             return values
-        found: npt.NDArray[np.float64] = values[self.members].sum(axis=1)
-        return found
+        totals: npt.NDArray[np.float64] = values[self.members].sum(axis=1)
+        return totals
 
     def nodes(self, box: Box) -> Ints:
-        """The nodes of a box of units, ascending."""
+        """Return the nodes of a box of blocks, ascending."""
         return np.sort(self.members[box.nodes(self.torus)].ravel())
 
 
 MIDPLANES: dict[Torus, Extents] = {MIRA: (4, 4, 4, 4, 2), INTREPID: (8, 8, 8)}
-"""What these machines hand out: 512 nodes each (ALCF)."""
+"""Blocks of these machines: 512 nodes each (ALCF)."""

@@ -22,13 +22,21 @@ SYNONYMS = {"recovery": "react", "block": "unit"}
 class Variants(Options, frozen=True):
     """Parts of a scheduler; each part has further options."""
 
-    planning: Annotated[str, choice(PLANNINGS, "How to decide on starts.")] = "list"
+    planning: Annotated[str, choice(PLANNINGS, "Rule that decides when jobs start.")] = "list"
     placement: Annotated[
-        str, choice(PLACEMENTS, "Which nodes an attempt gets, or FILE.py:FUNCTION.", OwnChooser)
+        str,
+        choice(
+            PLACEMENTS,
+            "Rule that chooses the nodes of an attempt, or FILE.py:FUNCTION.",
+            OwnChooser,
+        ),
     ] = "any"
     react: Annotated[
         str,
-        several(("requeue", *REACTIONS), "How to react to running jobs; join several by +."),
+        several(
+            ("requeue", *REACTIONS),
+            "What happens to running jobs, for example after a failure; join several with +.",
+        ),
     ] = "requeue"
 
 

@@ -128,22 +128,22 @@ class CommonOptions(Options, frozen=True):
         float,
         number(
             0, 1e9, "seconds",
-            "Slurm's PURGE_JOB_INTERVAL; a checkpoint and restart includes half of it.",
+            "Slurm's PURGE_JOB_INTERVAL. Half of it is part of every checkpoint and restart.",
         ),
     ] = 60.0  # fmt: skip
     drain: Annotated[
         str,
         choice(
             ("auto", *DRAINS),
-            "How to empty nodes that an operation drains. auto: migrate in runs with "
-            "operations; ignore over the wire, where events may be for other programs.",
+            "How to empty nodes that an operation drains. auto: migrate in runs with operations; "
+            "ignore with an external simulator, whose events may be for other programs.",
         ),
     ] = "auto"
     power: Annotated[
         str,
         text(
             _check_power,
-            "Power of a node asleep/empty/full in watts, like 10/100/300; empty: no energy.",
+            "Power of a node in watts, asleep/empty/full, like 10/100/300; empty: no energy.",
         ),
     ] = ""
     operators: Annotated[
@@ -153,14 +153,14 @@ class CommonOptions(Options, frozen=True):
         float,
         number(
             0, 1e9, "seconds",
-            "Time at which to end jobs without an end; 0: when no other job is left.",
+            "Time at which eternal jobs are ended; 0: when only eternal jobs are left.",
         ),
     ] = 0.0  # fmt: skip
     seed: Annotated[
         int,
         number(
             0, 2**63 - 1, "a whole number",
-            "Seed of the order random and of the placement rps; rps adds the seed of the failures.",
+            "Seed of the order random and the placement rps. For rps, the failure seed is added.",
         ),
     ] = 0  # fmt: skip
 

@@ -136,19 +136,19 @@ _ROWS = [
     ),
     Preset(
         "pra",
-        "sa; malleable jobs start small, and grow before any job starts",
+        "sa, but malleable jobs start small, and grow before queued jobs start",
         f"{_REPLACEMENT}, section V (PRA of Buisson et al. 2007)",
         point(planning="flexible", malleable="pra"),
     ),
     Preset(
         "pwa",
-        "sa; malleable jobs start small, grow on idle nodes, and shrink for the queue's head",
+        "sa, but malleable jobs start small, grow on idle nodes, shrink for the first queued job",
         f"{_REPLACEMENT}, section V (PWA of Buisson et al. 2007)",
         point(planning="flexible", malleable="pwa"),
     ),
     Preset(
         "dbes",
-        "pwa; jobs that most reservations depend on grow first, then all jobs equally",
+        "pwa, but jobs on which most reservations depend grow first, then all jobs equally",
         f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
         point(planning="flexible"),
     ),
@@ -166,13 +166,13 @@ _ROWS = [
     ),
     Preset(
         "priorities",
-        "cluster in two partitions; moves jobs to the better one, a quarter of the nodes",
+        "cluster with two partitions; moves jobs to the better one, which has 25 % of the nodes",
         f"{_MIGRATION}, section 3.3.4, algorithm 2",
         changed(_CLUSTER, {"partitions": "high:0%-25%+low:25%-100%", "react": "priorities"}),
     ),
     Preset(
         "tiers",
-        "cluster; eternal jobs fill idle cores, and are checkpointed when normal jobs need them",
+        "cluster; eternal jobs use idle cores, and stop with a checkpoint if normal jobs need them",
         f"{_MIGRATION}, sections 3.3.2 and 4.3",
         changed(_CLUSTER, {"fit": "first", "partitions": "normal:all:2+eternal:all:1:reversed"}),
     ),
@@ -185,9 +185,9 @@ _TIMINGS = {
 }
 _VICTIMS = {"fewest-nodes": "the smallest job", "latest-release": "the latest released job"}
 _CRITERIA = {
-    "fewer-nodes": "if smaller than the failed one",
-    "later-release": "if released later than the failed one",
-    "smaller-flow": "if that lowers the larger flow of the two",
+    "fewer-nodes": "if it is smaller than the failed job",
+    "later-release": "if it was released later than the failed job",
+    "smaller-flow": "if this reduces the longer flow of the two jobs",
 }
 
 

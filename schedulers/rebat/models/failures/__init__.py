@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of nodes: the laws that draw them (`laws`), the files that hold them (`events`)."""
+"""Node failures: the laws that draw them (`laws`) and the files that contain them (`events`)."""

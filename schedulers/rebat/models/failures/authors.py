@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The failure scenarios of the node-stealing paper, number for number."""
+"""The failure scenarios of the node-stealing paper, reproduced exactly."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rebat.models.failures.per_node import NodeLaws, alike
 
 
 class Authors(Law, frozen=True):
-    """The scenarios of the node-stealing paper: one Poisson process for the whole machine.
+    """The failures of the node-stealing paper: one Poisson process for the entire machine.
 
     Source: Du et al., "Improving batch schedulers with node stealing for failed jobs", 2024,
-    section 6.1, and the failure script of its public program: Python's own generator, dates
-    rounded to 0.01 s; the authors use the seeds 0 to 4.
+    section 6.1, and the failure script of its public program. As there, Python's own generator
+    draws the failures, times are rounded to 0.01 s, and the paper uses seeds 0 to 4.
 
     Parameters
     ----------
     mtbf_s : float
-        Mean time between failures of the whole machine.
+        Mean time between failures of the entire machine.
     downtime_s : float
         How long a failed node stays down.
 
@@ -39,12 +39,12 @@ class Authors(Law, frozen=True):
     downtime_s: float = 3600.0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Failures as the authors draw them.
+        """Yield failures drawn as the authors' script draws them.
 
         Raises
         ------
         InputError
-            When a failure comes while every node is down: the authors' program would hang.
+            If a failure occurs while every node is down; the authors' program would hang.
         """
         rng = random.Random(seed)
         nodes = range(n_nodes)
@@ -63,19 +63,19 @@ class Authors(Law, frozen=True):
             yield Outage(at_us, at_us + to_us(self.downtime_s), NodeSet.of([node]))
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """Also the first one at or beyond it: the authors draw until there is one (at 5e6 s)."""
+        """Also yield the first outage at or after the horizon, as the authors do (at 5e6 s)."""
         for outage in outages:
             yield outage
             if outage.down_us >= to_us(horizon_s):
                 return
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Memoryless, and all alike."""
+        """Return identical memoryless laws for all nodes."""
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Memoryless: each failure takes any of the nodes that are up."""
+        """Return exp(-duration / (MTBF * n_nodes)): each failure hits any node that is up."""
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 
-_HINT = "a downtime that is short beside the MTBF times the number of nodes"
+_HINT = "a downtime much shorter than the MTBF times the number of nodes"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which Batsim plays the events of a file: by date, and repairs before failures.
+"""The order in which Batsim plays the events of a file: by time, repairs before failures.
 
-Batsim sorts with C++'s ``std::sort`` by date and type, which does not keep the order of equals:
-two failures at one date may come in another order than the file's. Recorded conversations show it,
-so the sort of GNU's standard library is followed here, step for step: median-of-three quicksort
-down to 16 elements, then one insertion sort (introsort, Musser 1997). Its way out for hostile
-inputs, a heap sort after ``2 log2 n`` unlucky partitions, is not: there the order of equals is
-whatever the partitions left.
+Batsim sorts by time and type with C++'s ``std::sort``, which does not keep the order of equal
+elements. Two failures at one time may therefore be in another order than in the file, as recorded
+conversations show. This module reproduces the sort of GNU's standard library step by step:
+median-of-three quicksort down to 16 elements, then one insertion sort (introsort, Musser 1997). It
+does not reproduce the fallback of introsort, a heap sort after ``2 log2 n`` bad partitions. There,
+equal elements keep the order of the last partition.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SMALL = 16
 
 
 def batsim_order(items: Sequence[T], keys: Sequence[Key]) -> list[T]:
-    """The items by their keys, equals in the order in which Batsim has them."""
-    if len(set(keys)) == len(keys):  # no equals: every sort gives the same
+    """Return the items sorted by their keys, with equal keys in Batsim's order."""
+    if len(set(keys)) == len(keys):  # without equal keys every sort has the same result
         order = sorted(range(len(keys)), key=keys.__getitem__)
         return [items[i] for i in order]
     pairs = [(key, i) for i, key in enumerate(keys)]
     _quicksort(pairs, 0, len(pairs), 2 * max(len(pairs).bit_length() - 1, 0))
-    pairs.sort(key=lambda pair: pair[0])  # what is left is what an insertion sort, stable, would do
+    pairs.sort(key=lambda pair: pair[0])  # stable, like the final insertion sort
     return [items[i] for _, i in pairs]
 
 
@@ -46,7 +46,7 @@ def _quicksort(pairs: Pairs, first: int, last: int, depth: int) -> None:
 
 
 def _partition(pairs: Pairs, first: int, last: int) -> int:
-    """Put the median of three first and part the others by it; gives where the upper part is."""
+    """Partition by the median of three; return the start of the upper part."""
     _median_first(pairs, first, first + 1, first + (last - first) // 2, last - 1)
     pivot, low, high = pairs[first][0], first + 1, last
     while True:
@@ -64,10 +64,10 @@ def _partition(pairs: Pairs, first: int, last: int) -> int:
 def _median_first(pairs: Pairs, to: int, a: int, b: int, c: int) -> None:
     low, middle, high = (pairs[i][0] for i in (a, b, c))
     if low < middle:
-        chosen = b if middle < high else c if low < high else a
+        median = b if middle < high else c if low < high else a
     else:
-        chosen = a if low < high else c if middle < high else b
-    _swap(pairs, to, chosen)
+        median = a if low < high else c if middle < high else b
+    _swap(pairs, to, median)
 
 
 def _swap(pairs: list[Any], i: int, j: int) -> None:

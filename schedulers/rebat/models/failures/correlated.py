@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures that come together: whole groups of nodes at once, and failures that bring others."""
+"""Correlated failures: groups of nodes that fail together, and failures that cause others."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from rebat.models.failures.law import Law, Outage, check_span
 
 
 class Correlation(msgspec.Struct, frozen=True, kw_only=True):
-    """How failures come together; as it is by default they do not.
+    """How failures depend on each other; by default they are independent.
 
     Parameters
     ----------
     group : int
-        A failure takes down all of the aligned group of so many nodes that it hits (a node board, a
-        midplane, a rack): nodes k * group to (k + 1) * group - 1.
+        Size of the aligned groups that fail together (a node board, a midplane, a rack): nodes k *
+        group to (k + 1) * group - 1.
     cascade : float
-        The probability that a failure brings another one, which may bring another in its turn: on
-        average each brings cascade / (1 - cascade).
+        Probability that a failure causes another one, which may cause another: on average cascade /
+        (1 - cascade) more failures each.
     cascade_window_s : float
-        It comes so much later at most, each date as likely.
+        Maximum delay of the caused failure; the delay is uniformly distributed.
     cascade_within : int
-        It hits another group of the same aligned block of so many nodes, each as likely; 0: of the
-        whole machine.
+        Number of nodes in the aligned block that also contains the caused failure; 0: the entire
+        machine. It hits each of the other groups with equal probability.
     """
 
     group: int = 1
@@ -49,7 +49,7 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
         check_span(self.cascade_window_s, "cascade window")
         within = self.cascade_within
         if within < 0 or within % self.group or within == self.group:
-            expected = f"several times the failure group of {self.group}, or 0: the machine"
+            expected = f"a larger multiple of the failure group ({self.group}), or 0: the machine"
             raise InputError(f"is {within}", "cascade within", expected)
 
 
@@ -57,26 +57,27 @@ NONE = Correlation()
 
 
 def correlated(law: Law, correlation: Correlation) -> Law:
-    """The law, its failures coming together so; the law itself where they do not.
+    """Return the law with correlated failures; the law itself if the failures are independent.
 
     Raises
     ------
     InputError
-        For recorded failures, which are as they are.
+        For recorded failures, which cannot be changed.
     """
     if correlation == NONE:
         return law
     if not law.drawn:
-        expected = "a law that failures are drawn from, or record:file=..."
-        raise InputError("recorded failures are as they are", "failure group, cascade", expected)
+        expected = "a law that draws failures, or record:file=..."
+        where = "failure group, cascade"
+        raise InputError("recorded failures cannot be correlated", where, expected)
     return Correlated(law, correlation)
 
 
 class Correlated(Law, frozen=True):
-    """A law whose failures take down groups, or bring others.
+    """A law whose failures hit groups of nodes or cause further failures.
 
-    An MTBF is then that of the failures of the law behind it, not of nodes: each takes down a whole
-    group, and those that it brings are more. Outages of a group that overlap are one.
+    The MTBF is that of the underlying law's failures. Each of them takes down an entire group, and
+    caused failures are not included. Overlapping outages of a group are joined.
     """
 
     of: Law
@@ -84,97 +85,97 @@ class Correlated(Law, frozen=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """That of the law behind it, where it tells one."""
+        """The MTBF of the underlying law; None if it has none."""
         return getattr(self.of, "mtbf_s", None)
 
     @property
     def downtime_s(self) -> float | None:
-        """That of the law behind it, where it tells one."""
+        """The downtime of the underlying law; None if it has none."""
         return getattr(self.of, "downtime_s", None)
 
     @property
     def seeded(self) -> bool:
-        """Cascades are drawn, whatever the law behind them is."""
+        """Whether different seeds draw different failures; cascades are always drawn."""
         return self.of.seeded or self.correlation.cascade > 0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Outages of whole groups, by date; they may overlap: see `told`."""
+        """Yield outages of entire groups, sorted by time; they may overlap (`machine_events`)."""
         return self._spread(self.of.outages(n_nodes, seed), n_nodes, seed)
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """As the law behind it counts."""
+        """Apply the horizon as the underlying law does."""
         return self.of.until(outages, horizon_s)
 
-    def told(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """A node is down from the first of its outages that overlap to the last end of them."""
+    def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
+        """Yield events; a node stays down from the first to the last of overlapping outages."""
         return _joined_events(outages)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Not known: nodes are not independent."""
-        raise InputError("is not known where failures come together", "survival", "none of them")
+        """Raise InputError: nodes are not independent."""
+        raise InputError("is unknown for correlated failures", "survival", "a law without groups")
 
     def identity(self) -> dict[str, Any]:
-        """That of the law behind it, and how its failures come together."""
-        together = msgspec.to_builtins(self.correlation)
-        return {**self.of.identity(), "correlation": together}
+        """Return the identity of the underlying law, with the correlation."""
+        correlation = msgspec.to_builtins(self.correlation)
+        return {**self.of.identity(), "correlation": correlation}
 
     def label(self) -> str | None:
-        """Parameters of the law behind it, then what of the correlation is not as usual."""
-        asked, usual = msgspec.structs.asdict(self.correlation), msgspec.structs.asdict(NONE)
+        """Return the label of the underlying law, and the options other than the defaults."""
+        options, defaults = msgspec.structs.asdict(self.correlation), msgspec.structs.asdict(NONE)
         texts = [self.of.label() or ""]
-        for name, value in asked.items():
-            if value != usual[name]:
+        for name, value in options.items():
+            if value != defaults[name]:
                 short, unit = (name.removesuffix("_s"), "s") if name.endswith("_s") else (name, "")
                 texts.append(f"{short}={value:.12g}{unit}")
         return ",".join(filter(None, texts))
 
     def _spread(self, outages: Iterator[Outage], n_nodes: int, seed: int) -> Iterator[Outage]:
-        """The failures of the law behind it and those that they bring, by date, as groups."""
+        """Yield the law's failures and the failures that they cause, as groups, sorted by time."""
         rng = stream(seed, "failures", "cascade")
-        units = _Units(n_nodes, self.correlation)
-        brought: list[tuple[int, int, Outage]] = []
+        groups = _Groups(n_nodes, self.correlation)
+        caused: list[tuple[int, int, Outage]] = []
         number = 0
         for outage in _with_end(outages):
-            while brought and (outage is None or brought[0][0] <= outage.down_us):
-                later = heapq.heappop(brought)[2]
+            while caused and (outage is None or caused[0][0] <= outage.down_us):
+                later = heapq.heappop(caused)[2]
                 yield later
-                number += self._bring(brought, later, units, rng, number)
+                number += self._cause(caused, later, groups, rng, number)
             if outage is not None:
-                whole = outage._replace(nodes=units.whole(outage.nodes))
-                yield whole
-                number += self._bring(brought, whole, units, rng, number)
+                entire = outage._replace(nodes=groups.entire(outage.nodes))
+                yield entire
+                number += self._cause(caused, entire, groups, rng, number)
 
-    def _bring(
+    def _cause(
         self,
-        brought: list[tuple[int, int, Outage]],
+        caused: list[tuple[int, int, Outage]],
         outage: Outage,
-        units: _Units,
+        groups: _Groups,
         rng: np.random.Generator,
         number: int,
     ) -> int:
-        """Put the failure that another brings, if it does, with those to come; how many."""
-        asked = self.correlation
-        if not asked.cascade or rng.random() >= asked.cascade:
+        """Draw whether a failure causes another and queue it; return the number queued."""
+
+        if not self.correlation.cascade or rng.random() >= self.correlation.cascade:
             return 0
-        delay_us = 1 + int(rng.integers(to_us(asked.cascade_window_s)))
-        nodes = units.neighbour(outage.nodes.lowest, rng)
+        delay_us = 1 + int(rng.integers(to_us(self.correlation.cascade_window_s)))
+        nodes = groups.neighbour(outage.nodes.lowest, rng)
         if nodes is None:
             return 0
         up_us = outage.up_us if outage.up_us >= FOREVER_US else outage.up_us + delay_us
         later = Outage(outage.down_us + delay_us, up_us, nodes)
-        heapq.heappush(brought, (later.down_us, number, later))
+        heapq.heappush(caused, (later.down_us, number, later))
         return 1
 
 
-class _Units(NamedTuple):
+class _Groups(NamedTuple):
     """The groups of a machine's nodes; the last may be smaller."""
 
     n_nodes: int
-    asked: Correlation
+    correlation: Correlation
 
-    def whole(self, nodes: NodeSet) -> NodeSet:
-        """All of the groups in which nodes lie."""
-        size = self.asked.group
+    def entire(self, nodes: NodeSet) -> NodeSet:
+        """Return all nodes of the groups that contain these nodes."""
+        size = self.correlation.group
         if size == 1:
             return nodes
         pairs = (nodes.intervals // size).tolist()
@@ -183,17 +184,17 @@ class _Units(NamedTuple):
         )
 
     def neighbour(self, node: int, rng: np.random.Generator) -> NodeSet | None:
-        """Another group of a node's block, at random; None: there is none."""
-        size = self.asked.group
-        within = self.asked.cascade_within or self.n_nodes
+        """Return another random group of a node's block; None if there is none."""
+        size = self.correlation.group
+        within = self.correlation.cascade_within or self.n_nodes
         begin = node // within * within
         end = min(begin + within, self.n_nodes)
         first, count = begin // size, -(-(end - begin) // size)
         if count < 2:
             return None
-        chosen = first + int(rng.integers(count - 1))
-        chosen += chosen >= node // size
-        return self.whole(NodeSet.of([chosen * size]))
+        group = first + int(rng.integers(count - 1))
+        group += group >= node // size
+        return self.entire(NodeSet.of([group * size]))
 
 
 def _with_end(outages: Iterable[Outage]) -> Iterator[Outage | None]:
@@ -202,14 +203,14 @@ def _with_end(outages: Iterable[Outage]) -> Iterator[Outage | None]:
 
 
 def _joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-    """Two events per outage of a node, those that overlap as one; drawn as far as needed.
+    """Yield two events per outage of a node, drawn lazily; overlapping outages are joined.
 
-    At one date repairs come before failures, and both in the order of the failures.
+    At equal times repairs come before failures, both in the order of the failures.
     """
-    up_us: dict[int, int] = {}  # nodes that are down, and when they are back
+    up_us: dict[int, int] = {}  # the end of the outage of each node that is down
     repairs: list[tuple[int, int, NodeSet]] = []
     for number, outage in enumerate(outages):
-        yield from _repaired(repairs, up_us, outage.down_us)
+        yield from _pop_repairs(repairs, up_us, outage.down_us)
         failed = [node for node in outage.nodes if node not in up_us]
         for node in outage.nodes:
             up_us[node] = max(up_us.get(node, 0), outage.up_us)
@@ -217,17 +218,17 @@ def _joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
             yield MachineEvent(outage.down_us, False, NodeSet.of(failed))
         if outage.up_us < FOREVER_US:
             heapq.heappush(repairs, (outage.up_us, number, outage.nodes))
-    yield from _repaired(repairs, up_us, FOREVER_US)
+    yield from _pop_repairs(repairs, up_us, FOREVER_US)
 
 
-def _repaired(
+def _pop_repairs(
     repairs: list[tuple[int, int, NodeSet]], up_us: dict[int, int], until_us: int
 ) -> Iterator[MachineEvent]:
-    """The repairs up to a date, of what no later outage keeps down."""
+    """Yield the repairs up to a time, without nodes that a later outage keeps down."""
     while repairs and repairs[0][0] <= until_us:
         at_us, _, nodes = heapq.heappop(repairs)
-        back = [node for node in nodes if up_us.get(node) == at_us]
-        for node in back:
+        repaired = [node for node in nodes if up_us.get(node) == at_us]
+        for node in repaired:
             del up_us[node]
-        if back:
-            yield MachineEvent(at_us, True, NodeSet.of(back))
+        if repaired:
+            yield MachineEvent(at_us, True, NodeSet.of(repaired))

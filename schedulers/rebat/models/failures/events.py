@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machine events: Batsim's ``--events`` files, their checks, and a summary of them.
 
-A line of such a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
-"timestamp": 10}`` or ``machine_available``. Per machine the two must alternate, beginning with
-``machine_unavailable``, or Batsim dies. Other types are Batsim's generic events.
+A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
+"timestamp": 10}`` or ``machine_available``. Per machine the two must alternate, starting with
+``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rebat.models.failures.batsim_order import batsim_order
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
 MAX_NODE = 10_000_000
-"""Node ids above this are taken for mistakes: no machine is so large."""
+"""Larger node ids are errors."""
 
 
 class MachineEvent(msgspec.Struct, frozen=True):
-    """Nodes become available (repaired) or unavailable (failed) at a date in microseconds."""
+    """Nodes become available (repaired) or unavailable (failed) at a time in microseconds."""
 
     at_us: int
     available: bool
@@ -37,7 +37,7 @@ class MachineEvent(msgspec.Struct, frozen=True):
 
 
 class GenericEvent(msgspec.Struct, frozen=True):
-    """An event of any other type: Batsim hands its JSON on to the scheduler, if it is asked to."""
+    """An event of any other type. Batsim can forward its JSON to the scheduler."""
 
     at_us: int
     data: dict[str, Any]
@@ -47,7 +47,7 @@ ExternalEvent = MachineEvent | GenericEvent
 
 
 class EventFile(msgspec.Struct, frozen=True):
-    """What a file holds, in Batsim's order."""
+    """The contents of an event file, in Batsim's order."""
 
     events: list[ExternalEvent]
 
@@ -58,13 +58,13 @@ class EventFile(msgspec.Struct, frozen=True):
 
     @property
     def generic_types(self) -> Counter[str]:
-        """How many events there are of each type that Batsim does not know."""
+        """Number of events of each type that Batsim does not know."""
         generic = (event for event in self.events if isinstance(event, GenericEvent))
         return Counter(str(event.data["type"]) for event in generic)
 
 
 def in_order(events: Iterable[ExternalEvent]) -> list[ExternalEvent]:
-    """Events by date; at equal dates repairs, then failures, then generic events."""
+    """Return events sorted by time; at equal times repairs, then failures, then generic events."""
     return sorted(events, key=_key)
 
 
@@ -81,32 +81,32 @@ def read_events(path: Path, cores_per_node: int = 1) -> list[MachineEvent]:
 def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
     """Read an event file, plain or .gz.
 
-    The lines need not be sorted (the node-stealing authors write each repair after its failure):
-    like Batsim, the reader sorts them. Events of other types are kept as they are. The processors
-    that make up a node must come together.
+    The lines need not be sorted (the node-stealing authors write each repair after its failure).
+    Like Batsim, the reader sorts them. Events of other types stay unchanged. An event must contain
+    all processors of a node or none.
 
     Raises
     ------
     InputError
-        With file and line: broken JSON, missing fields, bad node sets or dates, a part of a node,
-        and a machine that fails while it is down or is repaired while it is up.
+        With file and line: broken JSON, missing fields, invalid node sets or times, part of a node,
+        a failure of a machine that is down, or a repair of a machine that is up.
     """
-    read: list[tuple[ExternalEvent, str]] = []
+    located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 where = f"{path}:{number}"
                 event = read_event(line, where)
                 _check_whole(event, where, cores_per_node)
-                read.append((event, where))
-    placed = batsim_order(read, [_key(event) for event, _ in read])
-    machine = [(event, where) for event, where in placed if isinstance(event, MachineEvent)]
+                located.append((event, where))
+    ordered = batsim_order(located, [_key(event) for event, _ in located])
+    machine = [(event, where) for event, where in ordered if isinstance(event, MachineEvent)]
     _check([event for event, _ in machine], [where for _, where in machine], MAX_NODE + 1)
-    return EventFile([event for event, _ in placed])
+    return EventFile([event for event, _ in ordered])
 
 
 def read_event(line: str, where: str) -> ExternalEvent:
-    """A line of such a file; ``where`` is what errors call it."""
+    """Return the event in a line; errors name the place ``where``."""
     try:
         raw = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -132,16 +132,16 @@ def _timestamp(raw: dict[str, Any], where: str) -> float:
     value = raw.get("timestamp")
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is None or not (number and 0 <= value <= MAX_SECONDS):
-        what = repr(value)[:60] if "timestamp" in raw else "missing"
-        raise InputError(f"timestamp is {what}", where, expected)
+        text = repr(value)[:60] if "timestamp" in raw else "missing"
+        raise InputError(f"timestamp is {text}", where, expected)
     return float(value)
 
 
 def _nodes(raw: dict[str, Any], where: str) -> NodeSet:
     text = raw.get("resources")
     if not isinstance(text, str):
-        what = repr(text)[:60] if "resources" in raw else "missing"
-        raise InputError(f"resources is {what}", where, "a string like '0-3 5'")
+        shown = repr(text)[:60] if "resources" in raw else "missing"
+        raise InputError(f"resources is {shown}", where, "a string like '0-3 5'")
     try:
         nodes = NodeSet.parse(text)
     except InputError as error:
@@ -157,7 +157,7 @@ def check_alternation(events: Sequence[MachineEvent], n_nodes: int) -> None:
     Raises
     ------
     InputError
-        Naming the first event that is wrong, by its position in the list and its date.
+        The error names the first invalid event by its position in the list and its time.
     """
     _check(events, [f"event {n} at {to_s(e.at_us):g} s" for n, e in enumerate(events)], n_nodes)
 
@@ -167,7 +167,7 @@ def _check(events: Sequence[MachineEvent], places: Sequence[str], n_nodes: int) 
     last_us = 0
     for event, where in zip(events, places, strict=True):
         if event.at_us < last_us:
-            raise InputError("is earlier than the event before it", where, "ascending dates")
+            raise InputError("is earlier than the event before it", where, "ascending times")
         last_us = event.at_us
         _check_on_machine(event, where, n_nodes)
         _alternate(event, where, down)
@@ -180,12 +180,12 @@ def _check_on_machine(event: MachineEvent, where: str, n_nodes: int) -> None:
 
 
 def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
-    """Apply one event to the set of nodes that are down, or say why that cannot be."""
+    """Apply one event to the set of nodes that are down; raise InputError if it is invalid."""
     nodes = set(event.nodes)
     wrong = nodes - down if event.available else nodes & down
     if wrong:
         state = "available while it is up" if event.available else "unavailable while it is down"
-        expected = f"{UNAVAILABLE} and {AVAILABLE} in turn for each node"
+        expected = f"{UNAVAILABLE} and {AVAILABLE} alternating for each node"
         raise InputError(f"node {min(wrong)} becomes {state}", where, expected)
     if event.available:
         down -= nodes
@@ -194,15 +194,15 @@ def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
 
 
 def write_events(events: Iterable[MachineEvent], path: Path, decimals: int = 6) -> None:
-    """Write an event file, a line per event in the order given; .gz by its name.
+    """Write an event file, a line per event in the given order; compress if the name ends in .gz.
 
     Parameters
     ----------
     events : iterable of MachineEvent
     path : Path
     decimals : int
-        Timestamps (s) are rounded to so many decimals, trailing zeros cut; the node-stealing
-        authors use 2, Batsim's own resolution is 6.
+        Decimals of the timestamps (s), without trailing zeros. The node-stealing authors use 2,
+        Batsim's own resolution is 6.
     """
     write_text(Path(path), "".join(_line(event, decimals) for event in events))
 
@@ -214,12 +214,12 @@ def _line(event: MachineEvent, decimals: int) -> str:
 
 
 def machine_mtbf_s(events: Sequence[MachineEvent]) -> float | None:
-    """Mean time between failures of the machine: all that fails at one time is one failure.
+    """Return the mean time between failures of the machine; None if nothing fails.
 
-    From date 0 to the last event; None where nothing fails.
+    Failures at the same time count as one. The mean covers time 0 to the last event.
     """
-    dates = {event.at_us for event in events if not event.available}
-    return to_s(events[-1].at_us) / len(dates) if dates else None
+    times_us = {event.at_us for event in events if not event.available}
+    return to_s(events[-1].at_us) / len(times_us) if times_us else None
 
 
 def describe_events(
@@ -228,7 +228,7 @@ def describe_events(
     window_s: tuple[float, float] | None = None,
     n_busiest: int = 5,
 ) -> dict[str, Any]:
-    """What a failure scenario amounts to, in plain numbers.
+    """Return a summary of a failure scenario.
 
     Parameters
     ----------
@@ -237,37 +237,41 @@ def describe_events(
     n_nodes : int
         Size of the machine.
     window_s : (float, float), optional
-        First and last date to look at, in seconds; down intervals are clipped to it. Default:
-        from 0 to the last event.
+        Start and end of the window in seconds. Down intervals are clipped to it. Default: from 0 to
+        the last event.
     n_busiest : int
-        How many of the most often failing nodes to list.
+        Number of nodes in the list of those that fail most often.
 
     Returns
     -------
     dict
-        ``failures`` (failures of single nodes in the window), ``node_mtbf_s`` (window / failures),
-        ``dates`` (times at which something fails), ``mtbf_s`` (window / dates: of the machine),
-        ``mean_downtime_s`` (of the failures in the window that are repaired at all),
-        ``downtime_share`` (of the node-seconds of the window), ``nodes_hit``,
-        ``busiest_nodes`` (pairs of node and count), ``window_s``.
+        ``failures``: number of failures of single nodes in the window.
+        ``dates``: number of different failure times.
+        ``mtbf_s``: MTBF of the machine, window / dates.
+        ``node_mtbf_s``: window / failures.
+        ``mean_downtime_s``: mean over the failures in the window that are repaired.
+        ``downtime_share``: share of the node-seconds of the window.
+        ``nodes_hit``: number of nodes that fail.
+        ``busiest_nodes``: pairs of node and number of failures.
+        ``window_s``: start and end of the window.
     """
     check_alternation(events, n_nodes)
     end_us = events[-1].at_us if events else 0
     low, high = (to_us(window_s[0]), to_us(window_s[1])) if window_s else (0, end_us)
     intervals = down_intervals(events)
-    last = high - 1 if window_s else high  # half open, but the default holds the last event
-    hits = [(node, a, b) for node, a, b in intervals if low <= a <= last]
-    repaired = [b - a for _, a, b in hits if b is not None]
+    last = high - 1 if window_s else high  # half open, but the default includes the last event
+    failures = [(node, a, b) for node, a, b in intervals if low <= a <= last]
+    repaired = [b - a for _, a, b in failures if b is not None]
     down_us = sum(
         max(0, min(high if b is None else b, high) - max(a, low)) for _, a, b in intervals
     )
-    counts = Counter(node for node, _, _ in hits)
-    dates = len({a for _, a, _ in hits})
+    counts = Counter(node for node, _, _ in failures)
+    dates = len({a for _, a, _ in failures})
     return {
-        "failures": len(hits),
+        "failures": len(failures),
         "dates": dates,
-        "mtbf_s": to_s(high - low) / dates if hits else None,
-        "node_mtbf_s": to_s(high - low) / len(hits) if hits else None,
+        "mtbf_s": to_s(high - low) / dates if failures else None,
+        "node_mtbf_s": to_s(high - low) / len(failures) if failures else None,
         "mean_downtime_s": to_s(sum(repaired)) / len(repaired) if repaired else None,
         "downtime_share": down_us / (n_nodes * (high - low)) if high > low else 0.0,
         "nodes_hit": len(counts),
@@ -277,7 +281,7 @@ def describe_events(
 
 
 def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list[MachineEvent]:
-    """Events of processors as those of the nodes that they make up; see `groups.nodes_of`."""
+    """Return events of processors as events of their nodes; see `groups.nodes_of`."""
     return [
         MachineEvent(event.at_us, event.available, nodes_of(event.nodes, cores_per_node))
         for event in events
@@ -285,13 +289,13 @@ def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list
 
 
 def down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
-    """(node, from, to) of every failure, ``to`` None when the node never comes back."""
+    """Return (node, from, to) of every failure; ``to`` is None if the node never comes back."""
     since: dict[int, int] = {}
-    closed: list[tuple[int, int, int | None]] = []
+    intervals: list[tuple[int, int, int | None]] = []
     for event in events:
         for node in event.nodes:
             if event.available:
-                closed.append((node, since.pop(node), event.at_us))
+                intervals.append((node, since.pop(node), event.at_us))
             else:
                 since[node] = event.at_us
-    return closed + [(node, at_us, None) for node, at_us in since.items()]
+    return intervals + [(node, at_us, None) for node, at_us in since.items()]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws of nodes from recorded failures, by maximum likelihood.
+"""Fits of failure laws to recorded failures, by maximum likelihood.
 
-What is fitted are up-times: from a repair (or the beginning of the record) to the next failure.
-The last one, which no failure has ended, counts as longer than what was seen of it (censored on
-the right).
+The fitted data are up-times: from a repair (or the beginning of the record) to the next failure.
+The last up-time, which no failure ended, is censored on the right.
 """
 
 from __future__ import annotations
@@ -30,44 +29,44 @@ from rebat.models.failures.per_node import (
 )
 
 SHAPES = {"weibull": (1e-2, 1e3), "gamma": (1e-2, 1e4), "lognormal": (1e-2, 1e2)}
-"""Shapes outside are none: the up-times are too few, or too much alike."""
+"""Valid shapes. A fit outside has too few up-times, or up-times that are too similar."""
 
 
 OnProgress = Callable[[int], None]
-"""Told how many nodes are fitted, after each."""
+"""Called after each node with the number of fitted nodes."""
 
 
 class UpTimes(NamedTuple):
-    """Up-times of a node in seconds: those that a failure ended, and those that go on."""
+    """Up-times of a node in seconds: those that ended with a failure, and those still open."""
 
     failed_s: Floats
     going_s: Floats
 
 
 class Parameters(NamedTuple):
-    """Of one node, or of all."""
+    """Scale and shape of one node, or of all nodes together."""
 
     scale_s: float
     shape: float
 
 
 class Fit(msgspec.Struct, frozen=True, eq=False):
-    """What a record says of its nodes.
+    """The laws fitted to a record.
 
     Parameters
     ----------
     table : NodeTable
         Parameters of every node, and its uptime at the end of the record (0: it is down).
     pooled : Parameters
-        Of all up-times together.
+        Fitted to the up-times of all nodes together.
     n_failures : int
-        In the record.
+        Number of failures in the record.
     n_own : int
-        Nodes whose shape is their own.
+        Number of nodes with a shape fitted to their own up-times.
     log_likelihood : float
-        Of the record under ``table``; times are in seconds.
+        Log-likelihood of the record under ``table``; times are in seconds.
     until_s : float
-        The end of the record.
+        End of the record.
     """
 
     table: NodeTable
@@ -87,14 +86,14 @@ def fit_nodes(
     until_s: float | None = None,
     on_progress: OnProgress | None = None,
 ) -> Fit:
-    """The parameters of every node under which its record is likeliest.
+    """Fit the parameters of every node to its record.
 
-    A node with ``pool`` failures or more has both parameters of its own. One with fewer, or whose
-    up-times fit no shape, has the shape of all up-times together, and the scale that is likeliest
-    given that shape: under weibull (sum t**shape / failures)**(1/shape), the sum over all its
-    up-times. One that never failed has no likeliest scale: it is given one failure more, at the
-    up-time for which the pooled scale is the likeliest, so that its scale grows from the pooled
-    one with the time for which it was seen.
+    A node with at least ``pool`` failures gets its own scale and shape. A node with fewer, or whose
+    up-times fit no shape, gets the pooled shape and the most likely scale for this shape. Under
+    weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all its
+    up-times. A node that never failed has no most likely scale. It is treated as if it had one more
+    failure, at the up-time for which the pooled scale is the most likely. Its scale grows from
+    the pooled one with its observed time.
 
     Parameters
     ----------
@@ -105,37 +104,37 @@ def fit_nodes(
     law : str
         A family in `per_node.FAMILIES`.
     pool : int
-        Least number of failures for a shape of one's own.
+        Minimum number of failures of a node for its own shape.
     until_s : float, optional
-        End of the record; what comes later is passed over. Default: the last event.
+        End of the record; later events are ignored. Default: the last event.
     on_progress : callable, optional
-        Gamma and lognormal fits of thousands of nodes take a minute.
+        Called after each node. Gamma and lognormal fits of thousands of nodes take a minute.
 
     Raises
     ------
     InputError
-        For an unknown law, events that cannot be, and fewer than two failures, or all alike.
+        For an unknown law, invalid events, fewer than two failures, or identical up-times.
     """
     if law not in FAMILIES:
         raise unknown_name("law", law, FAMILIES)
     check_alternation(events, n_nodes)
     until_us = events[-1].at_us if until_s is None and events else to_us(until_s or 0)
-    seen, uptime_s = up_times(events, n_nodes, until_us)
-    kind, n_failures = FAMILIES[law], sum(len(node.failed_s) for node in seen)
-    pooled = _pooled(kind, seen, n_failures)
-    own, found = [], []
-    for node in seen:
-        own.append(_own(kind, node, pool))
-        found.append(own[-1] or _with_pooled_shape(kind, node, pooled))
+    node_times, uptime_s = up_times(events, n_nodes, until_us)
+    kind, n_failures = FAMILIES[law], sum(len(node.failed_s) for node in node_times)
+    pooled = _pooled(kind, node_times, n_failures)
+    own, fitted = [], []
+    for node in node_times:
+        own.append(_own_parameters(kind, node, pool))
+        fitted.append(own[-1] or _with_pooled_shape(kind, node, pooled))
         if on_progress is not None:
-            on_progress(len(found))
-    scale_s, shape = (np.array(column) for column in zip(*found, strict=True))
+            on_progress(len(fitted))
+    scale_s, shape = (np.array(column) for column in zip(*fitted, strict=True))
     return Fit(
         table=NodeTable(kind(scale_s, shape), uptime_s),
         pooled=pooled,
         n_failures=n_failures,
-        n_own=sum(one is not None for one in own),
-        log_likelihood=math.fsum(map(log_likelihood, itertools.repeat(kind), found, seen)),
+        n_own=sum(parameters is not None for parameters in own),
+        log_likelihood=math.fsum(map(log_likelihood, itertools.repeat(kind), fitted, node_times)),
         until_s=until_us / US_PER_S,
     )
 
@@ -143,78 +142,78 @@ def fit_nodes(
 def up_times(
     events: Sequence[MachineEvent], n_nodes: int, until_us: int
 ) -> tuple[list[UpTimes], Floats]:
-    """The up-times of every node until a date, and how long each has been up by then.
+    """Return the up-times of every node until a time, and how long each has been up by then.
 
-    A node that is down at date 0 has not lived before: its first life begins with its repair.
+    The first life of a node that is down at time 0 begins with its repair.
     """
     since_us: list[int | None] = [0] * n_nodes
     failed: list[list[int]] = [[] for _ in range(n_nodes)]
     for node, down_us, up_us in sorted(down_intervals(events), key=lambda interval: interval[1]):
         if down_us <= until_us:
             if down_us > 0:
-                # a microsecond at least: under most laws a time of 0 is impossible
+                # at least a microsecond: most laws do not allow 0
                 failed[node].append(max(1, down_us - (since_us[node] or 0)))
             since_us[node] = up_us if up_us is not None and up_us <= until_us else None
-    going_us = [0 if since is None else until_us - since for since in since_us]
-    seen = [
-        UpTimes(np.array(ended) / US_PER_S, np.array([last] if last else []) / US_PER_S)
-        for ended, last in zip(failed, going_us, strict=True)
+    open_us = [0 if since is None else until_us - since for since in since_us]
+    node_times = [
+        UpTimes(np.array(ended_us) / US_PER_S, np.array([last] if last else []) / US_PER_S)
+        for ended_us, last in zip(failed, open_us, strict=True)
     ]
-    return seen, np.array(going_us) / US_PER_S
+    return node_times, np.array(open_us) / US_PER_S
 
 
-def log_likelihood(kind: type[NodeLaws], parameters: Parameters, seen: UpTimes) -> float:
-    """Of up-times under a law, in seconds."""
+def log_likelihood(kind: type[NodeLaws], parameters: Parameters, times: UpTimes) -> float:
+    """Return the log-likelihood of up-times under a law; times are in seconds."""
     law = kind(np.array([parameters.scale_s]), np.array([parameters.shape]))
-    return float(law.log_density(seen.failed_s).sum() + law.log_survival(seen.going_s).sum())
+    return float(law.log_density(times.failed_s).sum() + law.log_survival(times.going_s).sum())
 
 
-def _pooled(kind: type[NodeLaws], seen: Sequence[UpTimes], n_failures: int) -> Parameters:
+def _pooled(kind: type[NodeLaws], node_times: Sequence[UpTimes], n_failures: int) -> Parameters:
     if n_failures < 2:
         raise InputError(f"{n_failures} failures to fit a law to", expected="at least 2")
-    together = UpTimes(*(np.concatenate(column) for column in zip(*seen, strict=True)))
-    found = likeliest(kind, together)
-    if found is None:
-        what = f"no {kind.family} law fits the up-times of {n_failures} failures"
-        raise InputError(what, expected="more failures, after up-times that differ")
-    return found
+    all_times = UpTimes(*(np.concatenate(column) for column in zip(*node_times, strict=True)))
+    parameters = likeliest(kind, all_times)
+    if parameters is None:
+        message = f"no {kind.family} law fits the up-times of {n_failures} failures"
+        raise InputError(message, expected="more failures, with different up-times")
+    return parameters
 
 
-def _own(kind: type[NodeLaws], seen: UpTimes, pool: int) -> Parameters | None:
-    return likeliest(kind, seen) if len(seen.failed_s) >= pool else None
+def _own_parameters(kind: type[NodeLaws], times: UpTimes, pool: int) -> Parameters | None:
+    return likeliest(kind, times) if len(times.failed_s) >= pool else None
 
 
-def _with_pooled_shape(kind: type[NodeLaws], seen: UpTimes, pooled: Parameters) -> Parameters:
-    if not len(seen.failed_s):
-        # alone, this one would make the pooled scale the likeliest
+def _with_pooled_shape(kind: type[NodeLaws], times: UpTimes, pooled: Parameters) -> Parameters:
+    if not len(times.failed_s):
+        # the time for which the pooled scale is the most likely
         usual_s = pooled.scale_s * (pooled.shape if kind is GammaNodes else 1)
-        seen = seen._replace(failed_s=np.array([usual_s]))
-    return Parameters(likeliest_scale_s(kind, pooled.shape, seen), pooled.shape)
+        times = times._replace(failed_s=np.array([usual_s]))
+    return Parameters(likeliest_scale_s(kind, pooled.shape, times), pooled.shape)
 
 
-def likeliest(kind: type[NodeLaws], seen: UpTimes) -> Parameters | None:
-    """Both parameters by maximum likelihood; None when it is no shape in `SHAPES`."""
+def likeliest(kind: type[NodeLaws], times: UpTimes) -> Parameters | None:
+    """Return both parameters by maximum likelihood; None if the shape is outside `SHAPES`."""
     if kind is ExponentialNodes:
-        return Parameters(likeliest_scale_s(kind, 1.0, seen), 1.0)
-    shape = _weibull_shape(seen) if kind is WeibullNodes else _profiled_shape(kind, seen)
-    return None if shape is None else Parameters(likeliest_scale_s(kind, shape, seen), shape)
+        return Parameters(likeliest_scale_s(kind, 1.0, times), 1.0)
+    shape = _weibull_shape(times) if kind is WeibullNodes else _profiled_shape(kind, times)
+    return None if shape is None else Parameters(likeliest_scale_s(kind, shape, times), shape)
 
 
-def likeliest_scale_s(kind: type[NodeLaws], shape: float, seen: UpTimes) -> float:
-    """The scale by maximum likelihood, given the shape; there is a failure at least."""
+def likeliest_scale_s(kind: type[NodeLaws], shape: float, times: UpTimes) -> float:
+    """Return the scale by maximum likelihood, given the shape and at least one failure."""
     if kind in (WeibullNodes, ExponentialNodes):
-        times_s = np.concatenate(seen)
+        times_s = np.concatenate(times)
         longest_s = times_s.max()
-        total = ((times_s / longest_s) ** shape).sum() / len(seen.failed_s)
+        total = ((times_s / longest_s) ** shape).sum() / len(times.failed_s)
         return float(longest_s * total ** (1 / shape))
-    return math.exp(_log_scale(kind, shape, seen)[0])
+    return math.exp(_log_scale(kind, shape, times)[0])
 
 
-def _weibull_shape(seen: UpTimes) -> float | None:
-    """Where the likelihood with the likeliest scale is level in the logarithm of the shape."""
-    logs = np.log(np.concatenate(seen))
+def _weibull_shape(times: UpTimes) -> float | None:
+    """Return the shape at which the profile likelihood has slope 0; None if outside `SHAPES`."""
+    logs = np.log(np.concatenate(times))
     logs -= logs.max()  # powers of numbers from 0 to 1
-    mean_of_failed = logs[: len(seen.failed_s)].mean()
+    mean_of_failed = logs[: len(times.failed_s)].mean()
 
     def slope(log_shape: float) -> float:
         shape = math.exp(log_shape)
@@ -227,27 +226,27 @@ def _weibull_shape(seen: UpTimes) -> float | None:
     return math.exp(brentq(slope, low, high)) if slope(low) < 0 < slope(high) else None
 
 
-def _profiled_shape(kind: type[NodeLaws], seen: UpTimes) -> float | None:
-    """The shape whose likeliest scale is the likeliest of all."""
+def _profiled_shape(kind: type[NodeLaws], times: UpTimes) -> float | None:
+    """Return the shape with the largest profile likelihood; None at the edge of `SHAPES`."""
     from scipy.optimize import minimize_scalar
 
     def cost(log_shape: float) -> float:
-        return _log_scale(kind, math.exp(log_shape), seen)[1]
+        return _log_scale(kind, math.exp(log_shape), times)[1]
 
     low, high = map(math.log, SHAPES[kind.family])
-    found = minimize_scalar(cost, bounds=(low, high), options={"xatol": 1e-8})
-    return math.exp(found.x) if low + 1e-3 < found.x < high - 1e-3 else None
+    minimum = minimize_scalar(cost, bounds=(low, high), options={"xatol": 1e-8})
+    return math.exp(minimum.x) if low + 1e-3 < minimum.x < high - 1e-3 else None
 
 
-def _log_scale(kind: type[NodeLaws], shape: float, seen: UpTimes) -> tuple[float, float]:
-    """Logarithm of the likeliest scale given a shape, and minus its log-likelihood."""
+def _log_scale(kind: type[NodeLaws], shape: float, times: UpTimes) -> tuple[float, float]:
+    """Return log(scale) of the most likely scale for a shape, and minus the log-likelihood."""
     from scipy.optimize import minimize_scalar
 
     def cost(log_scale: float) -> float:
-        return -log_likelihood(kind, Parameters(math.exp(log_scale), shape), seen)
+        return -log_likelihood(kind, Parameters(math.exp(log_scale), shape), times)
 
-    middle = float(np.log(seen.failed_s).mean())
-    # where the middle is the mean or the median; then about a standard deviation of log t
+    middle = float(np.log(times.failed_s).mean())
+    # from the mean or median, in steps of about a standard deviation of log t
     start, step = (middle - math.log(shape), shape**-0.5) if kind is GammaNodes else (middle, shape)
-    found = minimize_scalar(cost, bracket=(start, start + step))
-    return float(found.x), float(found.fun)
+    minimum = minimize_scalar(cost, bracket=(start, start + step))
+    return float(minimum.x), float(minimum.fun)

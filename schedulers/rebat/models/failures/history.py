@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures before a run: what is known of nodes when it begins.
+"""Failures before a run: what is known about the nodes when the run begins.
 
-A run may begin at any date of a law or a record. What failed before is its history: it gives the
-nodes their uptimes, and something to fit laws to.
+A run may begin at any time of a law or a record. Earlier failures are its history. They determine
+the uptimes of the nodes, and laws can be fitted to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class History(msgspec.Struct, frozen=True, eq=False):
-    """The events of so many nodes up to a date, that date included; nodes are up at 0."""
+    """The events of a machine up to and including a time; nodes are up at 0."""
 
     events: list[MachineEvent]
     n_nodes: int
@@ -29,7 +29,7 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def uptime_us(self) -> Ints:
-        """For how long each node has been up at the end: shape (n,); 0 for one that is down."""
+        """How long each node has been up at the end: shape (n,); 0 for a node that is down."""
         since = np.zeros(self.n_nodes, dtype=np.int64)
         for event in self.events:
             since[list(event.nodes)] = event.at_us if event.available else self.begin_us
@@ -37,23 +37,23 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
 
 class Remembered:
-    """Events that are drawn once, as they are looked at first, however often that is."""
+    """Events that are drawn lazily and only once, for any number of iterations."""
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
-        self._rest, self._seen = iter(events), list[MachineEvent]()
+        self._source, self._drawn = iter(events), list[MachineEvent]()
 
     def __iter__(self) -> Iterator[MachineEvent]:
         for place in itertools.count():
-            if place == len(self._seen):
-                event = next(self._rest, None)
+            if place == len(self._drawn):
+                event = next(self._source, None)
                 if event is None:
                     return
-                self._seen.append(event)
-            yield self._seen[place]
+                self._drawn.append(event)
+            yield self._drawn[place]
 
 
 def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> History:
-    """The history of a run that begins at a date."""
+    """Return the history of a run that begins at ``begin_us``."""
     past: list[MachineEvent] = []
     for event in events:
         if event.at_us > begin_us:
@@ -63,9 +63,10 @@ def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> Histo
 
 
 class After(msgspec.Struct, frozen=True):
-    """What befalls a run that begins at a date, counted from there, as far as it is looked at.
+    """The events of a run that begins at ``begin_us``, with times relative to it.
 
-    Nodes that are down then fail at 0. Every look begins anew and sees the same.
+    Nodes that are down at ``begin_us`` fail at 0. Every iteration starts again and yields the same
+    events.
     """
 
     events: Iterable[MachineEvent]
@@ -73,18 +74,18 @@ class After(msgspec.Struct, frozen=True):
 
     def __iter__(self) -> Iterator[MachineEvent]:
         past: list[MachineEvent] = []
-        rest = iter(self.events)
-        for event in rest:
+        remaining = iter(self.events)
+        for event in remaining:
             if event.at_us > self.begin_us:
                 yield from _still_down(past)
-                yield self._moved(event)
+                yield self._relative(event)
                 break
             past.append(event)
         else:
             yield from _still_down(past)
-        yield from map(self._moved, rest)
+        yield from map(self._relative, remaining)
 
-    def _moved(self, event: MachineEvent) -> MachineEvent:
+    def _relative(self, event: MachineEvent) -> MachineEvent:
         return MachineEvent(event.at_us - self.begin_us, event.available, event.nodes)
 
 
@@ -95,6 +96,6 @@ def _still_down(past: Sequence[MachineEvent]) -> Iterator[MachineEvent]:
 
 
 def after(events: Iterable[MachineEvent], begin_us: int) -> Iterable[MachineEvent]:
-    """What befalls a run that begins at a date; a list of what is recorded stays one."""
-    found = After(events, begin_us)
-    return list(found) if isinstance(events, Sequence) else found
+    """Return the events of a run that begins at ``begin_us``; a list if ``events`` is one."""
+    run_events = After(events, begin_us)
+    return list(run_events) if isinstance(events, Sequence) else run_events

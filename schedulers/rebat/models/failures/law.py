@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failure law is, and the machine events that follow from one."""
+"""Failure laws, and the machine events that follow from a law."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rebat.models.failures.per_node import NodeLaws
 
 
 class Outage(NamedTuple):
-    """Nodes that fail together at a date, and are back together at a later one (or never)."""
+    """Nodes that fail together at one time and are repaired together at a later one, or never."""
 
     down_us: int
     up_us: int
@@ -28,14 +28,14 @@ class Outage(NamedTuple):
 
 
 class Law(msgspec.Struct, frozen=True):
-    """How nodes fail. The fields are the law's own parameters; seconds end in ``_s``.
+    """How nodes fail. The fields are the parameters of the law; names of durations end in ``_s``.
 
-    A law is a module with such a class, and a row in `laws.LAWS`. Its docstring says where it comes
-    from and what each parameter means: the command line shows it.
+    A law is a module with a subclass and a row in `laws.LAWS`. The command line prints its
+    docstring, which names the source and explains each parameter.
     """
 
     drawn: ClassVar[bool] = True
-    """Whether seeds and horizons mean anything to it."""
+    """Whether the law depends on seeds and horizons."""
 
     paths: ClassVar[tuple[str, ...]] = ()
     """The parameters that are files."""
@@ -47,28 +47,28 @@ class Law(msgspec.Struct, frozen=True):
 
     @property
     def seeded(self) -> bool:
-        """Whether another seed gives other failures."""
+        """Whether different seeds draw different failures."""
         return self.drawn
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Outages of nodes that are up, by the date of failure, drawn as they are asked for."""
+        """Yield outages of nodes that are up, ordered by the time of failure and drawn lazily."""
         raise NotImplementedError
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """The probability that one node, up for ``uptime_s``, stays up for ``duration_s`` more."""
+        """Return the probability that a node, up for ``uptime_s``, stays up ``duration_s`` more."""
         raise NotImplementedError
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws | None:
-        """How each node fails, for who wants to foresee it; None: there is nothing to know."""
+        """Return the law of each node, for policies with foresight; None if the law has none."""
         return None
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """The outages that count when failures stop at a date: those before it."""
+        """Yield the outages that begin before the horizon."""
         horizon_us = to_us(horizon_s)
         return itertools.takewhile(lambda outage: outage.down_us < horizon_us, outages)
 
-    def told(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """Outages as failures and repairs, by date."""
+    def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
+        """Yield the failures and repairs of outages, sorted by time."""
         return events_of(outages)
 
     def events(
@@ -78,26 +78,26 @@ class Law(msgspec.Struct, frozen=True):
         horizon_s: float | None = None,
         cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
-        """Failures and repairs on a machine; without a horizon they never end.
+        """Return the failures and repairs of a machine; without a horizon they never end.
 
-        With ``cores_per_node``, ``n_nodes`` is the number of processors: the law is that of the
-        nodes they make up, and the events name the processors of these (`groups`).
+        With ``cores_per_node``, ``n_nodes`` is the number of processors. The law then applies to
+        the nodes that they form, and the events name the processors of these nodes (`groups`).
 
         Raises
         ------
         InputError
-            For numbers out of range.
+            If a number is out of range.
         """
         drawn = DrawnEvents(self, groups_of(n_nodes, cores_per_node), seed, horizon_s)
         return drawn if cores_per_node == 1 else GroupedEvents(drawn, cores_per_node)
 
     def identity(self) -> dict[str, Any]:
-        """All that determines what is drawn, the seed apart, as plain JSON values."""
+        """Return all that determines the failures except the seed, as plain JSON values."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
     def label(self) -> str | None:
-        """The parameters other than MTBF and downtime, as the command line takes them, if any."""
+        """Return the parameters except MTBF and downtime in command-line syntax; None if none."""
         texts = []
         for name in self.__struct_fields__:
             if name.endswith("_s") and name not in ("mtbf_s", "downtime_s"):
@@ -108,7 +108,7 @@ class Law(msgspec.Struct, frozen=True):
 
 
 def _duration(seconds: float) -> str:
-    """As the command line takes it, in the unit in which it is shortest.
+    """Return a duration as command-line text, in the unit that makes it shortest.
 
     >>> _duration(20_880_000), _duration(10_080), _duration(90), _duration(0.5)
     ('5800h', '2.8h', '90s', '0.5s')
@@ -120,9 +120,9 @@ def _duration(seconds: float) -> str:
 
 
 class DrawnEvents(msgspec.Struct, frozen=True):
-    """The failures of a law and their repairs, drawn as far as they are looked at.
+    """The failures and repairs of a law, drawn lazily.
 
-    Every look begins anew and sees the same.
+    Every iteration starts again and yields the same events.
     """
 
     law: Law
@@ -141,54 +141,54 @@ class DrawnEvents(msgspec.Struct, frozen=True):
         outages = self.law.outages(self.n_nodes, self.seed)
         if self.horizon_s is not None:
             outages = self.law.until(outages, self.horizon_s)
-        return self.law.told(outages)
+        return self.law.machine_events(outages)
 
 
 class GroupedEvents(msgspec.Struct, frozen=True):
-    """The events of nodes as events of their processors; every look begins anew."""
+    """The events of nodes as events of their processors; every iteration starts again."""
 
-    of_nodes: Iterable[MachineEvent]
+    node_events: Iterable[MachineEvent]
     cores_per_node: int
 
     def __iter__(self) -> Iterator[MachineEvent]:
-        for event in self.of_nodes:
+        for event in self.node_events:
             processors = processors_of(event.nodes, self.cores_per_node)
             yield MachineEvent(event.at_us, event.available, processors)
 
 
 def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
-    """Refuse a duration that cannot be counted in microseconds, or never ends."""
+    """Raise InputError unless a duration is finite and can be counted in microseconds."""
     if not (math.isfinite(seconds) and least <= seconds <= MAX_SECONDS):
         raise InputError(f"is {seconds:g} s", name, f"{least:g} to {MAX_SECONDS:.0e} s")
 
 
 def least_s(field: str) -> float:
-    """The least number of seconds in a field: standard deviations may be 0, all else is longer."""
+    """Return the minimum of a field in seconds: 0 for standard deviations, otherwise 1e-6."""
     return 0.0 if field.endswith("_sigma_s") else 1e-6
 
 
 def generate_events(
     law: Law, n_nodes: int, *, horizon_s: float = 5e6, seed: int = 0, cores_per_node: int = 1
 ) -> list[MachineEvent]:
-    """The failures of a law up to a horizon and their repairs, for a file."""
+    """Return the failures of a law up to a horizon and their repairs, for an event file."""
     return list(law.events(n_nodes, seed, horizon_s, cores_per_node))
 
 
 def events_of(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-    """Two events per outage, by date; at one date repairs come before failures."""
+    """Yield two events per outage, sorted by time; at equal times repairs before failures."""
     repairs: list[tuple[int, int, NodeSet]] = []
     for number, outage in enumerate(outages):
-        yield from _repaired(repairs, outage.down_us)
+        yield from _pop_repairs(repairs, outage.down_us)
         yield MachineEvent(outage.down_us, False, outage.nodes)
         if outage.up_us < FOREVER_US:
             heapq.heappush(repairs, (outage.up_us, number, outage.nodes))
-    yield from _repaired(repairs, None)
+    yield from _pop_repairs(repairs, None)
 
 
-def _repaired(
+def _pop_repairs(
     repairs: list[tuple[int, int, NodeSet]], until_us: int | None
 ) -> Iterator[MachineEvent]:
-    """Take the repairs up to a date from the heap; at one date in the order of the failures."""
+    """Take the repairs up to a time from the heap; equal times keep the order of the failures."""
     while repairs and (until_us is None or repairs[0][0] <= until_us):
         at_us, _, nodes = heapq.heappop(repairs)
         yield MachineEvent(at_us, True, nodes)

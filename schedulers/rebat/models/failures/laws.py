@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure laws by name, and how people write them: ``authors:mtbf=1h,downtime=1h``."""
+"""Failure laws by name, and their text form: ``authors:mtbf=1h,downtime=1h``."""
 
 from __future__ import annotations
 
@@ -38,50 +38,50 @@ LAWS: dict[str, type[Law]] = {
 
 
 def law_named(name: str) -> type[Law]:
-    """The law of that name; an unknown one lists the choices."""
+    """Return the law with this name; the error for an unknown name lists the choices."""
     if name not in LAWS:
         raise unknown_name("failure law", name, LAWS)
     return LAWS[name]
 
 
 def name_of(law: Law) -> str:
-    """The name of a law; correlated failures have that of the law behind them."""
-    behind = law.of if isinstance(law, Correlated) else law
-    return next(name for name, kind in LAWS.items() if kind is type(behind))
+    """Return the name of a law; for correlated failures the name of the underlying law."""
+    base = law.of if isinstance(law, Correlated) else law
+    return next(name for name, kind in LAWS.items() if kind is type(base))
 
 
 def reads_files(law: Law | None) -> bool:
-    """Whether a law, or the one behind correlated failures, is read from files."""
-    behind = law.of if isinstance(law, Correlated) else law
-    return behind is not None and bool(behind.paths)
+    """Whether a law, or the law underlying correlated failures, reads files."""
+    base = law.of if isinstance(law, Correlated) else law
+    return base is not None and bool(base.paths)
 
 
 def parameters(name: str) -> dict[str, FieldInfo]:
-    """A law's parameters as people write them: without the unit of their fields."""
+    """Return the parameters of a law by their user names, which have no unit suffix."""
     fields = msgspec.structs.fields(law_named(name))
     return {field.name.removesuffix("_s"): field for field in fields}
 
 
 def make_law(name: str, values: Mapping[str, Any]) -> Law:
-    """A law by name with its parameters; durations are in human units.
+    """Return the law with this name and these parameters; durations are in human units.
 
     Raises
     ------
     InputError
-        For a name, a parameter or a value that cannot be, and for a parameter that is missing.
+        If a name, a parameter or a value is invalid, or a required parameter is missing.
     """
-    known = parameters(name)
+    fields = parameters(name)
     for key in values:
-        if key not in known:
-            raise unknown_name(f"parameter of {name}", key, known)
-    for key, field in known.items():
+        if key not in fields:
+            raise unknown_name(f"parameter of {name}", key, fields)
+    for key, field in fields.items():
         if field.required and key not in values:
-            raise InputError(f"{name} lacks {key}", expected=form_of(name))
-    return law_named(name)(**{known[k].name: read(known[k], v, k) for k, v in values.items()})
+            raise InputError(f"{name}: parameter {key} is missing", expected=form_of(name))
+    return law_named(name)(**{fields[k].name: read(fields[k], v, k) for k, v in values.items()})
 
 
 def read(field: FieldInfo, value: Any, where: str) -> Any:
-    """The value of a parameter from a text or a number."""
+    """Return the value of a parameter, read from a text or a number."""
     if not field.name.endswith("_s"):
         return _convert(field, value, where)
     try:
@@ -94,35 +94,35 @@ def read(field: FieldInfo, value: Any, where: str) -> Any:
 
 def _convert(field: FieldInfo, value: Any, where: str) -> Any:
     try:
-        found = msgspec.convert(value, field.type, strict=False)
+        converted = msgspec.convert(value, field.type, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"is {short(value)}: {error}", where) from None
-    if isinstance(found, float) and not math.isfinite(found):
-        raise InputError(f"is {found}", where, "a finite number")
-    return found
+    if isinstance(converted, float) and not math.isfinite(converted):
+        raise InputError(f"is {converted}", where, "a finite number")
+    return converted
 
 
 def parse_law(text: str) -> Law:
-    """A law from the command line.
+    """Return the law that a command-line text describes.
 
     >>> parse_law("poisson:mtbf=1h,downtime=10min")
     Poisson(mtbf_s=3600.0, downtime_s=600.0)
     """
-    name, _, rest = text.partition(":")
-    known = form_of(name)  # an unknown name first
+    name, _, assignments = text.partition(":")
+    form = form_of(name)  # raises for an unknown name
     values: dict[str, str] = {}
-    for part in rest.split(",") if rest else ():
-        key, given, value = part.partition("=")
-        if not given or not value:
-            raise InputError(f"{part!r} gives no parameter a value", expected=known)
+    for part in assignments.split(",") if assignments else ():
+        key, equals, value = part.partition("=")
+        if not equals or not value:
+            raise InputError(f"{part!r} is not PARAMETER=VALUE", expected=form)
         if key in values:
-            raise InputError(f"two values for {key}", expected=known)
+            raise InputError(f"parameter {key} has two values", expected=form)
         values[key] = value
     return make_law(name, values)
 
 
 def form_of(name: str) -> str:
-    """How a law is written; what has a default stands in brackets.
+    """Return the form in which a law is written; optional parameters are in brackets.
 
     >>> form_of("authors")
     'authors:mtbf=DURATION[,downtime=DURATION]'
@@ -141,10 +141,10 @@ def _kind(field: FieldInfo) -> str:
 
 
 def described() -> str:
-    """Every law: its form and its docstring, with the parameters as people write them."""
-    return "\n\n".join(f"{form_of(name)}\n\n{_told(kind)}" for name, kind in LAWS.items())
+    """Return the form and the docstring of every law, with parameters under their user names."""
+    return "\n\n".join(f"{form_of(name)}\n\n{_help_text(kind)}" for name, kind in LAWS.items())
 
 
-def _told(kind: type[Law]) -> str:
+def _help_text(kind: type[Law]) -> str:
     text, _, _ = (inspect.getdoc(kind) or "").partition("\n\nExamples")
     return textwrap.indent(re.sub(r"_s : float$", " : duration", text, flags=re.MULTILINE), "  ")

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A record of one machine's failures as those of a machine of another size.
+"""Maps a machine's failure record onto a machine of another size.
 
-There are three ways, and none of them is the truth:
+There are three ways. None of them is exact.
 
 rank
-    Node i of M becomes node i * N // M of N. The machine fails as often as it did, neighbours stay
-    neighbours; nodes that fall on one are down while any of them is.
+    Node i of M becomes node i * N // M of N. The number of failures of the machine stays the same,
+    and neighbours stay neighbours. When several nodes map to one, it is down while any of them is
+    down.
 share
-    The same, but the whole block of nodes from i * N // M to (i + 1) * N // M is down: as large a
-    share of the machine is lost as was. On a smaller machine it is the same as rank.
+    Like rank, but all nodes from i * N // M to (i + 1) * N // M are down. The lost share of the
+    machine stays the same. On a smaller machine this is the same as rank.
 rate
-    Nodes fail as often as they did, and the machine N / M times as often. A smaller machine is made
-    of nodes drawn at random; a larger one of copies of the whole record, the last of them of as
-    many nodes, drawn at random, as are missing. Every copy after the first is turned in time: it
-    begins at a random date of the record and goes on with its beginning after its end. So each
-    keeps how unevenly its nodes fail, how long repairs last and what fails together, and copies do
-    not fail at the same dates. (To compress time instead would shorten repairs, and days.)
+    The failure rate of a node stays the same, so that the machine's failure rate is N / M times as
+    large. A smaller machine consists of randomly drawn nodes. A larger machine consists of copies
+    of the record. The last copy has as many randomly drawn nodes as needed. Every copy after the
+    first is rotated in time: it starts at a random time of the record and continues with the
+    beginning after the end. Each copy keeps the differences between nodes, the repair times and
+    common failures. Copies do not fail at the same times. (Compressing time instead would shorten
+    repairs and days.)
 """
 
 from __future__ import annotations
@@ -34,7 +36,19 @@ WAYS = ("rank", "share", "rate")
 
 
 class MappedRecord(NamedTuple):
-    """A record to be mapped: events, the same as outages, of so many nodes; length (us)."""
+    """A record to map.
+
+    Attributes
+    ----------
+    events : sequence of MachineEvent
+        Failures and repairs.
+    spans : sequence of Span
+        The same as outages of single nodes.
+    n_nodes : int
+        Size of the recorded machine.
+    length_us : int
+        Length of the record.
+    """
 
     events: Sequence[MachineEvent]
     spans: Sequence[Span]
@@ -43,12 +57,14 @@ class MappedRecord(NamedTuple):
 
 
 def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> MappedRecord:
-    """The record that events are, to the last of them; without a size, of the largest that fails.
+    """Return the record that consists of these events.
+
+    The default size is the largest node that fails, plus 1.
 
     Raises
     ------
     InputError
-        For a node beyond the size, and for a record without a failure.
+        If a node is beyond the size, or nothing fails.
     """
     spans = spans_of(events)
     if not spans:
@@ -62,25 +78,25 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
 def mapped(
     source: MappedRecord, n_nodes: int, way: str = "rank", seed: int = 0, turn: bool = False
 ) -> list[MachineEvent]:
-    """The record as that of so many nodes; none fails while it is down.
+    """Return the record as that of a machine with ``n_nodes`` nodes; none fails while it is down.
 
     Parameters
     ----------
     source : MappedRecord
     n_nodes : int
-        Size of the machine asked for.
+        Size of the target machine.
     way : {'rank', 'share', 'rate'}
-        See the module. Of a machine of the same size all are the record itself.
+        See the module. For a machine of the same size each way returns the record unchanged.
     seed : int
-        Of what 'rate' draws, and of the turn.
+        Seed of the draws of 'rate', and of the rotation.
     turn : bool
-        Turn the record in time as 'rate' does its copies, also the first: each seed begins at
-        another date of it.
+        Rotate the record in time, as 'rate' does with its copies, including the first one. Each
+        seed then starts at another time of the record.
 
     Raises
     ------
     InputError
-        For an unknown way, and a size below 1.
+        For an unknown way, or a size below 1.
     """
     if way not in WAYS:
         raise unknown_name("way to map", way, WAYS)
@@ -90,7 +106,7 @@ def mapped(
         return list(source.events)
     if way == "rate":
         return events_of_spans(_copies(source, n_nodes, seed, turn))
-    spans = _turned(source, _offset_us(source, seed, 0)) if turn else source.spans
+    spans = _rotated(source, _offset_us(source, seed, 0)) if turn else source.spans
     return events_of_spans(_placed(spans, source.n_nodes, n_nodes, way))
 
 
@@ -103,16 +119,16 @@ def _placed(spans: Sequence[Span], n_from: int, n_to: int, way: str) -> Iterator
 
 
 def _copies(source: MappedRecord, n_nodes: int, seed: int, turn: bool) -> Iterator[Span]:
-    """Copies of the record side by side, the last one of fewer nodes."""
-    whole, rest = divmod(n_nodes, source.n_nodes)
-    for number in range(whole + (rest > 0)):
-        turned = number > 0 or turn
-        spans = _turned(source, _offset_us(source, seed, number)) if turned else source.spans
-        kept = np.arange(source.n_nodes)
-        if number == whole:
-            chosen = stream(seed, "failures", "mapping", "nodes")
-            kept = np.sort(chosen.choice(source.n_nodes, rest, replace=False))
-        place = {node: number * source.n_nodes + at for at, node in enumerate(kept.tolist())}
+    """Yield copies of the record next to each other, the last one with fewer nodes."""
+    n_complete, n_left = divmod(n_nodes, source.n_nodes)
+    for number in range(n_complete + (n_left > 0)):
+        rotated = number > 0 or turn
+        spans = _rotated(source, _offset_us(source, seed, number)) if rotated else source.spans
+        nodes = np.arange(source.n_nodes)
+        if number == n_complete:
+            rng = stream(seed, "failures", "mapping", "nodes")
+            nodes = np.sort(rng.choice(source.n_nodes, n_left, replace=False))
+        place = {node: number * source.n_nodes + at for at, node in enumerate(nodes.tolist())}
         yield from (s._replace(node=place[s.node]) for s in spans if s.node in place)
 
 
@@ -121,15 +137,15 @@ def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
     return int(rng.integers(source.length_us))
 
 
-def _turned(source: MappedRecord, offset_us: int) -> list[Span]:
-    """The record so much later, what would end after its end going on at its beginning."""
+def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
+    """Return the record delayed by the offset; what exceeds its end continues at its beginning."""
     return [
-        part for span in source.spans for part in _turned_span(span, offset_us, source.length_us)
+        part for span in source.spans for part in _rotated_span(span, offset_us, source.length_us)
     ]
 
 
-def _turned_span(span: Span, offset_us: int, length_us: int) -> Iterator[Span]:
-    """One outage so; one that never ended lasts to the end of the record."""
+def _rotated_span(span: Span, offset_us: int, length_us: int) -> Iterator[Span]:
+    """Rotate one outage; one that never ended lasts to the end of the record."""
     lasts_us = min(span.up_us, max(length_us, span.down_us + 1)) - span.down_us
     down_us = (span.down_us + offset_us) % length_us
     over_us = down_us + lasts_us - length_us

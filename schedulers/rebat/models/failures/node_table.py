@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nodes.csv``: a law and an uptime for every node of a machine, as a file.
+"""Node tables (``nodes.csv``): a failure law and an uptime for every node of a machine.
 
-Columns are ``node,law,scale_s,shape,uptime_s``, in any order; without ``law`` the family is
-weibull. One family holds for the whole file. Under lognormal the scale is the median and the shape
-the standard deviation of the logarithm; under exponential the scale is the mean and the shape 1.
+Columns are ``node,law,scale_s,shape,uptime_s``, in any order. Without ``law`` the family is
+weibull. All nodes have the same family. Under lognormal, the scale is the median and the shape the
+standard deviation of the logarithm. Under exponential, the scale is the mean and the shape is 1.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rebat.models.failures.per_node import FAMILIES, ExponentialNodes, Floats, N
 COLUMNS = ("node", "law", "scale_s", "shape", "uptime_s")
 REQUIRED = tuple(name for name in COLUMNS if name != "law")
 
-_HEADER = f"the columns {','.join(REQUIRED)}, and law if you like"
+_HEADER = f"the columns {','.join(REQUIRED)} and optionally law"
 
 
 class NodeTable(msgspec.Struct, frozen=True, eq=False):
-    """How the nodes of a machine fail, and for how long each has been up; an entry per node."""
+    """The failure law and the uptime of every node; arrays have an entry per node."""
 
     laws: NodeLaws
     uptime_s: Floats
@@ -41,7 +41,7 @@ class NodeTable(msgspec.Struct, frozen=True, eq=False):
                 f"{self.uptime_s.size} uptimes", expected=f"one for each of {len(self)}"
             )
         if not (np.isfinite(self.uptime_s) & (self.uptime_s >= 0)).all():
-            raise InputError("an uptime is no number, or below 0", expected="0 s or more")
+            raise InputError("an uptime is negative or not a number", expected="0 s or more")
 
     def __len__(self) -> int:
         return len(self.laws)
@@ -57,19 +57,19 @@ class _Row(NamedTuple):
 
 
 def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
-    """Read a node table, plain or .gz; lines may come in any order.
+    """Read a node table, plain or .gz; lines may be in any order.
 
     Parameters
     ----------
     path : Path
     n_nodes : int, optional
-        Size of the machine. Default: as many as there are lines.
+        Size of the machine. Default: the number of lines.
 
     Raises
     ------
     InputError
-        With file and line: columns that miss or are not known, numbers that cannot be, a second
-        family, a node that is not on the machine, comes twice, or not at all.
+        With file and line: missing or unknown columns, invalid numbers, a second family, and nodes
+        that are duplicate, missing or not on the machine.
     """
     with open_text(Path(path), newline="") as text:
         try:
@@ -77,7 +77,7 @@ def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path), _HEADER) from None
     if not rows:
-        raise InputError("holds no node", str(path), "a line for each node")
+        raise InputError("has no nodes", str(path), "a line for each node")
     _check_nodes(rows, len(rows) if n_nodes is None else n_nodes, str(path))
     rows.sort(key=lambda row: row.node)
     scale_s, shape, uptime_s = (np.array(column) for column in list(zip(*rows, strict=True))[3:])
@@ -85,7 +85,7 @@ def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
 
 
 def write_nodes(path: Path, table: NodeTable) -> None:
-    """Write a node table, a line per node; .gz by its name. Numbers are read back as they are."""
+    """Write a node table, a line per node, compressed if the name ends in .gz; floats are exact."""
     columns = (table.laws.scale_s, table.laws.shape, table.uptime_s)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     lines = [
@@ -118,7 +118,7 @@ def _check_header(header: list[str], where: str) -> None:
         if name not in COLUMNS:
             raise InputError(f"unknown column {name[:40]!r}", where, _HEADER)
         if header.count(name) > 1:
-            raise InputError(f"column {name} comes twice", where, _HEADER)
+            raise InputError(f"column {name} is a duplicate", where, _HEADER)
 
 
 def _row(fields: dict[str, str], place: str) -> _Row:
@@ -150,18 +150,18 @@ def _number(fields: dict[str, str], name: str) -> float:
 
 
 def _check_nodes(rows: Iterable[_Row], n_nodes: int, where: str) -> None:
-    """Every node of the machine once, and all of one family."""
+    """Check that every node of the machine is listed once, and that all have the same family."""
     seen: dict[int, _Row] = {}
     for row in rows:
         first = seen.setdefault(row.node, row)
         if first is not row:
-            raise InputError(f"node {row.node} comes twice", row.where, "every node once")
+            raise InputError(f"node {row.node} is a duplicate", row.where, "every node once")
         if row.node >= n_nodes:
             expected = f"0 to {n_nodes - 1}, each once"
             raise InputError(f"node is {row.node}", row.where, expected)
         family = next(iter(seen.values())).law
         if row.law != family:
-            raise InputError(f"law is {row.law}", row.where, f"{family} as on the lines before")
+            raise InputError(f"law is {row.law}", row.where, f"{family} as on the previous lines")
     missing = next((node for node in range(n_nodes) if node not in seen), None)
     if missing is not None:
         raise InputError(f"no line for node {missing}", where, f"0 to {n_nodes - 1}, each once")

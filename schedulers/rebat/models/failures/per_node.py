@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes whose times to failure follow one family of distributions, each with its own parameters.
+"""Nodes whose times to failure follow one distribution family, with separate parameters per node.
 
 Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for
 parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is printed with a wrong sign (its
-"probability" is negative): the cumulative hazard below is the one that it stands for.
+"probability" is negative). The cumulative hazard below uses the correct sign.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rebat.core.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Times = float | Floats
-"""Seconds: one number for all nodes, or one for each."""
+"""Seconds: one number for all nodes, or one per node."""
 
 _LARGEST_HAZARD = 1e300
 _UNDERFLOW = 1e-290
-_FRACTION_TERMS = 32  # half of them change no digit for any shape from 0.01 to a million
+_FRACTION_TERMS = 32  # half of them suffice for shapes from 0.01 to a million
 
 
 class NodeLaws(msgspec.Struct, frozen=True, eq=False):
@@ -32,12 +32,12 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
     Parameters
     ----------
     scale_s, shape : float64 array, shape (n,)
-        The family's parameters, above 0; the families say what they mean.
+        The family's parameters, above 0; each family explains its own.
 
     Raises
     ------
     InputError
-        Naming the first node whose parameters cannot be.
+        If a parameter is invalid; the error names the first such node.
     """
 
     family: ClassVar[str]
@@ -58,36 +58,36 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
         return len(self.scale_s)
 
     def of(self, nodes: npt.NDArray[np.int64]) -> Self:
-        """The laws of these nodes alone, in their order."""
+        """Return the laws of these nodes, in their order."""
         return type(self)(self.scale_s[nodes], self.shape[nodes])
 
     def log_survival(self, times_s: Times) -> Floats:
-        """The logarithm of the probability to live longer than that."""
+        """Return the logarithm of the probability to live longer than ``times_s``."""
         raise NotImplementedError
 
     def log_density(self, times_s: Times) -> Floats:
-        """The logarithm of the density (1/s) of the times to failure, above 0."""
+        """Return the logarithm of the density (1/s) of the times to failure, which are above 0."""
         raise NotImplementedError
 
     def mean_s(self) -> Floats:
-        """Mean time to failure of each node."""
+        """Return the mean time to failure of each node."""
         raise NotImplementedError
 
     def gaps(self, rng: np.random.Generator, count: int) -> Floats:
-        """So many times to failure of each node, in seconds: shape (n, count)."""
+        """Draw ``count`` times to failure of each node, in seconds: shape (n, count)."""
         raise NotImplementedError
 
     def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """Cumulative hazard over [uptime, uptime + duration) of each node.
+        """Return the cumulative hazard of each node over [uptime, uptime + duration).
 
-        It is minus the logarithm of the probability that the node lives through it, given that it
-        has been up for ``uptime_s``. Hazards of nodes add up to that of a partition: equation (2).
+        The hazard is minus the logarithm of the probability that a node with this uptime survives
+        the duration. The hazard of a partition is the sum over its nodes: equation (2).
         """
         before, after = self.log_survival(uptime_s), self.log_survival(uptime_s + duration_s)
         return np.maximum(before - after, 0.0)
 
     def failure_probability(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """The probability of each node to fail within a duration, given its uptime: p_n of (1)."""
+        """Return each node's probability to fail within a duration, given its uptime: (1)."""
         return -np.expm1(-self.hazard(uptime_s, duration_s))
 
 
@@ -97,11 +97,11 @@ class WeibullNodes(NodeLaws, frozen=True, eq=False):
     family: ClassVar[str] = "weibull"
 
     def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """((t + d) / scale)**shape - (t / scale)**shape, where equation (1) swaps the two."""
+        """Return ((t + d) / scale)**shape - (t / scale)**shape; equation (1) swaps the terms."""
         with np.errstate(over="ignore", invalid="ignore"):
             after = ((uptime_s + duration_s) / self.scale_s) ** self.shape
             hazard = after - (uptime_s / self.scale_s) ** self.shape
-        # Where both are beyond all numbers the node is as good as dead
+        # if both terms overflow, the node is practically certain to fail
         return np.fmin(hazard, _LARGEST_HAZARD)
 
     def log_survival(self, times_s: Times) -> Floats:
@@ -134,11 +134,11 @@ class GammaNodes(NodeLaws, frozen=True, eq=False):
         shape, x = np.broadcast_arrays(self.shape, times_s / self.scale_s)
         below, above = gammainc(shape, x), gammaincc(shape, x)
         with np.errstate(divide="ignore"):
-            found: Floats = np.where(below < 0.5, np.log1p(-below), np.log(above))
+            log_survival: Floats = np.where(below < 0.5, np.log1p(-below), np.log(above))
         far = above < _UNDERFLOW
         if far.any():
-            found[far] = _log_upper_gamma(shape[far], x[far])
-        return found
+            log_survival[far] = _log_upper_gamma(shape[far], x[far])
+        return log_survival
 
     def log_density(self, times_s: Times) -> Floats:
         from scipy.special import gammaln
@@ -167,8 +167,8 @@ class LogNormalNodes(NodeLaws, frozen=True, eq=False):
         from scipy.special import log_ndtr
 
         with np.errstate(divide="ignore"):
-            found: Floats = log_ndtr(-np.log(times_s / self.scale_s) / self.shape)
-        return found
+            log_survival: Floats = log_ndtr(-np.log(times_s / self.scale_s) / self.shape)
+        return log_survival
 
     def log_density(self, times_s: Times) -> Floats:
         z = np.log(np.asarray(times_s) / self.scale_s) / self.shape
@@ -197,7 +197,7 @@ class ExponentialNodes(NodeLaws, frozen=True, eq=False):
             raise InputError(f"shape is {self.shape[wrong[0]]:g}", f"node {wrong[0]}", "1")
 
     def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """The duration in means, whatever the uptime."""
+        """Return duration / mean, independent of the uptime."""
         return np.asarray(duration_s) / self.scale_s
 
     def log_survival(self, times_s: Times) -> Floats:
@@ -221,7 +221,7 @@ FAMILIES: dict[str, type[NodeLaws]] = {
 
 
 def _log_upper_gamma(shape: Floats, x: Floats) -> Floats:
-    """log(gamma(a, x) / gamma(a)) far above the mean, where the quotient itself is no number.
+    """Return log(gamma(a, x) / gamma(a)) far above the mean, where the quotient underflows.
 
     Legendre's continued fraction (NIST Digital Library of Mathematical Functions, 8.9.2, in its
     even form), from the last term to the first.
@@ -231,10 +231,10 @@ def _log_upper_gamma(shape: Floats, x: Floats) -> Floats:
     fraction = np.zeros_like(x)
     for term in range(_FRACTION_TERMS, 0, -1):
         fraction = term * (shape - term) / (x + 2 * term + 1 - shape + fraction)
-    found: Floats = shape * np.log(x) - x - gammaln(shape) - np.log(x + 1 - shape + fraction)
-    return found
+    logarithm: Floats = shape * np.log(x) - x - gammaln(shape) - np.log(x + 1 - shape + fraction)
+    return logarithm
 
 
 def alike(n_nodes: int, mean_s: float) -> ExponentialNodes:
-    """Nodes without memory that all live as long on average."""
+    """Return identical memoryless nodes with this mean time to failure."""
     return ExponentialNodes(np.full(n_nodes, mean_s), np.ones(n_nodes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws whose nodes each have times to failure with parameters of their own, drawn from normals."""
+"""Laws with separate parameters for each node, drawn from normal distributions."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from rebat.models.failures.per_node import (
 )
 
 GAPS = 16
-"""Times to failure of a node that are drawn together."""
+"""Number of times to failure of a node that are drawn together."""
 
-_BLOCKS_KEPT = 8
+_CACHED_CHUNKS = 8
 
 
 class PerNodeLaw(Law, frozen=True, kw_only=True):
-    """A family of distributions, and the normals that the parameters of its nodes are drawn from.
+    """A distribution family, and the normal distributions of its nodes' parameters.
 
-    Source: Vardas et al. 2022, section 2.1 and Table 1 (its standard deviations are absolute, in
-    hours; the repair time is that of section 3).
+    Source: Vardas et al. 2022, section 2.1 and Table 1. Its standard deviations are absolute, in
+    hours. The repair time is from section 3.
     """
 
     kind: ClassVar[type[NodeLaws]]
     normals: ClassVar[tuple[tuple[str, str], ...]]
-    """Fields: mean and standard deviation of the scales, then of the shapes (if none: 1)."""
+    """Fields with mean and standard deviation, of scales and then shapes (if none: 1)."""
 
     downtime_s: float = 540.0
 
@@ -58,12 +58,12 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
             raise InputError(f"is {value:g}", name.removesuffix("_s"), expected)
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """The parameters of every node (step 1 of section 2.1).
+        """Draw the parameters of every node (step 1 of section 2.1).
 
         Raises
         ------
         InputError
-            When one is not positive, naming the standard deviation.
+            If a parameter is not positive; the error names the standard deviation.
         """
         rng = stream(seed, "failures", self.kind.family, "parameters")
         columns = [_drawn(rng, n_nodes, *self._normal(*names)) for names in self.normals]
@@ -74,9 +74,9 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return getattr(self, mean), getattr(self, sigma), sigma.removesuffix("_s")
 
     def gaps(self, n_nodes: int, seed: int, chunk: int) -> Floats:
-        """The next `GAPS` times to failure of every node after ``chunk * GAPS`` of them.
+        """Draw the `GAPS` times to failure of every node that follow the first ``chunk * GAPS``.
 
-        Chunks have streams of their own: they are the same in whatever order they are drawn.
+        Each chunk has its own random stream, so the order of the calls does not matter.
 
         Returns
         -------
@@ -87,35 +87,34 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return self.nodes(n_nodes, seed).gaps(rng, GAPS)
 
     def gaps_us(self, n_nodes: int, seed: int, chunk: int) -> npt.NDArray[np.int64]:
-        """The same in whole microseconds, `MAX_SECONDS` at most: their sums are exact."""
+        """Return `gaps` in whole microseconds, `MAX_SECONDS` at most, so that sums are exact."""
         gaps_s = np.minimum(self.gaps(n_nodes, seed, chunk), MAX_SECONDS)
         gaps_us: npt.NDArray[np.int64] = np.rint(gaps_s * US_PER_S).astype(np.int64)
         return gaps_us
 
     def failures(self, n_nodes: int, seed: int) -> Iterator[tuple[int, int]]:
-        """(date in microseconds, node) of every failure, by date, without end.
+        """Yield (time in microseconds, node) of every failure, sorted by time, without end.
 
-        Dates are the cumulative sums of a node's gaps, whatever repairs last (steps 2 and 3 of
-        section 2.1). Every node holds one chunk of its own; few whole chunks are kept, and those
-        that a node comes to late are drawn again, so that memory does not grow with time.
+        Times are the cumulative sums of a node's gaps; repairs do not delay them (steps 2 and 3 of
+        section 2.1). The last few chunks are cached. A node that needs an older one draws it again,
+        so that memory does not grow with time.
         """
-        blocks = functools.lru_cache(_BLOCKS_KEPT)(lambda chunk: self.gaps_us(n_nodes, seed, chunk))
+        gaps_of_chunk = functools.lru_cache(_CACHED_CHUNKS)(
+            lambda chunk: self.gaps_us(n_nodes, seed, chunk)
+        )
 
-        def dates(node: int) -> Iterator[tuple[int, int]]:
+        def times(node: int) -> Iterator[tuple[int, int]]:
             at_us = chunk = 0
             while True:
-                for gap_us in blocks(chunk)[node].tolist():
+                for gap_us in gaps_of_chunk(chunk)[node].tolist():
                     at_us += gap_us
                     yield at_us, node
                 chunk += 1
 
-        return heapq.merge(*map(dates, range(n_nodes)))
+        return heapq.merge(*map(times, range(n_nodes)))
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Every failure, repaired after the downtime; one that hits a node still down is left out.
-
-        So is one at the very instant of the repair.
-        """
+        """Yield failures with their repairs; a node that is down cannot fail."""
         downtime_us = to_us(self.downtime_s)
         up_us = [-1] * n_nodes
         for at_us, node in self.failures(n_nodes, seed):
@@ -124,24 +123,24 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
                 yield Outage(at_us, up_us[node], NodeSet.of([node]))
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Of a node with the mean parameters; `nodes` has those of each."""
+        """Return the survival probability of a node with the mean parameters; see `nodes`."""
         means = [np.array([getattr(self, mean)]) for mean, _ in self.normals]
         scale_s, shape = means if len(means) == 2 else (means[0], np.ones(1))
         return math.exp(-self.kind(scale_s, shape).hazard(uptime_s, duration_s)[0])
 
 
 def per_node(law: Law, where: str) -> PerNodeLaw:
-    """The law, if its nodes have parameters of their own.
+    """Return the law if its nodes have separate parameters.
 
     Raises
     ------
     InputError
-        With its place, if they have not.
+        If they have not; the error names ``where``.
     """
     if isinstance(law, PerNodeLaw):
         return law
     expected = " or ".join(FAMILIES)
-    raise InputError("its nodes have no parameters of their own", where, expected)
+    raise InputError("the law has no parameters per node", where, expected)
 
 
 def _drawn(
@@ -150,26 +149,27 @@ def _drawn(
     drawn = rng.normal(mean, sigma, n_nodes)
     if drawn.min() <= 0:
         node = int(drawn.argmin())
-        what = f"is {sigma:g} beside a mean of {mean:g}: node {node} draws {drawn[node]:g}"
-        raise InputError(what, sigma_name, "a standard deviation that leaves all above 0")
+        message = f"is {sigma:g} for a mean of {mean:g}: node {node} draws {drawn[node]:g}"
+        raise InputError(
+            message, sigma_name, "a smaller standard deviation: all draws must be above 0"
+        )
     return drawn
 
 
 class Weibull(PerNodeLaw, frozen=True):
-    """Nodes that live for Weibull times from failure to failure, each with its own parameters.
+    """Nodes with Weibull times from failure to failure, and separate parameters for each node.
 
     Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for
-    parallel jobs", 2022, sections 2.1 and 3: their first trace is
-    ``weibull:scale=5800h,shape=8``. The parameters of the nodes are drawn from normal
-    distributions. Repairs do not put off the next failure; one that hits a node that is still down
-    is left out.
+    parallel jobs", 2022, sections 2.1 and 3: their first trace is ``weibull:scale=5800h,shape=8``.
+    The parameters of the nodes are drawn from normal distributions. Repairs do not delay the next
+    failure. A failure of a node that is still down is skipped.
 
     Parameters
     ----------
     scale_s : float
         Mean of the nodes' scales.
     shape : float
-        Mean of their shapes; above 1: the longer a node is up, the likelier it fails.
+        Mean of the nodes' shapes. Above 1, a node becomes more likely to fail the longer it is up.
     scale_sigma_s : float
         Standard deviation of the scales.
     shape_sigma : float
@@ -191,14 +191,14 @@ class Weibull(PerNodeLaw, frozen=True):
 
 
 class Gamma(PerNodeLaw, frozen=True):
-    """Nodes as under weibull, with gamma times to failure (their mean is shape times scale).
+    """Nodes as under weibull, with gamma times to failure (mean: shape times scale).
 
     Parameters
     ----------
     scale_s : float
         Mean of the nodes' scales.
     shape : float
-        Mean of their shapes; above 1: the longer a node is up, the likelier it fails.
+        Mean of the nodes' shapes. Above 1, a node becomes more likely to fail the longer it is up.
     scale_sigma_s : float
         Standard deviation of the scales.
     shape_sigma : float
@@ -222,13 +222,13 @@ class LogNormal(PerNodeLaw, frozen=True):
     Parameters
     ----------
     median_s : float
-        Mean of the nodes' medians.
+        Mean of the nodes' median times to failure.
     sigma : float
-        Mean of the standard deviations of the logarithm of their times.
+        Mean over the nodes of the standard deviation of log(time to failure).
     median_sigma_s : float
         Standard deviation of the medians.
     sigma_sigma : float
-        Standard deviation of those standard deviations.
+        Standard deviation of sigma over the nodes.
     downtime_s : float
         How long a failed node stays down.
     """
@@ -246,12 +246,12 @@ class LogNormal(PerNodeLaw, frozen=True):
 
 
 class Exponential(PerNodeLaw, frozen=True):
-    """Nodes as under weibull, with exponential times to failure: they do not age.
+    """Nodes as under weibull, with exponential times to failure: nodes do not age.
 
     Parameters
     ----------
     mean_s : float
-        Mean of the nodes' mean times.
+        Mean of the nodes' mean times to failure.
     mean_sigma_s : float
         Standard deviation of the mean times.
     downtime_s : float

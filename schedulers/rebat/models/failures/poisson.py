@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Independent exponential failures of every machine, with a fixed repair time."""
+"""Independent exponential failures of each node, with a fixed repair time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rebat.models.failures.per_node import NodeLaws, alike
 
 
 class Poisson(Law, frozen=True):
-    """Nodes that each live for an exponential time after every repair.
+    """Nodes with independent, exponentially distributed times from repair to the next failure.
 
-    Source: the model of Du et al. 2024, section 5.2. Unlike in the authors' process for the whole
-    machine a node that is down cannot fail, so that nothing has to be redrawn, and the rate of the
-    machine falls with the number of its nodes that are up.
+    Source: the model of Du et al. 2024, section 5.2. In contrast to ``authors``, a node that is
+    down cannot fail. The failure rate of the machine therefore falls with the number of nodes that
+    are up.
 
     Parameters
     ----------
     mtbf_s : float
-        Mean time between failures of the machine with all nodes up: a node's own is this times the
-        number of nodes.
+        Mean time between failures of the machine while all nodes are up. The mean of a single node
+        is this value times the number of nodes.
     downtime_s : float
         How long a failed node stays down.
     """
@@ -34,7 +34,7 @@ class Poisson(Law, frozen=True):
     downtime_s: float = 3600.0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Lives are drawn for all nodes at first, then for each node that is repaired."""
+        """Draw the lifetimes of all nodes first, then one lifetime at each repair."""
         rng = stream(seed, "failures", "poisson")
         mean_us, downtime_us = self.mtbf_s * n_nodes * 1e6, to_us(self.downtime_s)
         lives_us = rng.exponential(mean_us, n_nodes)
@@ -43,14 +43,14 @@ class Poisson(Law, frozen=True):
         while True:
             at_us, node = pending[0]
             yield Outage(at_us, at_us + downtime_us, NodeSet.of([node]))
-            # one unit more, so that a repair and the next failure never share an instant
+            # one microsecond more: a repair and the next failure are never at the same time
             next_us = at_us + downtime_us + 1 + round(rng.exponential(mean_us))
             heapq.heapreplace(pending, (next_us, node))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Memoryless, and all alike."""
+        """Return identical memoryless laws for all nodes."""
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Memoryless, by the law itself."""
+        """Return exp(-duration / mean lifetime); the uptime does not matter."""
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of a machine's record, on a machine of any size, under any seed."""
+"""Failures of a machine's record, mapped onto a machine of any size."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from rebat.models.failures.mapping import WAYS, MappedRecord, mapped, source_of
 from rebat.models.failures.records.detect import AUTO, EVENTS, detected
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions, read_record
 from rebat.models.failures.records.mira_ras import MAINTAINED, Maintained
-from rebat.models.failures.spans import one_a_date, outages_of
+from rebat.models.failures.spans import merged_events, outages_of
 
 
 class Recorded(Law, frozen=True):
-    """A record of real failures, mapped onto the machine; after its end nothing fails.
+    """A record of real failures, mapped onto the machine. After its end nothing fails.
 
     Parameters
     ----------
     file : str
-        The record, in one of the formats of 'rebat failures import', or an event file.
+        The record, in a format of 'rebat failures import', or an event file.
     format : str
-        events, lanl, mira-ras, fta or csv; auto: by its first lines.
+        events, lanl, mira-ras, fta or csv; auto detects the format from the first lines.
     map : str
-        rank, share or rate, see 'rebat failures map'.
+        rank, share or rate; see 'rebat failures map'.
     size : int
-        Nodes of the machine that the record is of; 0: as the record says, or as its largest node
-        asks for.
+        Number of nodes of the recorded machine; 0: the size in the record, or the largest failed
+        node plus 1.
     turn : bool
-        Whether each seed begins at another date of the record (it goes on with its beginning after
-        its end). Without it only what 'rate' draws depends on the seed.
+        Whether each seed starts at another time of the record, which continues with its beginning
+        after its end. Otherwise the seed only affects the draws of 'rate'.
     system : int
-        lanl: which system of the record; 0: the only one.
+        lanl: system of the record; 0: the only one.
     platform : int
-        fta: which platform; -1: not told.
+        fta: platform of the record; -1: the only one.
     downtime_s : float
-        mira-ras: how long an outage lasts at least (an hour, if it is not told).
+        mira-ras: minimum length of an outage (default: 1h).
     maintenance : str
-        mira-ras: a file of periods, START,END on a line.
+        mira-ras: file of maintenance periods, with lines START,END.
     maintained : str
-        mira-ras: leave-out (failures within them) or down (the whole machine).
+        mira-ras: leave-out drops failures during maintenance; down takes the entire machine down.
     """
 
     file: str
@@ -74,58 +74,62 @@ class Recorded(Law, frozen=True):
 
     @property
     def seeded(self) -> bool:
-        """What is neither turned nor drawn is the same under every seed."""
+        """Whether different seeds draw different failures: only if rotated or mapped by rate."""
         return self.turn or self.map == "rate"
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """The record's, by date: its own on a machine of its size, unless it is turned."""
+        """Yield the outages of the mapped record, sorted by time."""
         return iter(_outages(self, self._key, n_nodes, seed))
 
-    def told(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """As 'rebat failures import' writes them, if it is asked for the same."""
-        return one_a_date(events_of(outages))
+    def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
+        """Yield the events as 'rebat failures import' writes them."""
+        return merged_events(events_of(outages))
 
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """The mean time between failures of a machine of so many nodes, or of its own, in seconds.
+        """Return the MTBF (s) of a machine with ``n_nodes``, or of the recorded machine.
 
-        What fails at one time is one failure. ``rate`` makes a machine of twice the nodes fail
-        twice as often; the other ways leave it the failures of the record.
+        Failures at the same time count as one. With ``rate``, twice the nodes fail twice as often.
+        The other ways keep the failures of the record.
 
         Raises
         ------
         InputError
-            For a record in which nothing fails after its beginning.
+            If nothing fails after the beginning of the record.
         """
         source = _source(self, self._key)
         mtbf_s = machine_mtbf_s(source.events)
         if not mtbf_s:
             raise InputError("has no time between failures", self.file, "--mtbf")
-        drawn = self.map == "rate" and n_nodes is not None
-        return mtbf_s * source.n_nodes / n_nodes if drawn and n_nodes else mtbf_s
+        scales = self.map == "rate" and n_nodes is not None
+        return mtbf_s * source.n_nodes / n_nodes if scales and n_nodes else mtbf_s
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """A record is no law."""
-        expected = "a law that failures are drawn from"
+        """Raise InputError: recorded failures have no survival probability."""
+        expected = "a law that draws failures"
         raise InputError("recorded failures have no probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
-        """What files hold counts, their names do not; nor does what is as usual."""
-        told = {name: value for name, value in self._told().items() if name not in self.paths}
-        return {**told, **self._content()}
+        """Return the hashes of the files and the parameters that differ from their defaults."""
+        parameters = {
+            name: value for name, value in self._non_defaults().items() if name not in self.paths
+        }
+        return {**parameters, **self._content()}
 
     def label(self) -> str | None:
-        """What is not as usual, as the command line takes it, files by their names alone."""
-        told = {name: value for name, value in self._told().items() if not name.endswith("_s")}
-        files = {name: Path(told[name]).name for name in self.paths if name in told}
-        return ",".join(f"{name}={_text(value)}" for name, value in (told | files).items())
+        """Return the parameters that differ from their defaults, with file names for paths."""
+        parameters = {
+            name: value for name, value in self._non_defaults().items() if not name.endswith("_s")
+        }
+        files = {name: Path(parameters[name]).name for name in self.paths if name in parameters}
+        return ",".join(f"{name}={_text(value)}" for name, value in (parameters | files).items())
 
     def read(self) -> tuple[list[MachineEvent], int | None]:
-        """The events of the record, and how many nodes it says it has.
+        """Return the events of the record, and its number of nodes if it states one.
 
         Raises
         ------
         InputError
-            For what its reader refuses.
+            If the reader refuses the record.
         """
         path, options = Path(self.file), self._reader_options()
         form = detected(path) if self.format == AUTO else self.format
@@ -133,21 +137,21 @@ class Recorded(Law, frozen=True):
             record = read_record(form, path, options)
             return record.events, record.n_nodes
         if options != ReaderOptions():
-            raise InputError("has options of another format", str(path), "format=...")
+            raise InputError("the record has options of another format", str(path), "format=...")
         return read_events(path), None
 
     @property
     def _key(self) -> tuple[str, ...]:
-        """What files hold now."""
+        """The hashes of the files at this moment."""
         return tuple(self._content().values())
 
-    def _told(self) -> dict[str, Any]:
-        """The parameters that are not at their defaults, and the file."""
-        usual = Recorded("")
+    def _non_defaults(self) -> dict[str, Any]:
+        """Return the parameters that differ from their defaults, and the file."""
+        defaults = Recorded("")
         return {
             name: getattr(self, name)
             for name in self.__struct_fields__
-            if getattr(self, name) != getattr(usual, name)
+            if getattr(self, name) != getattr(defaults, name)
         }
 
     def _content(self) -> dict[str, str]:
@@ -169,10 +173,10 @@ class Recorded(Law, frozen=True):
 
 @lru_cache(maxsize=2)
 def _source(law: Recorded, content: tuple[str, ...]) -> MappedRecord:
-    """A record, read once per process."""
-    events, told = law.read()
+    """Return the record; it is read once per process."""
+    events, n_nodes = law.read()
     try:
-        return source_of(events, law.size or told)
+        return source_of(events, law.size or n_nodes)
     except InputError as error:
         raise error.at(law.file) from None
 
@@ -181,7 +185,7 @@ def _source(law: Recorded, content: tuple[str, ...]) -> MappedRecord:
 def _outages(
     law: Recorded, content: tuple[str, ...], n_nodes: int, seed: int
 ) -> tuple[Outage, ...]:
-    """A record on a machine: policies that meet the same failures share it."""
+    """Return the outages of a record on a machine; policies with the same failures share them."""
     events = mapped(_source(law, content), n_nodes, law.map, seed, law.turn)
     return tuple(outages_of(events))
 

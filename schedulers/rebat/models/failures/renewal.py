@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of the whole machine as one renewal process, with repairs of random length."""
+"""Failures of the entire machine as one renewal process, with repairs of random length."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from rebat.models.failures.law import Law, Outage
 from rebat.models.failures.per_node import NodeLaws, alike
 
 SHAPES = (0.1, 1000.0)
-"""The least and the greatest shape: beyond, gaps are too uneven or too even to be counted."""
+"""Minimum and maximum shape; beyond them the gaps are too uneven or too even to be counted."""
 
 MAX_SIGMA = 10.0
 
 
 class Renewal(Law, frozen=True):
-    """A renewal process for the whole machine: Weibull gaps, log-normal repairs.
+    """A renewal process for the entire machine: Weibull gaps, log-normal repairs.
 
     Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
     section IV-C: a mean of 1 h between failures and of 2.8 h to repair, after Schroeder and Gibson,
-    "A large-scale study of failures in high-performance computing systems", 2006. The shape and
-    sigma are not printed there: the defaults are what the latter is known for, shapes of 0.7 to
-    0.8, and repairs with a mean of 355 and a median of 54 min. A failure hits any of the nodes that
-    are up, each as likely; none if all are down.
+    "A large-scale study of failures in high-performance computing systems", 2006. The former does
+    not print shape and sigma. The defaults follow the latter: shapes of 0.7 to 0.8, repairs with a
+    mean of 355 min and a median of 54 min. A failure hits each node that is up with equal
+    probability. While all nodes are down, nothing fails.
 
     Parameters
     ----------
     mtbf_s : float
-        Mean time between failures of the whole machine.
+        Mean time between failures of the entire machine.
     repair_s : float
         Mean time to repair a node.
     shape : float
-        Of the gaps; below 1: the longer the machine runs without a failure, the less likely is one.
+        Weibull shape of the gaps. Below 1, a failure becomes less likely the longer ago the last
+        one was.
     sigma : float
-        Standard deviation of the logarithm of the times to repair.
+        Standard deviation of the logarithm of the repair times.
     """
 
     mtbf_s: float
@@ -58,7 +59,7 @@ class Renewal(Law, frozen=True):
 
     @property
     def scale_s(self) -> float:
-        """The scale of the gaps, by which their mean is the MTBF.
+        """The Weibull scale for which the mean gap is the MTBF.
 
         >>> round(Renewal(3600.0, shape=0.8).scale_s / 3600, 6)
         0.88261
@@ -67,50 +68,53 @@ class Renewal(Law, frozen=True):
 
     @property
     def repair_median_s(self) -> float:
-        """The median of the times to repair."""
+        """Median repair time."""
         return self.repair_s * math.exp(-(self.sigma**2) / 2)
 
-    def dates_us(self, seed: int) -> Iterator[int]:
-        """When something fails, without end."""
+    def times_us(self, seed: int) -> Iterator[int]:
+        """Yield the times of failures, without end."""
         rng, at_us = stream(seed, "failures", "renewal", "gaps"), 0
         while True:
             at_us += to_us(min(self.scale_s * rng.weibull(self.shape), MAX_SECONDS))
             yield at_us
 
     def repairs_us(self, seed: int) -> Iterator[int]:
-        """How long repairs last, a microsecond at least, without end."""
+        """Yield repair times of at least a microsecond, without end."""
         rng, mu = stream(seed, "failures", "renewal", "repairs"), math.log(self.repair_median_s)
         while True:
             yield max(to_us(min(rng.lognormal(mu, self.sigma), MAX_SECONDS)), 1)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Gaps, repairs and victims have streams of their own: other repairs, the same dates."""
+        """Draw gaps, repairs and victims from separate streams."""
         victims = stream(seed, "failures", "renewal", "victims")
         down: set[int] = set()
         repairs: list[tuple[int, int]] = []
-        for at_us, repair_us in zip(self.dates_us(seed), self.repairs_us(seed), strict=False):
-            # what is repaired at this very instant does not fail at it
+        for at_us, repair_us in zip(self.times_us(seed), self.repairs_us(seed), strict=False):
+            # a node that is repaired at this time cannot fail at the same time
             while repairs and repairs[0][0] < at_us:
                 down.remove(heapq.heappop(repairs)[1])
             if len(down) == n_nodes:
                 continue
-            node = _other(victims, n_nodes, down)
+            node = _random_node(victims, n_nodes, down)
             down.add(node)
             heapq.heappush(repairs, (at_us + repair_us, node))
             yield Outage(at_us, at_us + repair_us, NodeSet.of([node]))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Memoryless, and all alike: see `survival`."""
+        """Return identical memoryless laws for all nodes; see `survival`."""
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Memoryless: a renewal process of which few points are kept at random tends to a Poisson
-        process (Rényi 1956), and a node gets one failure in ``n_nodes``."""
+        """Return exp(-duration / (MTBF * n_nodes)), independent of the uptime.
+
+        Each node receives one failure in ``n_nodes``, at random. A renewal process thinned this
+        much tends to a Poisson process (Rényi 1956).
+        """
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 
-def _other(rng: np.random.Generator, n_nodes: int, than: set[int]) -> int:
-    """Any node that is not in a set."""
-    while (node := int(rng.integers(n_nodes))) in than:
+def _random_node(rng: np.random.Generator, n_nodes: int, excluded: set[int]) -> int:
+    """Return a random node that is not in a set."""
+    while (node := int(rng.integers(n_nodes))) in excluded:
         pass
     return node

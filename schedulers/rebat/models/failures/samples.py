@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a record's times are like: between failures, of nodes' lives, of repairs; laws fitted.
+"""Statistics of a failure record: gaps, node lifetimes and repairs, with fitted laws.
 
-Akaike's criterion (AIC: twice the number of parameters less twice the log-likelihood) compares the
-families: the smallest is the best of them, which does not make it a good one.
+Akaike's criterion (AIC: twice the number of parameters minus twice the log-likelihood) compares the
+families. The family with the smallest AIC fits best, but need not fit well.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from rebat.models.failures.per_node import FAMILIES, ExponentialNodes, Floats
 from rebat.models.failures.spans import spans_of
 
 FEWEST = 3
-"""Of fewer times no law is fitted."""
+"""Minimum number of observed times for a fit."""
 
 
 class Sample(NamedTuple):
-    """Times of a kind, in seconds: those that ended, and those that went on as the record ended."""
+    """Times of one kind in seconds: completed ones, and those open at the end of the record."""
 
     name: str
     times: UpTimes
 
 
 class Fitted(NamedTuple):
-    """A family's likeliest law of a sample; times are in seconds."""
+    """The most likely law of one family for a sample; times are in seconds."""
 
     family: str
     parameters: Parameters
@@ -39,21 +39,22 @@ class Fitted(NamedTuple):
     aic: float
 
     def survival(self, times_s: Floats) -> Floats:
-        """The share of times that are longer."""
+        """Return the share of times that are longer than each of ``times_s``."""
         scale_s, shape = (np.array([value]) for value in self.parameters)
-        found: Floats = np.exp(FAMILIES[self.family](scale_s, shape).log_survival(times_s))
-        return found
+        shares: Floats = np.exp(FAMILIES[self.family](scale_s, shape).log_survival(times_s))
+        return shares
 
 
 def samples(
     events: Sequence[MachineEvent], n_nodes: int, until_us: int | None = None
 ) -> list[Sample]:
-    """The three samples of a record.
+    """Return the three samples of a record.
 
-    *Between failures of the machine*: what fails at one date, be it a rack, is one failure. *Lives
-    of nodes*: from date 0 or a repair to the next failure; what no failure has ended is censored.
-    *Repairs*: nodes that fail and come back at the same dates are one. What is down at date 0 may
-    have been so for long: it counts as no failure, no life and no repair.
+    *Between failures of the machine*: all nodes that fail at the same time, such as a rack, count
+    as one failure. *Lives of nodes*: from time 0 or a repair to the next failure. Lives without a
+    failure at their end are censored. *Repairs*: nodes that fail and come back at the same times
+    count once. A node that is down at time 0 may have been down for long. This outage counts as no
+    failure, no life and no repair.
 
     Parameters
     ----------
@@ -65,30 +66,30 @@ def samples(
         End of the record. Default: its last event.
     """
     end_us = until_us if until_us is not None else (events[-1].at_us if events else 0)
-    kept = [event for event in events if event.at_us <= end_us]
-    dates_us = np.unique([event.at_us for event in kept if not event.available and event.at_us])
-    gaps = UpTimes(np.diff(dates_us) / US_PER_S, np.empty(0))
-    seen, _ = up_times(kept, n_nodes, end_us)
-    lives = UpTimes(*(np.concatenate(column) for column in zip(*seen, strict=True)))
+    recorded = [event for event in events if event.at_us <= end_us]
+    times_us = np.unique([event.at_us for event in recorded if not event.available and event.at_us])
+    gaps = UpTimes(np.diff(times_us) / US_PER_S, np.empty(0))
+    node_times, _ = up_times(recorded, n_nodes, end_us)
+    lives = UpTimes(*(np.concatenate(column) for column in zip(*node_times, strict=True)))
     return [
         Sample("between failures of the machine", gaps),
         Sample("lives of nodes", lives),
-        Sample("repairs", _repairs(kept, end_us)),
+        Sample("repairs", _repairs(recorded, end_us)),
     ]
 
 
 def _repairs(events: Sequence[MachineEvent], end_us: int) -> UpTimes:
-    dates = {(span.down_us, span.up_us) for span in spans_of(events) if span.down_us}
-    ended = [up_us - down_us for down_us, up_us in sorted(dates) if up_us < FOREVER_US]
-    going = [end_us - down_us for down_us, up_us in sorted(dates) if up_us == FOREVER_US]
-    known = [time_us for time_us in going if time_us > 0]
-    return UpTimes(np.array(ended) / US_PER_S, np.array(known) / US_PER_S)
+    outages = {(span.down_us, span.up_us) for span in spans_of(events) if span.down_us}
+    ended_us = [up_us - down_us for down_us, up_us in sorted(outages) if up_us < FOREVER_US]
+    open_us = [end_us - down_us for down_us, up_us in sorted(outages) if up_us == FOREVER_US]
+    positive_us = [time_us for time_us in open_us if time_us > 0]
+    return UpTimes(np.array(ended_us) / US_PER_S, np.array(positive_us) / US_PER_S)
 
 
 def fits(times: UpTimes, on_fit: Callable[[], None] = lambda: None) -> list[Fitted]:
-    """The likeliest law of every family that fits, the best first; `fitting` finds them."""
-    found = [] if len(times.failed_s) < FEWEST else list(_fits(times, on_fit))
-    return sorted(found, key=lambda fit: (fit.aic, fit.family))
+    """Return the most likely law of every family that can be fitted, sorted by AIC."""
+    laws = [] if len(times.failed_s) < FEWEST else list(_fits(times, on_fit))
+    return sorted(laws, key=lambda fit: (fit.aic, fit.family))
 
 
 def _fits(times: UpTimes, on_fit: Callable[[], None]) -> Iterator[Fitted]:
@@ -104,8 +105,8 @@ def _fits(times: UpTimes, on_fit: Callable[[], None]) -> Iterator[Fitted]:
 
 
 def empirical(times: UpTimes) -> tuple[Floats, Floats]:
-    """Times (s), and the share of all that is longer (Kaplan and Meier's estimate)."""
+    """Return times (s) and the share of all times that are longer (Kaplan-Meier estimate)."""
     from scipy.stats import CensoredData, ecdf
 
-    found = ecdf(CensoredData(uncensored=times.failed_s, right=times.going_s)).sf
-    return found.quantiles, found.probabilities
+    curve = ecdf(CensoredData(uncensored=times.failed_s, right=times.going_s)).sf
+    return curve.quantiles, curve.probabilities

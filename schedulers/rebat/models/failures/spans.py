@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outages of nodes as records tell them: lines overlap, Batsim's events must alternate."""
+"""Outages of single nodes. Records may overlap, but Batsim's events must alternate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.models.failures.law import Outage, events_of
 
 
 class Span(NamedTuple):
-    """One node, down from one date (us) until another; FOREVER_US: it never comes back."""
+    """The outage of one node between two times (us); FOREVER_US: it never comes back."""
 
     node: int
     down_us: int
@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 def joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """The outages by node and date; those of a node that overlap, or touch, are one.
+    """Yield outages sorted by node and time; overlapping or adjacent ones of a node are joined.
 
     >>> list(joined([Span(1, 5, 8), Span(1, 0, 5), Span(0, 1, 2)]))
     [Span(node=0, down_us=1, up_us=2), Span(node=1, down_us=0, up_us=8)]
@@ -41,7 +41,7 @@ def joined(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def spans_of(events: Iterable[MachineEvent]) -> list[Span]:
-    """The outages of nodes that events tell of."""
+    """Return the outages of single nodes that events describe."""
     return [
         Span(node, down_us, FOREVER_US if up_us is None else up_us)
         for node, down_us, up_us in down_intervals(list(events))
@@ -49,13 +49,13 @@ def spans_of(events: Iterable[MachineEvent]) -> list[Span]:
 
 
 def single(spans: Iterable[Span]) -> Iterator[Outage]:
-    """Each as an outage."""
+    """Yield each span as an outage."""
     for node, down_us, up_us in spans:
         yield Outage(down_us, up_us, NodeSet.of([node]))
 
 
 def together(outages: Iterable[Outage]) -> Iterator[Outage]:
-    """Nodes that go down and come back at the same dates, as one outage; by date."""
+    """Join nodes with equal outage times into one outage; yield the outages sorted by time."""
     members: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for outage in outages:
         members[outage.down_us, outage.up_us] += outage.nodes.intervals.tolist()
@@ -63,28 +63,28 @@ def together(outages: Iterable[Outage]) -> Iterator[Outage]:
         yield Outage(down_us, up_us, NodeSet.from_intervals((a, b) for a, b in pairs))
 
 
-def one_a_date(events: Iterable[MachineEvent]) -> Iterator[MachineEvent]:
-    """All that fails at a date as one event, and all that is repaired.
+def merged_events(events: Iterable[MachineEvent]) -> Iterator[MachineEvent]:
+    """Merge all failures at one time into one event, and all repairs likewise.
 
-    Batsim plays the events of one date in an order that need not be the file's (`batsim_order`):
-    where there is only one, a file that is read and written again is the same.
+    Batsim may reorder events of one time (`batsim_order`). With one event per time, a file stays
+    the same when it is read and written again.
     """
-    for (at_us, available), some in itertools.groupby(events, _date):
-        pairs = itertools.chain.from_iterable(event.nodes.intervals.tolist() for event in some)
+    for (at_us, available), group in itertools.groupby(events, _time_and_kind):
+        pairs = itertools.chain.from_iterable(event.nodes.intervals.tolist() for event in group)
         yield MachineEvent(at_us, available, NodeSet.from_intervals((a, b) for a, b in pairs))
 
 
-def _date(event: MachineEvent) -> tuple[int, bool]:
+def _time_and_kind(event: MachineEvent) -> tuple[int, bool]:
     return event.at_us, event.available
 
 
 def events_of_spans(spans: Iterable[Span]) -> list[MachineEvent]:
-    """Spans that need not be joined yet, as the events of a file."""
-    return list(one_a_date(events_of(together(single(joined(spans))))))
+    """Return spans, which may overlap, as the events of a file."""
+    return list(merged_events(events_of(together(single(joined(spans))))))
 
 
 def outages_of(events: Iterable[MachineEvent]) -> list[Outage]:
-    """What fails and comes back together, by date."""
+    """Return nodes that fail and come back together as outages, sorted by time."""
     since: dict[int, tuple[int, int]] = {}
     members: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
     for number, event in enumerate(events):
@@ -101,12 +101,12 @@ def outages_of(events: Iterable[MachineEvent]) -> list[Outage]:
 def window(
     events: Iterable[MachineEvent], begin_us: int, end_us: int = FOREVER_US
 ) -> list[MachineEvent]:
-    """What befalls nodes from one date to another, counted from the first.
+    """Return the events between two times, counted from the first.
 
-    Nodes that are down at the first fail at 0; what fails before the second is repaired when it
-    was.
+    Nodes that are down at ``begin_us`` fail at 0. Failures before ``end_us`` keep their repair,
+    even after it.
     """
-    kept = [
+    outages = [
         outage._replace(
             down_us=max(outage.down_us - begin_us, 0),
             up_us=outage.up_us - (begin_us if outage.up_us < FOREVER_US else 0),
@@ -114,4 +114,4 @@ def window(
         for outage in outages_of(events)
         if outage.down_us < end_us and outage.up_us > begin_us
     ]
-    return list(one_a_date(events_of(kept)))
+    return list(merged_events(events_of(outages)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures that were recorded: Batsim's own event files."""
+"""Recorded failures in Batsim's own event files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rebat.models.failures.law import Law, Outage
 
 
 class Trace(Law, frozen=True):
-    """The failures of an event file (Batsim's --events), all of them, whatever the seed.
+    """All failures of an event file (Batsim's --events). The seed has no effect.
 
     Parameters
     ----------
     file : str
-        The file, plain or .gz.
+        The event file, plain or .gz.
     """
 
     drawn: ClassVar[bool] = False
@@ -42,12 +42,15 @@ class Trace(Law, frozen=True):
         horizon_s: float | None = None,
         cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
-        """What the file says, as a list: simulations go on to its end.
+        """Return the events of the file as a list. A simulation continues to its end.
 
-        With ``cores_per_node`` it names processors, and all of a node or none.
+        With ``cores_per_node`` the file names processors. Each event contains all processors of a
+        node or none.
         """
         if horizon_s is not None:
-            raise InputError("a horizon has no effect", self.file, "all that is recorded")
+            raise InputError(
+                "a horizon has no effect on recorded failures", self.file, "no horizon"
+            )
         groups_of(n_nodes, cores_per_node)
         events = read_events(Path(self.file), cores_per_node)
         try:
@@ -57,16 +60,16 @@ class Trace(Law, frozen=True):
         return events
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """The same node by node; one that is never repaired is down for ever."""
-        found = down_intervals(list(self.events(n_nodes)))
-        for node, down_us, up_us in sorted(found, key=lambda interval: interval[1]):
+        """Yield outages of single nodes; a node that is never repaired stays down forever."""
+        intervals = down_intervals(list(self.events(n_nodes)))
+        for node, down_us, up_us in sorted(intervals, key=lambda interval: interval[1]):
             yield Outage(down_us, FOREVER_US if up_us is None else up_us, NodeSet.of([node]))
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """A record is no law."""
-        expected = "a law that failures are drawn from"
+        """Raise InputError: recorded failures have no survival probability."""
+        expected = "a law that draws failures"
         raise InputError("recorded failures have no probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
-        """The content counts, the name does not."""
+        """Return the hash of the file; its name does not matter."""
         return {"sha256": file_hash(Path(self.file))}

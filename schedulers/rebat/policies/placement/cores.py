@@ -43,7 +43,7 @@ Fit = Annotated[
     str,
     choice(
         FITS,
-        "Node for an attempt that fits in one: the fullest with room, or the first with room.",
+        "Node for an attempt that fits on one node: the fullest or the first with enough cores.",
     ),
 ]
 

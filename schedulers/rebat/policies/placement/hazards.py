@@ -123,7 +123,7 @@ ForesightOption = Annotated[
     text(
         believed,
         "Assumed failure law: 'law' (that of the run) or 'fit' (fitted to failures before the "
-        "run), optionally with an error factor of the times to failure, like law*2; or "
-        "youngest or oldest (by uptime); or a file of nodes, FILE.csv.",
+        "run), each optionally with a factor for wrong times to failure, like law*2. Or: "
+        "'youngest' or 'oldest', the nodes assumed safest by uptime; or a node table, FILE.csv.",
     ),
 ]

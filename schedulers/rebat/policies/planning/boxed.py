@@ -42,7 +42,7 @@ class BoxPlan:
         self._timeline = BoxTimeline(self._n_units)
         self._unusable = np.zeros(self._n_units, dtype=np.int32)
         self._now_us = 0
-        self._given_back = self._nothing_given()
+        self._given_back = self._nothing_released()
         self._holds: dict[str, int] = {}
         self._node_sets: dict[bytes, NodeSet] = {}
         self._loose: set[str] = set()
@@ -51,9 +51,9 @@ class BoxPlan:
         self._starts: Ints = np.zeros(0, dtype=np.int64)
         self._sizes: Ints = np.zeros(0, dtype=np.int64)
 
-    def _nothing_given(self) -> box_plan.Given:
+    def _nothing_released(self) -> box_plan.Released:
         words = np.zeros(-(-self._n_units // 64), dtype=np.uint64)
-        return box_plan.Given(words, np.zeros(1, dtype=np.int64))
+        return box_plan.Released(words, np.zeros(1, dtype=np.int64))
 
     def _nodes_of(self, taken: bytes) -> NodeSet:
         """Return the nodes of a set of blocks, from the cache if possible."""
@@ -209,7 +209,7 @@ class BoxPlan:
     def compress(self, queue: SortedQueue, last: int) -> None:
         """Move each of the first ``last`` attempts to an earlier time; the others keep theirs."""
         self._settle()
-        position, placed, again = 0, len(self._rows), self._nothing_given()
+        position, placed, again = 0, len(self._rows), self._nothing_released()
         plan = self._plan(queue, queue.size[:placed])
         while position < placed:
             plan = self._ready(plan, placed - position)

@@ -72,7 +72,7 @@ class Defragmentation(Periodic):
 
 
 class DefragmentationOptions(ReactionOptions, frozen=True, tag="defragment"):
-    """Move a job when that makes room for the head of the queue."""
+    """Move a job if this makes room for the first job of the queue."""
 
     kind = Defragmentation
 

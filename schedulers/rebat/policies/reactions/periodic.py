@@ -12,7 +12,7 @@ from rebat.policies.variants import number
 
 Period = Annotated[
     float,
-    number(1e-3, 1e9, "seconds", "Seconds between the rounds of reactions that act periodically."),
+    number(1e-3, 1e9, "seconds", "Seconds between rounds of periodic reactions."),
 ]
 
 

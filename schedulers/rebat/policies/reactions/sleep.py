@@ -168,7 +168,7 @@ def _cores_of(attempts: Iterable[Attempt]) -> int:
 
 
 class SleepOptions(ReactionOptions, frozen=True, tag="sleep"):
-    """Let empty nodes sleep, and wake them for waiting jobs."""
+    """Put empty nodes to sleep, and wake them for waiting jobs."""
 
     kind = Sleep
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which format a failure record has, by its first lines."""
+"""Detection of the format of a failure record from its first lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENTS = "events"
 """The format of Batsim's own event files."""
 
 FIRST_LINES = 100
-"""A record that begins with more comments is not recognised."""
+"""Number of lines that are read. A record with more comments at the start is not recognised."""
 
 
 def detected(path: Path) -> str:
@@ -28,12 +28,12 @@ def detected(path: Path) -> str:
     Raises
     ------
     InputError
-        For a file that begins like none of them, or cannot be read.
+        If the first lines match no format, or the file cannot be read.
     """
     with opened(path) as text:
         form = _form(islice(text, FIRST_LINES))
     if form is None:
-        expected = "--format, or a record that begins like one of them"
+        expected = "--format, or a record in a known format"
         raise InputError("its format is not recognised", str(path), expected)
     return form
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms of failure records that can be read, each with the options that are its own.
+"""The formats of failure records, each with its options.
 
-A further one is a module with a reader, and a row here.
+A new format is a module with a reader, and a row here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebat.models.failures.records.record import Record
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader may be told; None: nothing. Each format takes some of them."""
+    """Options of the readers; None: not set. Each format takes some of them."""
 
     system: int | None = None
     platform: int | None = None
@@ -33,7 +33,7 @@ class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Format(NamedTuple):
-    """A form of records: its reader, which options it takes, and what it is."""
+    """A record format: its reader, its options, and its description."""
 
     read: Callable[[Path, ReaderOptions], Record]
     takes: tuple[str, ...]
@@ -48,7 +48,7 @@ def _mira_ras(path: Path, options: ReaderOptions) -> Record:
     downtime_s = 3600.0 if options.downtime_s is None else options.downtime_s
     if options.maintenance is None:
         if options.maintained is not None:
-            raise InputError("has no effect", "--maintained", "--maintenance beside it")
+            raise InputError("has no effect", "--maintained", "--maintenance as well")
         return read_mira_ras(path, downtime_s)
     periods = read_periods(options.maintenance)
     return read_mira_ras(path, downtime_s, periods, options.maintained or "leave-out")
@@ -66,41 +66,42 @@ FORMATS = {
     "lanl": Format(
         _lanl,
         ("system",),
-        "one system of Los Alamos' failure records (LA-UR-05-7318, CSV); date 0 is its first "
+        "One system of Los Alamos' failure records (LA-UR-05-7318, CSV). Time 0 is its first "
         "failure.",
     ),
     "mira-ras": Format(
         _mira_ras,
         ("downtime_s", "maintenance", "maintained"),
-        "Mira's fatal events as LogAider publishes them; date 0 is midnight of the first event's "
+        "Mira's fatal events as published by LogAider. Time 0 is midnight of the first event's "
         "day.",
     ),
     "fta": Format(
         _fta,
         ("platform",),
-        "event_trace.tab of the Failure Trace Archive; date 0 is the start of its first line.",
+        "event_trace.tab of the Failure Trace Archive. Time 0 is the start of its first line.",
     ),
     "csv": Format(
         _csv,
         (),
-        "node,down,up in seconds or ISO dates (date 0 is then midnight of the first failure's "
-        "day); an empty up: never back. Nodes are numbers, or names, numbered as they appear.",
+        "A table with columns node,down,up, in seconds or ISO dates (time 0 is then midnight of "
+        "the first failure's day). If up is empty, the node never comes back. Nodes are numbers, "
+        "or names, which are numbered in order of appearance.",
     ),
 }
 
 
 def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
-    """Read a record of that form, which 'auto' detects.
+    """Read a record in this format; 'auto' detects the format.
 
     Raises
     ------
     InputError
-        For an unknown form, an option that it does not take, and what its reader refuses.
+        For an unknown format, an option of another format, and errors of the reader.
     """
     if form == AUTO:
         form = detected(path)
     if form == EVENTS:
-        raise InputError("is an event file already", str(path), "a failure record")
+        raise InputError("is already an event file", str(path), "a failure record")
     if form not in FORMATS:
         raise unknown_name("format", form, [AUTO, *FORMATS])
     for name in ReaderOptions.__struct_fields__:

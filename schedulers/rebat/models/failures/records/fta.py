@@ -3,9 +3,9 @@
 
 Source: Kondo, Javadi, Iosup, Epema, "The Failure Trace Archive: enabling comparative analysis of
 failures in diverse distributed systems", CCGrid 2010, and the format's own description. Columns,
-parted by tabs: event_id, component_id, node_id, platform_id, node_name, event_type,
-event_start_time, event_stop_time, event_end_reason. Dates are seconds from the Unix epoch; event
-type 0 is unavailability, 1 availability; lines that begin with ``#`` are comments.
+separated by tabs: event_id, component_id, node_id, platform_id, node_name, event_type,
+event_start_time, event_stop_time, event_end_reason. Times are seconds since the Unix epoch. Event
+type 0 is unavailability, 1 availability. Lines that begin with ``#`` are comments.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ class _Event(NamedTuple):
 
 
 def read_fta(path: Path, platform: int | None = None) -> Record:
-    """Unavailabilities of nodes; time zero is when the first line of any kind starts.
+    """Read the outages of nodes; time 0 is the start of the first line of any type.
 
-    A node is down while any of its components is unavailable. What no line speaks of counts as
-    available. Nodes are numbered from 0 by their node_id, those included that are always available.
+    A node is down while any of its components is unavailable, and available otherwise. Nodes are
+    numbered from 0 by their node_id, including those that are always available.
 
     Parameters
     ----------
     path : Path
         The table, plain, .gz or .xz.
     platform : int, optional
-        Which platform_id; it must be said where there are several.
+        The platform_id; required if there are several.
 
     Raises
     ------
     InputError
-        With file and line: fields that miss or cannot be read. For a table of several platforms,
-        and one in which nothing is unavailable.
+        With file and line: missing or invalid fields. For a table with several platforms, or
+        without unavailability.
     """
     lines = Lines()
     with opened(path) as text:
-        found = list(_of_platform(_events(text, str(path)), platform, lines, str(path)))
-    spans = list(_down(found, lines))
+        events = list(_of_platform(_events(text, str(path)), platform, lines, str(path)))
+    spans = list(_down(events, lines))
     if not spans:
-        raise InputError("nothing is unavailable", str(path), f"event type {UNAVAILABLE}")
-    first_s = min(event.start_s for event in found)
-    named = {event.node: event.name or str(event.node) for event in found}
+        raise InputError("no line reports unavailability", str(path), f"event type {UNAVAILABLE}")
+    first_s = min(event.start_s for event in events)
+    named = {event.node: event.name or str(event.node) for event in events}
     ids = {node: number for number, node in enumerate(sorted(named))}
     return lines.record(
-        [Span(ids[event.node], *_dates_us(event, first_s)) for event in spans],
+        [Span(ids[event.node], *_times_us(event, first_s)) for event in spans],
         datetime.fromtimestamp(first_s, UTC).replace(tzinfo=None),
         len(ids),
         tuple(named[node] for node in ids),
@@ -85,24 +85,24 @@ def _of_platform(
         else:
             lines.dropped["of other platforms"] += 1
     if platform is not None and platform not in seen:
-        known = ", ".join(map(str, sorted(seen)))
-        raise InputError(f"platform {platform} has no line", where, f"one of: {known}")
+        numbers = ", ".join(map(str, sorted(seen)))
+        raise InputError(f"platform {platform} has no line", where, f"one of: {numbers}")
 
 
-def _down(found: Iterable[_Event], lines: Lines) -> Iterator[_Event]:
-    for event in found:
+def _down(events: Iterable[_Event], lines: Lines) -> Iterator[_Event]:
+    for event in events:
         if event.kind == AVAILABLE:
             lines.dropped["available"] += 1
         elif event.kind != UNAVAILABLE:
             lines.dropped[f"event type {event.kind}"] += 1
         elif event.stop_s == event.start_s:
-            lines.dropped["back at once"] += 1
+            lines.dropped["zero duration"] += 1
         else:
             lines.taken["node"] += 1
             yield event
 
 
-def _dates_us(event: _Event, first_s: float) -> tuple[int, int]:
+def _times_us(event: _Event, first_s: float) -> tuple[int, int]:
     stop_us = FOREVER_US if event.stop_s is None else to_us(event.stop_s - first_s)
     return to_us(event.start_s - first_s), stop_us
 
@@ -120,14 +120,16 @@ def _event(fields: list[str]) -> _Event:
     if len(fields) < LEAST_FIELDS:
         expected = (
             "event_id, component_id, node_id, platform_id, node_name, event_type, "
-            "event_start_time, event_stop_time, event_end_reason, parted by tabs"
+            "event_start_time, event_stop_time, event_end_reason, separated by tabs"
         )
         raise InputError(f"{len(fields)} fields", expected=expected)
     start_s = _seconds(fields[_START], "event_start_time")
     stop = fields[_STOP]
     stop_s = None if stop in ("", "NULL") else _seconds(stop, "event_stop_time")
     if stop_s is not None and stop_s < start_s:
-        raise InputError("stops before it starts", expected="event_start_time, event_stop_time")
+        raise InputError(
+            "stops before it starts", expected="event_stop_time after event_start_time"
+        )
     node, platform = (
         _id(fields[at], name) for at, name in ((_NODE, "node_id"), (_PLATFORM, "platform_id"))
     )
@@ -146,5 +148,5 @@ def _seconds(text: str, name: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= MAX_SECONDS:
-        raise InputError(f"{name} is {text[:40]!r}", expected="seconds from the Unix epoch")
+        raise InputError(f"{name} is {text[:40]!r}", expected="seconds since the Unix epoch")
     return value

@@ -2,7 +2,7 @@
 """Los Alamos National Laboratory's failure records of 1996 to 2005, as machine events.
 
 Source: LA-UR-05-7318, "Failure data" (credit: Los Alamos National Laboratory). A line is a failure
-of one node of one system, with the dates at which the problem started and was fixed, to the minute.
+of one node of one system, with the start and the end of the problem, to the minute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebat.models.failures.spans import Span
 COLUMNS = ("System", "nodenumz", "Prob Started", "Prob Fixed")
 DATE = "%m/%d/%Y %H:%M"
 SHORTEST_S = 60
-"""Dates are known to the minute: what was fixed within the same one lasted a minute."""
+"""Dates have a precision of a minute. If start and end are equal, the failure lasted a minute."""
 
 
 class _Failure(NamedTuple):
@@ -34,39 +34,41 @@ class _Failure(NamedTuple):
 
 
 def read_lanl(path: Path, system: int | None) -> Record:
-    """Failures of one system; time zero is the start of its first one.
+    """Read the failures of one system; time 0 is the start of its first failure.
 
-    Nodes are numbered from zero (column ``nodenumz``). Outages of a node that overlap, or touch,
-    are one. The machine is as large as the column ``nodes`` says, or as its largest node asks for:
-    systems 11 and 14 have nodes beyond the size told. Lines without a node are
-    dropped (system 17 has no others).
+    Nodes are numbered from zero (column ``nodenumz``). Overlapping or adjacent outages of a node
+    are joined. The size of the machine is the column ``nodes``, or the largest node plus 1: systems
+    11 and 14 have nodes beyond the stated size. Lines without a node are dropped (system 17 has no
+    others).
 
     Parameters
     ----------
     path : Path
         The CSV file, plain, .gz or .xz.
     system : int or None
-        Its number; not needed where the file has one system only.
+        Number of the system; optional if the file has only one.
 
     Raises
     ------
     InputError
-        With file and line: columns that miss, numbers and dates that cannot be read. For a system
-        without failures, with those that have some.
+        With file and line: missing columns, invalid numbers and dates. For a system without
+        failures, with a list of systems that have failures.
     """
     lines, systems = Lines(), Counter[str]()
     with opened(path) as text:
         try:
-            found = list(_failures(csv.DictReader(text), str(path), system, lines, systems))
+            failures = list(_failures(csv.DictReader(text), str(path), system, lines, systems))
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
-    if not found or (system is None and len(systems) > 1):
-        what = "the system is not given" if system is None else f"system {system} has no failures"
-        known = ", ".join(sorted(systems, key=lambda name: (len(name), name)))
-        raise InputError(what, f"{path}: --system", f"one of: {known or 'none, the file is empty'}")
-    first = min(failure.down for failure in found)
-    n_nodes = max(max(failure.node + 1, failure.n_nodes) for failure in found)
-    spans = [_span(failure, first) for failure in found]
+    if not failures or (system is None and len(systems) > 1):
+        problem = "several systems" if system is None else f"system {system} has no failures"
+        names = ", ".join(sorted(systems, key=lambda name: (len(name), name)))
+        raise InputError(
+            problem, f"{path}: --system", f"one of: {names or 'none, the file is empty'}"
+        )
+    first = min(failure.down for failure in failures)
+    n_nodes = max(max(failure.node + 1, failure.n_nodes) for failure in failures)
+    spans = [_span(failure, first) for failure in failures]
     return lines.record(spans, first, n_nodes)
 
 
@@ -78,12 +80,12 @@ def _failures(
         expected = f"the columns {', '.join(COLUMNS)}"
         raise InputError(f"no column {missing[0]!r}", f"{where}:1", expected)
     for row in rows:
-        name, of_a_node = _text(row, "System"), bool(_text(row, "nodenumz"))
-        if of_a_node:
+        name, has_node = _text(row, "System"), bool(_text(row, "nodenumz"))
+        if has_node:
             systems[name] += 1
         if name != str(system) and system is not None:
             lines.dropped["of other systems"] += 1
-        elif not of_a_node:
+        elif not has_node:
             lines.dropped["no node"] += 1
         else:
             lines.taken["node"] += 1
@@ -99,7 +101,7 @@ def _failure(row: dict[str, Any]) -> _Failure:
         raise InputError(f"nodenumz is {text[:40]!r}", expected=f"0 to {MAX_NODE}")
     down, up = (_date(row, name) for name in ("Prob Started", "Prob Fixed"))
     if up < down:
-        raise InputError("is fixed before it started", expected="Prob Started, then Prob Fixed")
+        raise InputError("is fixed before it started", expected="Prob Fixed after Prob Started")
     size = _text(row, "nodes") if "nodes" in row else ""
     return _Failure(int(text), down, up, int(size) if _is_number(size) else 0)
 

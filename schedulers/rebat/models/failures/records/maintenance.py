@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periods in which a machine is maintained, as ALCF's are kept: ``START,END`` on a line."""
+"""Maintenance periods of a machine in ALCF's format: lines ``START,END``."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from rebat.models.failures.records.record import opened
 
 
 class Period(NamedTuple):
-    """From one date until another."""
+    """A period between two dates."""
 
     start: datetime
     end: datetime
 
 
 def read_periods(path: Path) -> list[Period]:
-    """The periods by date; those that overlap, or touch, are one.
+    """Return the periods sorted by date; overlapping or adjacent ones are joined.
 
     Raises
     ------
     InputError
-        With file and line: what is no period. For a file without one.
+        With file and line: invalid periods. For a file without periods.
     """
-    found = []
+    periods = []
     with opened(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                found.append(_period(line, f"{path}:{number}"))
-    if not found:
-        raise InputError("is empty", str(path), "START,END on a line")
-    return _joined(sorted(found))
+                periods.append(_period(line, f"{path}:{number}"))
+    if not periods:
+        raise InputError("is empty", str(path), "lines START,END")
+    return _joined(sorted(periods))
 
 
 def _period(line: str, where: str) -> Period:
@@ -44,23 +44,23 @@ def _period(line: str, where: str) -> Period:
         expected = "START,END, like 2018-09-10 14:00:12,2018-09-10 22:42:49"
         raise InputError(f"is {line.strip()[:60]!r}", where, expected) from None
     if start.tzinfo or end.tzinfo:
-        raise InputError("has a time zone", where, "dates like those of the record, without one")
+        raise InputError("has a time zone", where, "dates without a time zone, as in the record")
     if end <= start:
-        raise InputError("ends before it starts", where, "START, then END")
+        raise InputError("ends before it starts", where, "END after START")
     return Period(start, end)
 
 
 def _joined(periods: list[Period]) -> list[Period]:
-    kept: list[Period] = []
+    merged: list[Period] = []
     for period in periods:
-        if kept and period.start <= kept[-1].end:
-            kept[-1] = Period(kept[-1].start, max(kept[-1].end, period.end))
+        if merged and period.start <= merged[-1].end:
+            merged[-1] = Period(merged[-1].start, max(merged[-1].end, period.end))
         else:
-            kept.append(period)
-    return kept
+            merged.append(period)
+    return merged
 
 
 def within(date: datetime, periods: list[Period]) -> bool:
-    """Whether a date lies in one of them, their ends apart."""
+    """Whether a date lies in one of the periods; ends are excluded."""
     place = bisect_right(periods, date, key=lambda period: period.start)
     return place > 0 and date < periods[place - 1].end

@@ -4,10 +4,10 @@
 Source: the filtered log of fatal RAS events that LogAider (UChicago Argonne) publishes. Its
 locations name a rack, a midplane, a node board or a compute card of a Blue Gene/Q.
 
-Of racks, the record says the row and the column, not how cables join their midplanes to a torus.
-Midplane M of rack r (rows of 16) is here allocation unit 2 r + M, and card J of its board N the
-member 32 N + J of the unit: outages are as large as they were, and those of a midplane lie in one,
-but which midplanes are neighbours on the torus is this numbering's, not Mira's.
+The record contains row and column of a rack, but not how cables connect the midplanes to a torus.
+This module maps midplane M of rack r (rows of 16) to block 2 r + M, and card J of its board N to
+member 32 N + J of the block. Outages keep their size, and those of a midplane stay in one block.
+Which midplanes are neighbours on the torus follows from this numbering and differs from Mira.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from rebat.models.boxes import Ints
 from rebat.models.failures.law import Outage, check_span, events_of
 from rebat.models.failures.records.maintenance import Period, within
 from rebat.models.failures.records.record import Lines, Record, midnight, opened, us_between
-from rebat.models.failures.spans import Span, joined, one_a_date, single, spans_of, together
+from rebat.models.failures.spans import Span, joined, merged_events, single, spans_of, together
 from rebat.models.topology import MIRA
 from rebat.models.units import MIDPLANES, Units
 
 DATE = "%Y-%m-%d;%H:%M:%S"
 BOARD = 32
-"""Compute cards, of one node each, on a node board."""
+"""Number of compute cards, of one node each, on a node board."""
 
 _FIELDS = 12
 _SEVERITY, _START, _END, _LOCATION = 4, 7, 8, 11
@@ -44,7 +44,7 @@ _COMPUTE = re.compile(
     r"R(?P<rack>[0-2][0-9A-F])"
     r"(?:-M(?P<midplane>[01])"
     r"(?:-N(?P<board>0\d|1[0-5])"
-    r"(?:-J(?P<card>[0-2]\d|3[01])(?:-C\d\d)?|-[DOU]\d\d)?"  # its cores; a board's power and links
+    r"(?:-J(?P<card>[0-2]\d|3[01])(?:-C\d\d)?|-[DOU]\d\d)?"  # cores of a card; power and links
     r"|-S)?"  # a midplane's service card
     r"|-[KL]|-B\d(?:-P\d)?)?\Z"  # a rack's clock card, coolant monitor, power supplies
 )
@@ -69,54 +69,54 @@ def read_mira_ras(
     periods: Sequence[Period] = (),
     maintained: Maintained = "leave-out",
 ) -> Record:
-    """Fatal events of Mira's compute nodes; date 0 is midnight of the day of the first event.
+    """Read fatal events of Mira's compute nodes; time 0 is midnight of the day of the first event.
 
-    A card takes down its node, a node board 32, a midplane 512, a rack 1,024; a part of one of them
-    (a link chip, a service card, a coolant monitor) as much as it is a part of. I/O drawers and
-    events without a location take no compute node, and are dropped. Indented lines are messages
-    that go with the event above, and are passed over. Outages of a node that overlap are one.
+    A card takes down its node, a node board 32 nodes, a midplane 512, a rack 1,024. A component (a
+    link chip, a service card, a coolant monitor) takes down the unit that it belongs to. I/O
+    drawers and events without a location affect no compute node and are dropped. Indented lines are
+    messages of the event above and are ignored. Overlapping outages of a node are joined.
 
     Parameters
     ----------
     path : Path
         The log, plain or .gz.
     downtime_s : float
-        Seconds that an outage lasts at least. The record has an event's first and last message,
-        most often the same, and no repairs: how long nodes were out of service is not known.
+        Minimum duration of an outage in seconds. The record has an event's first and last message,
+        usually at the same time, and no repairs: the real downtimes are unknown.
     periods : sequence of Period
-        Maintenance, by date.
+        Maintenance, sorted by date.
     maintained : {'leave-out', 'down'}
-        What becomes of them. 'leave-out': events that begin within one are dropped, as no job was
-        there to be hit, and the machine is up. 'down': the whole machine is down for their length,
-        as if they were failures.
+        How maintenance is treated. 'leave-out': events that begin during maintenance are dropped,
+        since no job was affected, and the machine is up. 'down': the entire machine is down during
+        maintenance, as after a failure.
 
     Raises
     ------
     InputError
-        With file and line: dates, locations and counts that cannot be. For a record in which no
-        compute node fails.
+        With file and line: invalid dates, locations and counts. For a record without a failure of a
+        compute node.
     """
     check_span(downtime_s, "downtime")
     lines = Lines()
     with opened(path) as text:
-        found = list(_fatal_events(text, str(path)))
+        events = list(_fatal_events(text, str(path)))
     left_out = list(periods) if maintained == "leave-out" else []
-    taken = list(_taken(found, left_out, lines))
-    if not taken:
+    counted = list(_taken(events, left_out, lines))
+    if not counted:
         raise InputError("no compute node fails", str(path), "an event in a rack (R..)")
-    zero = midnight(min(event.down for event in found))
-    spans = list(itertools.chain.from_iterable(_spans(e, zero, to_us(downtime_s)) for e in taken))
+    zero = midnight(min(event.down for event in events))
+    spans = list(itertools.chain.from_iterable(_spans(e, zero, to_us(downtime_s)) for e in counted))
     record = lines.record(spans, zero, MIRA.n_nodes)
     if maintained == "leave-out" or not periods:
         return record
     return _maintained(
-        record, [_Whole(us_between(zero, a), us_between(zero, b)) for a, b in periods]
+        record, [_Maintenance(us_between(zero, a), us_between(zero, b)) for a, b in periods]
     )
 
 
-def _taken(found: Iterable[_Fatal], left_out: list[Period], lines: Lines) -> Iterator[_Fatal]:
-    """The events that take nodes down while jobs may be there; counts them all."""
-    for event in found:
+def _taken(events: Iterable[_Fatal], left_out: list[Period], lines: Lines) -> Iterator[_Fatal]:
+    """Yield the events that take nodes down while jobs may run; count all events."""
+    for event in events:
         if event.nodes is None:
             lines.dropped[event.kind] += 1
         elif within(event.down, left_out):
@@ -126,32 +126,32 @@ def _taken(found: Iterable[_Fatal], left_out: list[Period], lines: Lines) -> Ite
             yield event
 
 
-class _Whole(NamedTuple):
-    """The whole machine, from one date (us) until another."""
+class _Maintenance(NamedTuple):
+    """A period (us) in which the entire machine is down."""
 
     down_us: int
     up_us: int
 
 
-def _maintained(record: Record, whole: list[_Whole]) -> Record:
-    """The record with the whole machine down now and then; what begins before date 0 begins at it.
+def _maintained(record: Record, periods: list[_Maintenance]) -> Record:
+    """Return the record with the entire machine down in the periods, clipped to time 0.
 
-    Only the nodes whose outages meet a period are looked at one by one.
+    Only the nodes whose outages overlap a period are processed one by one.
     """
     spans = spans_of(record.events)
     down: list[Outage] = []
-    for at_us, until_us in ((max(down_us, 0), up_us) for down_us, up_us in whole if up_us > 0):
-        meeting = {s.node for s in spans if s.down_us <= until_us and s.up_us >= at_us}
-        spans += [Span(node, at_us, until_us) for node in meeting]
-        others = np.setdiff1d(np.arange(MIRA.n_nodes), list(meeting))
+    for at_us, until_us in ((max(down_us, 0), up_us) for down_us, up_us in periods if up_us > 0):
+        overlapping = {s.node for s in spans if s.down_us <= until_us and s.up_us >= at_us}
+        spans += [Span(node, at_us, until_us) for node in overlapping]
+        others = np.setdiff1d(np.arange(MIRA.n_nodes), list(overlapping))
         down.append(Outage(at_us, until_us, NodeSet.of_sorted(others)))
-    kept = list(joined(spans))
-    outages = together([*single(kept), *down])
+    outages = list(joined(spans))
+    with_maintenance = together([*single(outages), *down])
     record.taken["maintenance"] += len(down)
     return msgspec.structs.replace(
         record,
-        events=list(one_a_date(events_of(outages))),
-        n_joined=record.n_joined + len(spans) - len(kept),
+        events=list(merged_events(events_of(with_maintenance))),
+        n_joined=record.n_joined + len(spans) - len(outages),
     )
 
 
@@ -163,26 +163,28 @@ def _spans(event: _Fatal, zero: datetime, shortest_us: int) -> Iterator[Span]:
 
 
 def _fatal_events(lines: Iterable[str], where: str) -> Iterator[_Fatal]:
-    """The lines that are events, as many as the first line says: else the file is cut."""
-    told, number, count = -1, 0, 0
+    """Yield the events. Line 1 states their number, which shows whether lines are missing."""
+    stated, number, count = -1, 0, 0
     for number, line in enumerate(lines, 1):
         try:
             if number == 1:
-                told = _told(line)
+                stated = _stated_count(line)
             elif line.strip() and not line[0].isspace():
                 count += 1
                 yield _fatal(line.rstrip("\r\n").split(" "))
         except InputError as error:
             raise error.at(f"{where}:{number}") from None
-    if told != count:
-        what = f"{count} events" if number else "is empty"
-        raise InputError(what, where, f"{told}, as line 1 says" if number else "#count=...")
+    if stated != count:
+        problem = f"{count} events" if number else "is empty"
+        raise InputError(
+            problem, where, f"{stated}, as stated in line 1" if number else "#count=..."
+        )
 
 
-def _told(line: str) -> int:
+def _stated_count(line: str) -> int:
     match = re.fullmatch(r"#count=(\d{1,9})\s*", line, re.ASCII)
     if not match:
-        raise InputError(f"begins with {line.strip()[:40]!r}", expected="#count=, then a number")
+        raise InputError(f"begins with {line.strip()[:40]!r}", expected="#count=NUMBER")
     return int(match[1])
 
 
@@ -194,7 +196,7 @@ def _fatal(fields: list[str]) -> _Fatal:
         )
     down, up = _date(fields[_START], "start"), _date(fields[_END], "end")
     if up < down:
-        raise InputError("ends before it starts", expected="START, then END")
+        raise InputError("ends before it starts", expected="END after START")
     return _Fatal(down, up, *_place(fields[_LOCATION]))
 
 
@@ -208,7 +210,7 @@ def _date(text: str, name: str) -> datetime:
 
 @cache
 def _place(location: str) -> tuple[str, Ints | None]:
-    """What an event takes down and its nodes; or why it takes none."""
+    """Return what an event takes down and its nodes; or a reason and None."""
     if location in ("", "NULL"):
         return "no location", None
     if _IO.match(location):

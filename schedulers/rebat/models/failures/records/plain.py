@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures as a plain table, ``node,down,up``: read, and written.
+"""Failures as a plain table, ``node,down,up``: reader and writer.
 
-Dates are seconds, or ISO dates (``2024-03-01T12:30``), all in one way. An empty ``up`` stands for
-a node that never came back. Nodes are numbers from 0, or names.
+Times are all seconds or all ISO dates (``2024-03-01T12:30``). An empty ``up`` means that the node
+never came back. Nodes are numbers from 0, or names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rebat.models.failures.spans import Span, spans_of
 COLUMNS = ("node", "down", "up")
 
 Date = int | datetime
-"""Microseconds from date 0, or a date; one that has a zone is told in UTC."""
+"""Microseconds from time 0, or a date; dates with a zone are converted to UTC."""
 
 
 class _Row(NamedTuple):
@@ -35,10 +35,10 @@ class _Row(NamedTuple):
 
 
 def read_plain(path: Path) -> Record:
-    """Failures of a table with the columns ``node``, ``down`` and ``up``, and any others.
+    """Read failures from a table with the columns ``node``, ``down`` and ``up``.
 
-    Seconds count from date 0 of the events. Of ISO dates, date 0 is midnight of the day of the
-    first failure. Where a node is no number, all are names, numbered as they appear.
+    Seconds count from time 0 of the events. With ISO dates, time 0 is midnight of the day of the
+    first failure. If one node is not a number, all are names, numbered in order of appearance.
 
     Parameters
     ----------
@@ -48,24 +48,24 @@ def read_plain(path: Path) -> Record:
     Raises
     ------
     InputError
-        With file and line: columns that miss, dates that cannot be read, in two ways, or in the
-        wrong order. For a table without a failure.
+        With file and line: missing columns, invalid dates, mixed formats of dates, or a repair
+        before its failure. For a table without a failure.
     """
     lines = Lines()
     with opened(path) as text:
         try:
-            found = list(_rows(csv.DictReader(text), str(path), lines))
+            rows = list(_rows(csv.DictReader(text), str(path), lines))
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
-    if not found:
-        raise InputError("nothing fails", str(path), "a failure on a line: node,down,up")
-    zero = _zero(found)
-    names = _names(found)
+    if not rows:
+        raise InputError("nothing fails", str(path), "one failure per line: node,down,up")
+    zero = _zero(rows)
+    names = _names(rows)
     ids = {name: number for number, name in enumerate(names)}
     return lines.record(
         [
             Span(ids[row.node] if names else int(row.node), _us(row.down, zero), _us(row.up, zero))
-            for row in found
+            for row in rows
         ],
         zero.replace(tzinfo=None) if zero else None,
         len(names) or None,
@@ -82,13 +82,13 @@ def _rows(rows: csv.DictReader[str], where: str, lines: Lines) -> Iterator[_Row]
     for raw in rows:
         try:
             row = _row(raw)
-            if kind not in ("", _way(row.down)):
-                raise _two_ways()
+            if kind not in ("", _date_format(row.down)):
+                raise _mixed_formats()
         except InputError as error:
             raise error.at(f"{where}:{rows.line_num}") from None
-        kind = _way(row.down)
+        kind = _date_format(row.down)
         if row.up == row.down:
-            lines.dropped["back at once"] += 1
+            lines.dropped["zero duration"] += 1
         else:
             lines.taken["node"] += 1
             yield row
@@ -100,20 +100,20 @@ def _row(raw: dict[str, Any]) -> _Row:
         raise InputError("node is empty", expected="a number or a name")
     row = _Row(node, _date(down, "down"), _date(up, "up") if up else None)
     if row.up is not None:
-        if _way(row.up) != _way(row.down):
-            raise _two_ways()
+        if _date_format(row.up) != _date_format(row.down):
+            raise _mixed_formats()
         if row.up < row.down:  # type: ignore[operator]
-            raise InputError("is up before it is down", expected="node,down,up")
+            raise InputError("is up before it is down", expected="up after down")
     return row
 
 
-def _two_ways() -> InputError:
-    expected = "all seconds, all dates without a zone, or all with one"
-    return InputError("dates are told in two ways", expected=expected)
+def _mixed_formats() -> InputError:
+    expected = "only seconds, only dates without a zone, or only dates with one"
+    return InputError("dates have mixed formats", expected=expected)
 
 
-def _way(date: Date) -> str:
-    """How a date is told."""
+def _date_format(date: Date) -> str:
+    """Return the format of a date."""
     if isinstance(date, int):
         return "seconds"
     return "zone" if date.tzinfo else "date"
@@ -138,8 +138,8 @@ def _seconds(value: float, name: str, text: str) -> int:
     return to_us(value)
 
 
-def _zero(found: Iterable[_Row]) -> datetime | None:
-    dates = [row.down for row in found if isinstance(row.down, datetime)]
+def _zero(rows: Iterable[_Row]) -> datetime | None:
+    dates = [row.down for row in rows if isinstance(row.down, datetime)]
     return midnight(min(dates)) if dates else None
 
 
@@ -152,9 +152,9 @@ def _us(date: Date | None, zero: datetime | None) -> int:
     return us_between(zero, date)
 
 
-def _names(found: Iterable[_Row]) -> tuple[str, ...]:
-    """The nodes as they appear; none where all are numbers."""
-    nodes = dict.fromkeys(row.node for row in found)
+def _names(rows: Iterable[_Row]) -> tuple[str, ...]:
+    """Return the node names in order of appearance; empty if all are numbers."""
+    nodes = dict.fromkeys(row.node for row in rows)
     if all(name.isascii() and name.isdecimal() for name in nodes):
         longest = max(len(name.lstrip("0")) for name in nodes)
         largest = max(nodes, key=int) if longest < 20 else max(nodes, key=len)
@@ -165,12 +165,12 @@ def _names(found: Iterable[_Row]) -> tuple[str, ...]:
 
 
 def write_plain(events: Iterable[MachineEvent], path: Path) -> int:
-    """Write events as such a table, an outage of a node on a line, dates in seconds.
+    """Write events as a table, one line per outage of a node, with times in seconds.
 
     Returns
     -------
     int
-        How many lines.
+        Number of lines.
     """
     spans = sorted(spans_of(events), key=lambda span: (span.down_us, span.node))
     lines = [f"{s.node},{_text(s.down_us)},{_text(s.up_us)}\n" for s in spans]
@@ -183,6 +183,6 @@ def _text(at_us: int) -> str:
 
 
 def write_names(names: Iterable[str], path: Path) -> None:
-    """Write which number stands for which name: ``node,name``."""
+    """Write the table of node numbers and names: ``node,name``."""
     rows = [("node", "name"), *enumerate(names)]
     write_text(path, "".join(map(csv_line, rows)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every reader makes of a file: a record, with its lines counted and its date 0."""
+"""The result of every reader: a record with line counts and its time 0."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import events_of
-from rebat.models.failures.spans import Span, joined, one_a_date, single, together
+from rebat.models.failures.spans import Span, joined, merged_events, single, together
 
 
 class Record(msgspec.Struct, frozen=True, eq=False):
-    """A machine's failures as a file tells them.
+    """A machine's failures as read from a file.
 
     Parameters
     ----------
     events : list of MachineEvent
-        Outages of a node that overlap, or touch, are one; what fails at a date is one event.
+        Overlapping or adjacent outages of a node are joined. Failures at one time are one event.
     taken, dropped : Counter
-        Lines that are taken, by what they take down, and lines that are not, by the reason.
+        Numbers of lines that are used, by what they take down, and of dropped lines, by the reason.
     n_outages : int
-        Outages of single nodes that the lines told of.
+        Number of outages of single nodes in the file.
     n_joined : int
-        How many of them are one with another.
+        Number of them that were joined with another.
     origin : datetime, optional
-        Date 0 of the events; None where the file counts seconds itself.
+        Time 0 of the events; None if the file has seconds.
     n_nodes : int, optional
-        Size of the machine, where the file tells it.
+        Size of the machine, if the file states it.
     names : tuple of str
-        What the file calls node 0, 1, ...; empty where it has numbers.
+        Names of nodes 0, 1, ... in the file; empty if it has numbers.
     """
 
     events: list[MachineEvent]
@@ -51,12 +51,12 @@ class Record(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def n_lines(self) -> int:
-        """Lines read."""
+        """Number of lines read."""
         return self.taken.total() + self.dropped.total()
 
 
 class Lines:
-    """Counts the lines of a file by what becomes of them."""
+    """Counts of the used and the dropped lines of a file."""
 
     def __init__(self) -> None:
         self.taken: Counter[str] = Counter()
@@ -69,22 +69,22 @@ class Lines:
         n_nodes: int | None = None,
         names: tuple[str, ...] = (),
     ) -> Record:
-        """The record that the lines told of."""
-        kept = list(joined(spans))
+        """Return the record of all outages that were read."""
+        outages = list(joined(spans))
         return Record(
-            list(one_a_date(events_of(together(single(kept))))),
-            self.taken, self.dropped, len(spans), len(spans) - len(kept), origin, n_nodes, names,
+            list(merged_events(events_of(together(single(outages))))),
+            self.taken, self.dropped, len(spans), len(spans) - len(outages), origin, n_nodes, names,
         )  # fmt: skip
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[str]]:
-    """A text file, plain, .gz or .xz, with its line ends as they are.
+    """Open a text file, plain, .gz or .xz, with unchanged line ends.
 
     Raises
     ------
     InputError
-        When it cannot be read.
+        If it cannot be read.
     """
     if path.suffix != ".xz":
         with open_text(path, newline="") as text:
@@ -103,10 +103,10 @@ def opened(path: Path) -> Iterator[IO[str]]:
 
 
 def us_between(first: datetime, date: datetime) -> int:
-    """Whole microseconds from one date to another."""
+    """Return the whole microseconds between two dates."""
     return (date - first) // timedelta(microseconds=1)
 
 
 def midnight(date: datetime) -> datetime:
-    """When its day began."""
+    """Return the beginning of a date's day."""
     return date.replace(hour=0, minute=0, second=0, microsecond=0)
