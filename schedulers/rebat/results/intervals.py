@@ -39,15 +39,15 @@ class Interval(msgspec.Struct, frozen=True):
     n: int = 1
     half: float | None = None
 
-    def tells_from(self, value: float) -> bool:
+    def excludes(self, value: float) -> bool:
         """Whether a value is outside of the interval."""
         if self.low is None or self.high is None:
             return False
         return not self.low <= value <= self.high
 
-    def holds(self, value: float) -> bool:
+    def contains(self, value: float) -> bool:
         """Whether a value is within the interval."""
-        return self.low is not None and not self.tells_from(value)
+        return self.low is not None and not self.excludes(value)
 
     def less(self, value: float) -> Interval:
         """Return the interval of the estimate minus a number: of a ratio less 1, the change."""
@@ -77,7 +77,7 @@ def interval(
         Student's interval is widened so that so many hold at once (Bonferroni).
 
     >>> found = interval([1.0, 2.0, 3.0, 4.0])
-    >>> found.mean, found.n, found.tells_from(2.0), found.tells_from(9.0)
+    >>> found.mean, found.n, found.excludes(2.0), found.excludes(9.0)
     (2.5, 4, False, True)
     >>> round(interval({0: 1.0, 1: 2.0, 2: 3.0}, STUDENT).half, 5)
     2.48414
@@ -208,7 +208,7 @@ def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3
     """
     if estimate is None:
         return ""
-    unsure = "" if estimate.low is None or estimate.tells_from(neutral) else "= "
+    unsure = "" if estimate.low is None or estimate.excludes(neutral) else "= "
     return unsure + spread(estimate, shown)
 
 

@@ -117,7 +117,7 @@ def compared(row: MetricRow) -> tuple[Any, ...]:
     ratio = row.ratio
     over: tuple[float | bool | None, ...] = (None,) * 4
     if ratio is not None:
-        differs = None if ratio.low is None else ratio.tells_from(1.0)
+        differs = None if ratio.low is None else ratio.excludes(1.0)
         over = (*_ends(ratio), differs)
     return (*row.metric, row.policy, row.value.n, *_ends(row.value), *over, row.comparable)
 

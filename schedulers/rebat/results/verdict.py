@@ -83,7 +83,7 @@ def change_text(ratio: Interval) -> str:
     change = _shown(ratio.less(1.0))
     if change.mean == change.low == change.high == 0.0:
         return "unchanged"
-    unsure = change.low is not None and not change.tells_from(0.0)
+    unsure = change.low is not None and not change.excludes(0.0)
     return spread(change, _percent) + (" (not significant)" if unsure else "")
 
 

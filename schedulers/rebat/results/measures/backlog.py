@@ -54,7 +54,7 @@ NOT_COMPARABLE = "n.c."
 
 WHY_NOT = (
     f"{NOT_COMPARABLE}: not comparable, as the work at hand in the window differs by more than "
-    f"{MOST_APART:.0%} of its node time and did not always suffice"
+    f"{MOST_APART:.0%} of the window's node time, and at times no job waited"
 )
 
 
