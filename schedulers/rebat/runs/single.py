@@ -161,7 +161,7 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, known: Layout) -
         known,
         allotted=preset.allotted(n_nodes),
         partitions={place.name: place.nodes for place in places},
-        asked=asked,
+        partition_of=asked,
         power=preset.power,
     )
 

@@ -138,4 +138,4 @@ def test_days_of_few_jobs_may_be_why_days_deviate(tmp_path: Path) -> None:
     }
     one = found["the list-based heuristics have low standard deviations at q-bar = 0 (Algorithm 1)"]
     assert not one.holds
-    assert one.why.startswith("It is days of few jobs: on the 2 that have 66 or more")
+    assert one.why.startswith("The cause is days with few jobs: on the 2 days with 66 or more")

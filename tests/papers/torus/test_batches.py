@@ -229,7 +229,7 @@ def test_the_report(tmp_path: Path) -> None:
         assert said in words
     for said in ("Figure 2", "Figure 3", "Figure 4"):
         assert f'<span class="paper">{said}' in page
-    judged = [ln for ln in words.splitlines() if ln.startswith("|") and "FAPS ends" in ln]
+    judged = [ln for ln in words.splitlines() if ln.startswith("|") and "| with FAPS jobs" in ln]
     assert len(judged) == 3 * sum(map(len, GAINS.values()))  # with each list
     assert all("| yes |" in line or "| no |" in line for line in judged)
 
@@ -313,7 +313,7 @@ def test_every_list_is_judged_by_the_number_beside_it(tmp_path: Path) -> None:
 
 def test_two_names_of_one_law_are_refused(tmp_path: Path) -> None:
     evidence = evidence_of(TIMES, tmp_path, {"a": (22000, 32), "b": (22000, 32)})
-    with pytest.raises(InputError, match="law: a and b are one law"):
+    with pytest.raises(InputError, match="law: a and b are the same law"):
         list(judgements(evidence))
 
 
@@ -371,7 +371,7 @@ def test_seeds_that_do_not_decide_are_said_so(tmp_path: Path) -> None:
     hours = {("slurm-linear", None): [100.0] * 3, ("faps", "all"): [99.0, 95.0, 94.0]}
     batches_ = evidence_of(hours, tmp_path, {"trace7": (22000, 8)})
     (verdict,) = [j for j in judgements(batches_) if "all traces" in j.workload]
-    assert not verdict.holds and "do not decide" not in verdict.rule
+    assert not verdict.holds and "not significant" not in verdict.rule
     hours["faps", "all"] = [10.0, 40.0, 5.0]
     batches_ = evidence_of(hours, tmp_path, {"trace7": (22000, 8)})
     (verdict,) = [j for j in judgements(batches_) if "all traces" in j.workload]
