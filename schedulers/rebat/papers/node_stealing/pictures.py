@@ -11,7 +11,7 @@ from rebat.figures import boxes
 from rebat.figures.steal_hour import steal_hour
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import RunIndex, Setting
-from rebat.papers.node_stealing.beside import beside_printed
+from rebat.papers.node_stealing.printed import printed_pictures
 from rebat.papers.node_stealing.runs import (
     ALIASES,
     PROGRAM,
@@ -34,7 +34,7 @@ _FLOWS = (("Largest flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
     """Yield printed tables next to ours, and Figures 1, 3 to 13 and 19 to 21, if there are runs."""
     for setting, family in main_settings(runs):
-        yield from beside_printed(runs, setting)
+        yield from printed_pictures(runs, setting)
         names = policies(runs, setting)
         if "baseline" not in names:
             continue

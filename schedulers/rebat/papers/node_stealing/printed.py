@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from rebat.figures.beside import PrintedPanel, beside_svg
+from rebat.figures.printed import PrintedPanel, printed_svg
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.node_stealing import published
@@ -47,7 +47,7 @@ PRINTED = (
 )  # fmt: skip
 
 
-def beside_printed(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
+def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
     """Yield a figure if the paper prints values for this setting."""
     panels = []
     for value in PRINTED:
@@ -55,7 +55,7 @@ def beside_printed(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
         if printed:
             panels.append(PrintedPanel(value.heading, printed, ours(runs, setting, value)))
     if panels:
-        svg = beside_svg(policies(runs, setting), panels)
+        svg = printed_svg(policies(runs, setting), panels)
         title = f"{setting.workload}: printed values and ours ({setting.scenario.label})"
         note = seeds_note(runs, setting, "as lines")
         yield Picture("Tables 4, 5, 7, 8, 9", title, svg, note)
