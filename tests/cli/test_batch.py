@@ -103,7 +103,7 @@ BAD = {
     "duration no number": (asked(duration="nan"), "--duration"),
     "unknown law": (asked(law="x:scale=1h"), "--law: unknown failure law 'x'"),
     "law of the machine": (asked(law="poisson:mtbf=1h"), "--law: its nodes have no parameters"),
-    "law that lacks a shape": (asked(law="weibull:scale=1h"), "weibull: parameter shape is missing"),
+    "law that lacks a shape": (asked(law="weibull:scale=1h"), "parameter shape is missing"),
     "sigma too large": (asked(law="exponential:mean=1h,mean_sigma=9d"), "mean_sigma: is 7776"),
     "unknown policy": (asked(policy="best"), "--policy"),
     "unknown list": ([*asked(), "--list", "some"], "--list"),

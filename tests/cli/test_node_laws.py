@@ -69,7 +69,7 @@ def test_the_machine_is_as_large_as_its_largest_failed_node(record: Path, tmp_pa
 BAD = {
     "no nodes of its own": (["nodes", "poisson:mtbf=1h", "--nodes", "4"], "no parameters per node"),
     "no such law": (["nodes", "x:mtbf=1h", "--nodes", "4"], "unknown failure law 'x'"),
-    "no shape": (["nodes", "weibull:scale=1h", "--nodes", "4"], "weibull: parameter shape is missing"),
+    "no shape": (["nodes", "weibull:scale=1h", "--nodes", "4"], "parameter shape is missing"),
     "sigma": (["nodes", "exponential:mean=1h,mean_sigma=1d", "--nodes", "99"], "mean_sigma: is 86"),
     "no record": (["fit", "absent.events"], "absent.events: cannot read"),
     "too few nodes": (["fit", "f.events", "--nodes", "3"], "f.events: event"),

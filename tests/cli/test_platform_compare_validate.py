@@ -172,7 +172,7 @@ def test_findings_give_status_1_a_few_of_each_kind(capsys) -> None:
     Path("b.csv").write_text(edited(text, "4", allocated_resources="3-7"))
     assert status("validate", "b.csv", "--show", "3") == 1
     told = capsys.readouterr().out.splitlines()
-    assert "not as many nodes as requested: 1" in told
+    assert "not the requested number of nodes: 1" in told
     assert "columns that contradict each other: 7" in told
     assert "  ... and 4 more" in told
     assert told[0] == "b.csv: not valid: 7 rows, 8 findings"
@@ -192,7 +192,7 @@ def test_a_kill_is_an_end_where_the_scheduler_gives_jobs_up(capsys) -> None:
     Path("b.csv").write_text(text)
     assert status("validate", "b.csv") == 0
     assert status("validate", "b.csv", "--resubmits") == 1
-    assert "line 4: job w0!4 was killed, and not run again" in capsys.readouterr().out
+    assert "line 4: job w0!4 was killed, but not resubmitted" in capsys.readouterr().out
     Path("run").mkdir()
     Path("run/jobs.csv").write_text(text)
     Path("run/rebat_jobs.csv").touch()

@@ -60,7 +60,7 @@ def test_policies_are_picked(toy: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["absent"], "absent: is no folder"),
+        (["absent"], "absent: is not a folder"),
         ([str(ROOT / "workloads")], "holds no summary.json"),
         (["OUT", "-p", "easi"], "unknown policy 'easi'; did you mean easy?"),
         (["OUT", "--window", "3d"], "--window"),
@@ -84,7 +84,8 @@ def test_an_old_result_is_told_what_it_lacks(toy: Path, tmp_path: Path, capsys) 
     with pytest.raises(SystemExit):
         main(["view", str(tmp_path)])
     assert (
-        "holds no rebat_attempts.csv (expected a result of this version" in capsys.readouterr().err
+        "contains no rebat_attempts.csv (expected results of this version"
+        in capsys.readouterr().err
     )
 
 

@@ -215,7 +215,7 @@ def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None
     tab.keyboard.type("1")
     tab.keyboard.press("Enter")
     tab.wait_for_timeout(300)
-    told = tab.locator("#told").inner_text()
+    told = tab.locator("#status").inner_text()
     for timeline in timelines:
         count = timeline.job_id.count("1")
         assert f"{timeline.name}: {count} attempt" in told
@@ -226,7 +226,7 @@ def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None
     assert chosen == ["1", "1"]
     tab.locator("#job").fill("no such job")
     tab.keyboard.press("Enter")
-    assert tab.locator("#told").inner_text() == "No job no such job."
+    assert tab.locator("#status").inner_text() == "There is no job no such job."
 
 
 def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:
@@ -266,7 +266,7 @@ def test_foreign_names_do_not_run(opened, timelines, width: int) -> None:
     assert EVIL in words(tab, "gantt0", middle_s, first)
     tab.locator("#job").fill(EVIL)
     tab.keyboard.press("Enter")
-    assert tab.locator("#told").inner_text().startswith(f"Job {EVIL}")
+    assert tab.locator("#status").inner_text().startswith(f"Job {EVIL}")
     assert tab.title() == EVIL
 
 

@@ -44,7 +44,7 @@ def test_agrees_with_a_bootstrap_worked_out_by_hand() -> None:
 def test_95_of_100_intervals_over_30_seeds_hold_the_truth(shape: str) -> None:
     rng = np.random.default_rng(11)
     draw = {"normal": lambda: rng.normal(1, 0.1, 30), "skewed": lambda: rng.gamma(8, 0.125, 30)}
-    held = [not interval(list(draw[shape]())).tells_from(1.0) for _ in range(600)]  # type: ignore[union-attr]
+    held = [not interval(list(draw[shape]())).excludes(1.0) for _ in range(600)]  # type: ignore[union-attr]
     assert 0.92 <= np.mean(held) <= 0.98
 
 
@@ -52,9 +52,9 @@ def test_of_few_values() -> None:
     assert interval([]) is None
     one = interval([2.0])
     assert one is not None and (one.mean, one.low, one.n) == (2.0, None, 1)
-    assert not one.tells_from(3.0) and relative_width(one) is None
+    assert not one.excludes(3.0) and relative_width(one) is None
     same = interval([2.0, 2.0])
-    assert same is not None and (same.low, same.high) == (2.0, 2.0) and same.tells_from(2.1)
+    assert same is not None and (same.low, same.high) == (2.0, 2.0) and same.excludes(2.1)
 
 
 def test_ratios_are_paired_by_seed() -> None:
@@ -63,5 +63,5 @@ def test_ratios_are_paired_by_seed() -> None:
     ours = {seed: value * (1.01 + 0.001 * (seed % 2)) for seed, value in base.items()}
     found = paired_ratio({**ours, 9: 1.0}, {**base, 8: 1.0})
     assert found is not None and found.n == 5
-    assert found.tells_from(1.0) and found.mean == pytest.approx(1.0104)
+    assert found.excludes(1.0) and found.mean == pytest.approx(1.0104)
     assert paired_ratio({0: 1.0}, {0: 0.0}) is None

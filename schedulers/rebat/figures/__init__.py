@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures, drawn by matplotlib without a display."""
+"""Figures, drawn by matplotlib without a display."""

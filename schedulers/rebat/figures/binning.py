@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as an image: each pixel the mean colour of what lies in it, however large the machine."""
+"""A run as an image of any machine: each pixel has the mean colour of its node time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.results.measures.timeline import CAUSES, Timeline
 Float = npt.NDArray[np.float64]
 
 PALE = 0.75
-"""The share of white in the colour of progress that was kept at first and lost later."""
+"""Share of white in the colour of progress that was kept first and lost later."""
 
 
 class Rectangles(NamedTuple):
@@ -28,11 +28,10 @@ class Rectangles(NamedTuple):
 
 
 def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: int) -> Float:
-    """An image (rows x columns x 3, 0 to 1) of all nodes, the lowest on top, in a window.
+    """Return an image (rows x columns x 3, 0 to 1) of all nodes in a window, the lowest on top.
 
-    A pixel has the mean colour of its node time. Work that was kept has one colour, work that was
-    lost the colour of its cause. Nodes that were down are black, held nodes pale grey, free nodes
-    white.
+    A pixel has the mean colour of its node time. Kept work has one colour, lost work the colour of
+    its cause. Down nodes are black, held nodes pale grey, and free nodes white.
     """
     image, cover = np.zeros((rows, columns, 3)), np.zeros((rows, columns))
     for colour, rectangles in _layers(timeline):
@@ -40,21 +39,22 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
         image += part[..., None] * np.array(colour)
         cover += part
     most = np.maximum(cover, 1.0)[..., None]
-    found: Float = image / most + (1 - np.minimum(cover, 1.0))[..., None]
-    return np.clip(found, 0.0, 1.0)
+    pixels: Float = image / most + (1 - np.minimum(cover, 1.0))[..., None]
+    return np.clip(pixels, 0.0, 1.0)
 
 
 def coverage(
     rectangles: Rectangles, window_us: tuple[int, int], n_nodes: int, rows: int, columns: int
 ) -> Float:
-    """The share of each pixel (rows x columns) that rectangles cover, those that overlap added.
+    """Return the share of each pixel (rows x columns) that rectangles cover; overlaps add up.
 
-    Exact: a rectangle's edges are steps in both directions, and the sums of their changes over the
-    pixels are the shares. The cost is that of the rectangles plus that of the pixels.
+    The result is exact: the edges of a rectangle are steps in both directions, and the cumulative
+    sums of their changes over the pixels are the shares. The cost is linear in the number of
+    rectangles plus the number of pixels.
     """
     first, last = window_us
     wide, high = columns / (last - first), rows / n_nodes
-    x = [np.clip((date - first) * wide, 0, columns) for date in (rectangles.start, rectangles.end)]
+    x = [np.clip((at - first) * wide, 0, columns) for at in (rectangles.start, rectangles.end)]
     y = [np.clip(node * high, 0, rows) for node in (rectangles.first, rectangles.last + 1)]
     sums = np.zeros((rows + 2) * (columns + 2))
     for down, at_row in _changes(y):
@@ -66,7 +66,7 @@ def coverage(
 
 
 def _changes(edges: list[Float]) -> Iterator[tuple[Float, npt.NDArray[np.int64]]]:
-    """What is added from a pixel on: at the edge up to where it ends, at the other one taken."""
+    """Yield the changes of cover at pixels: positive at the first edge, negative at the second."""
     for sign, edge in zip((1, -1), edges, strict=True):
         pixel = np.floor(edge).astype(np.int64)
         into = edge - pixel
@@ -75,29 +75,29 @@ def _changes(edges: list[Float]) -> Iterator[tuple[Float, npt.NDArray[np.int64]]
 
 
 def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]]:
-    """Rectangles by colour."""
+    """Yield rectangles by colour."""
     from matplotlib.colors import to_rgb
 
     blocks, cause = timeline.blocks, timeline.cause[timeline.blocks.owner]
     start, end = timeline.start_us[blocks.owner], timeline.end_us[blocks.owner]
-    kept = end - tail_us(timeline)[blocks.owner]
+    kept_end = end - tail_us(timeline)[blocks.owner]
     for number in np.unique(cause):
         own = cause == number
         colour, lost = to_rgb(kept_colour(CAUSES[number])), lost_colour(CAUSES[number])
         first, last = blocks.first[own], blocks.last[own]
-        yield colour, Rectangles(start[own], kept[own], first, last)
+        yield colour, Rectangles(start[own], kept_end[own], first, last)
         pale = tuple(PALE + (1 - PALE) * part for part in colour)
-        yield to_rgb(lost) if lost else pale, Rectangles(kept[own], end[own], first, last)
+        yield to_rgb(lost) if lost else pale, Rectangles(kept_end[own], end[own], first, last)
     down = timeline.outages
     yield (0.0, 0.0, 0.0), Rectangles(*down)
     yield to_rgb(HELD_COLOUR), Rectangles(*timeline.held)
 
 
 def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:
-    """How much of the end of each attempt was in vain: what ran and was kept by no checkpoint.
+    """Return the lost time at the end of each attempt, in microseconds.
 
-    Of an interrupted attempt all after its recovery and the progress kept; and of any attempt what
-    was kept first and lost later.
+    For an interrupted attempt, all time after its recovery and the kept progress is lost. For any
+    attempt, progress that was kept first and lost later is added.
     """
     run = timeline.end_us - timeline.start_us
     unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)

@@ -18,7 +18,7 @@ Panel = tuple[str, Series, Mapping[str, float]]
 
 
 def in_time_units(title: str, series: Series, dots: Mapping[str, float]) -> Panel:
-    """A panel of seconds, in the unit that fits its largest value."""
+    """Return a panel with values in seconds converted to a suitable unit."""
     boxed = [value for groups in series.values() for values in groups.values() for value in values]
     unit, scale = time_unit([*boxed, *dots.values()])
     return (
@@ -32,7 +32,7 @@ def in_time_units(title: str, series: Series, dots: Mapping[str, float]) -> Pane
 
 
 def svg_of(figure: Any) -> str:
-    """A figure as an SVG element: no date, the same ids for the same data."""
+    """Return a figure as an SVG element without a date, with the same ids for the same data."""
     import matplotlib as mpl
 
     buffer = io.StringIO()
@@ -44,13 +44,13 @@ def svg_of(figure: Any) -> str:
 
 
 def _short(svg: str) -> str:
-    """Without what nobody sees: metadata, every font that may stand in, more than 1/100 pt."""
+    """Remove metadata, substitute fonts, and decimals below 1/100 pt."""
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"(font-family: 'DejaVu Sans')[^;\"]*(, sans-serif)", r"\1\2", svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
     svg = re.sub(
         r' (?:d|x|y|transform)="[^"]*"',
-        lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]).replace("\n", ""),
+        lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]).replace("\n", ""),
         svg,
     )
     return re.sub(r"\n\s*", "\n", svg)
@@ -61,21 +61,21 @@ def boxes(
     *,
     one_line: bool = False,
 ) -> str:
-    """Panels side by side.
+    """Draw panels of boxes in a row, as SVG.
 
-    ``one_line`` draws a line at 1, for ratios; dots are the failure-free values (Figure 1).
+    ``one_line`` draws a line at 1, for ratios. Dots are the failure-free values (Figure 1).
     """
     figure = new_figure(5.2 * len(panels), 3.4)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (what, series, dots) in zip(axes, panels, strict=True):
-        _panel(axis, what, series, dots)
+    for axis, (y_label, series, dots) in zip(axes, panels, strict=True):
+        _panel(axis, y_label, series, dots)
         if one_line:
             axis.axhline(1.0, color="black", linewidth=0.8)
     axes[0].legend(*_handles(panels), frameon=False, fontsize=8)
     return svg_of(figure)
 
 
-def _panel(axis: Any, what: str, series: Series, dots: Mapping[str, float]) -> None:
+def _panel(axis: Any, y_label: str, series: Series, dots: Mapping[str, float]) -> None:
     groups = list(dict.fromkeys(group for values in series.values() for group in values))
     width, shades = 0.8 / max(1, len(series)), policy_colours(series)
     for number, (policy, values) in enumerate(series.items()):
@@ -94,7 +94,7 @@ def _panel(axis: Any, what: str, series: Series, dots: Mapping[str, float]) -> N
     points = [(i, dots[g]) for i, g in enumerate(groups) if g in dots]
     axis.plot([i for i, _ in points], [y for _, y in points], "o", color="red", markersize=4)
     axis.set_xticks(range(len(groups)), groups, rotation=35, ha="right", fontsize=7)
-    axis.set_ylabel(what, fontsize=9)
+    axis.set_ylabel(y_label, fontsize=9)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.3)
 
@@ -114,29 +114,30 @@ def _handles(panels: Sequence[Panel]) -> Any:
 
 
 def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]]) -> str:
-    """Panels of lines over the MTBF in hours: (y label, points by name), a log x axis."""
+    """Draw panels (y label, points by name) of lines over the MTBF in hours, with a log x axis."""
     figure = new_figure(5.2 * len(panels), 3.2)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (what, named) in zip(axes, panels, strict=True):
+    for axis, (y_label, named) in zip(axes, panels, strict=True):
         shades = policy_colours(named)
         for name, points in named.items():
             x, y = zip(*points, strict=True)
             axis.plot(x, y, "o-", label=label(name), color=shades[name], markersize=3)
         axis.set_xscale("log")
         axis.set_xlabel("MTBF (h)", fontsize=9)
-        axis.set_ylabel(what, fontsize=9)
+        axis.set_ylabel(y_label, fontsize=9)
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False, fontsize=8)
     return svg_of(figure)
 
 
-def stacks(bars: Mapping[str, Mapping[str, float]], what: str) -> str:
-    """Stacked bars: bar -> part -> share (Figure 3); parts that are 0 everywhere are left out.
+def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
+    """Draw stacked bars (bar -> part -> share, Figure 3) without parts that are 0 in all bars.
 
-    A part has the colour of its place among all, so that figures of the same parts are alike.
+    The colour of a part depends on its position among all parts, so that figures with the same
+    parts have the same colours.
     """
-    figure = new_figure(max(1.6 + 0.9 * len(bars), 4.6), 3.6)  # beside the legend
+    figure = new_figure(max(1.6 + 0.9 * len(bars), 4.6), 3.6)  # includes the legend
     axis = figure.subplots()
     parts = list(dict.fromkeys(part for values in bars.values() for part in values))
     bottom = [0.0] * len(bars)
@@ -149,7 +150,7 @@ def stacks(bars: Mapping[str, Mapping[str, float]], what: str) -> str:
     axis.set_xticks(
         range(len(bars)), [label(name) for name in bars], rotation=35, ha="right", fontsize=7
     )
-    axis.set_ylabel(what, fontsize=9)
+    axis.set_ylabel(y_label, fontsize=9)
     axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
     axis.spines[["top", "right"]].set_visible(False)
     return svg_of(figure)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure on a file: no display, the same bytes for the same data."""
+"""Figures in files without a display: the same data results in the same bytes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import IO, Any
 from rebat.core.files import atomic_path
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
-"""Paul Tol's bright scheme: told apart by the colour-blind too."""
+"""Paul Tol's bright scheme, which is suitable for colour-blind readers."""
 
 _MANY = 20
-"""So many more or less distinct colours matplotlib has in a scheme."""
+"""Number of colours in matplotlib's largest scheme of distinct colours."""
 
 
 _POLICIES = {
@@ -24,13 +24,13 @@ _POLICIES = {
     "easy": "#117733", "rps": "#117733", "pra": "#117733", "compaction": "#117733",
     "easy-sfsj": "#332288", "pwa": "#332288", "greedy": "#882255", "greedy-sfsj": "#44aa99",
 }  # fmt: skip
-"""The colours of policies that are often compared: not those of how attempts end."""
+"""Colours of policies that are often compared; ends of attempts have other colours."""
 
 _OTHERS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#44aa99", "#999933", "#777777")
 
 
 def policy_colours(names: Iterable[str]) -> dict[str, Any]:
-    """Return a colour per policy, no two the same; a well-known policy always has its own.
+    """Return a distinct colour per policy; well-known policies have fixed colours.
 
     >>> policy_colours(["mine", "baseline"])
     {'mine': '#cc6611', 'baseline': '#222222'}
@@ -43,13 +43,13 @@ def policy_colours(names: Iterable[str]) -> dict[str, Any]:
             chosen[name] = colour
     others = [name for name in unique if name not in chosen]
     free = [colour for colour in _OTHERS if colour not in chosen.values()]
-    rest = free if len(others) <= len(free) else colours(len(others))
-    chosen |= dict(zip(others, rest, strict=False))
+    available = free if len(others) <= len(free) else colours(len(others))
+    chosen |= dict(zip(others, available, strict=False))
     return {name: chosen[name] for name in unique}
 
 
 def colours(n: int) -> list[Any]:
-    """So many colours, no two the same; the bright scheme as far as it goes."""
+    """Return n distinct colours, from the bright scheme if it has enough."""
     import matplotlib as mpl
 
     if n <= len(COLOURS):
@@ -64,24 +64,24 @@ _UNITS = (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
-    """The largest unit of time in which the largest of these values is above 1, and its seconds."""
+    """Return the largest unit in which the largest value is at least 1, and its seconds."""
     largest = max(map(abs, values_s), default=0.0)
     return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])
 
 
 def label(name: str) -> str:
-    """A name that matplotlib shows as it is: no formula, nothing hidden."""
+    """Escape a name so that matplotlib shows it unchanged, not as a formula and not hidden."""
     text = name.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure, sizes in inches."""
+    """Return an empty figure, with sizes in inches."""
     import logging
 
     import matplotlib
 
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # of fonts and caches: not for users
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no messages on fonts and caches
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
@@ -89,7 +89,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def written(figure: Any, sink: IO[Any], **options: Any) -> None:
-    """Draw a figure into a file, without matplotlib's warnings and with full numbers at ticks."""
+    """Draw a figure into a file without matplotlib's warnings, with full numbers at ticks."""
     for axes in figure.axes:
         for formatter in (axes.xaxis.get_major_formatter(), axes.yaxis.get_major_formatter()):
             if hasattr(formatter, "set_useOffset"):
@@ -100,14 +100,14 @@ def written(figure: Any, sink: IO[Any], **options: Any) -> None:
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure as PNG, whole or not at all."""
+    """Write a figure as PNG, atomically."""
     data = png_of(figure)
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
 
 
 def png_of(figure: Any) -> bytes:
-    """A figure as the content of a PNG file."""
+    """Return a figure as the content of a PNG file."""
     buffer = io.BytesIO()
     written(figure, buffer, format="png", dpi=110, metadata={"Software": None})
     return buffer.getvalue()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The colours of attempts in all pictures of runs: one for work kept, one per cause of a loss."""
+"""The colours of attempts in figures of runs: one for kept work, one per cause of a loss."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ CAUSE_COLOURS: dict[Cause, str] = {
     Cause.JOB_FAILED: GREY,
     Cause.HORIZON: "#009988",
 }
-"""Paul Tol's bright scheme, and two of his vibrant one; causes of what never ran have none."""
+"""Paul Tol's bright scheme and two of his vibrant colours; attempts that never ran have none."""
 
 HELD_COLOUR = "#d5d5d5"
-"""Of nodes that are held for a job which does not run on them."""
+"""The colour of nodes that are held for a job that does not run on them."""
 
 STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Ends after which the work since the last checkpoint has to be done again."""
+"""Ends after which the work since the last checkpoint must be repeated."""
 
 KEPT_COLOUR = CAUSE_COLOURS[Cause.COMPLETED]
-"""The colour of work that was kept, however its attempt ended."""
+"""The colour of kept work, for all ends of attempts."""
 
 
 def kept_colour(cause: Cause) -> str:
-    """Return the colour of an attempt up to its last checkpoint, or of all if it lost nothing."""
+    """Return the colour of an attempt up to its last checkpoint, or to its end without a loss."""
     return KEPT_COLOUR if cause in STOPPED else CAUSE_COLOURS.get(cause, "#bbbbbb")
 
 
@@ -42,7 +42,7 @@ def lost_colour(cause: Cause) -> str | None:
 
 
 def legend_text(cause: Cause) -> str:
-    """Return what the colour of a cause means.
+    """Return the text of the legend for a cause.
 
     >>> legend_text(Cause.COMPLETED), legend_text(Cause.NODE_FAILURE)
     ('work kept', 'lost to a node failure')

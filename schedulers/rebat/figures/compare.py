@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of one workload: by how much starts moved, and how long jobs waited."""
+"""Comparison of two runs of a workload: differences of starts, and waiting times."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rebat.results.compare.schedules import Comparison
 
 
 def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path) -> None:
-    """Draw how much later jobs start in B, over time, and the distribution of waiting times.
+    """Draw the delay of starts in B over time, and the distribution of waiting times.
 
     Parameters
     ----------
     comparison : Comparison
     labels : (str, str)
-        What to call A and B.
+        Names of A and B.
     path : Path
     """
     moved = [
@@ -45,7 +45,7 @@ def _moved(axis: Any, moved: Any, labels: tuple[str, str]) -> None:
     axis.scatter(moved[:, 0] / x, moved[:, 1] / y, s=6, color=COLOURS[0], alpha=0.6, linewidths=0)
     axis.axhline(0, color="black", linewidth=0.8)
     axis.set_xlabel(f"start in {labels[0]} ({x_unit})")
-    axis.set_ylabel(f"start in {labels[1]}, later by ({y_unit})")
+    axis.set_ylabel(f"delay of the start in {labels[1]} ({y_unit})")
 
 
 def _waits(axis: Any, waits: Any, labels: tuple[str, str]) -> None:
@@ -55,5 +55,5 @@ def _waits(axis: Any, waits: Any, labels: tuple[str, str]) -> None:
         xs = np.sort(waits[:, column]) / scale
         axis.step(xs, shares, where="post", color=COLOURS[column], label=label)
     axis.set_xlabel(f"waiting time ({name})")
-    axis.set_ylabel("share of jobs that wait at most so long")
+    axis.set_ylabel("share of jobs with at most this waiting time")
     axis.legend(frameon=False)

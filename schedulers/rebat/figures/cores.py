@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes and their cores at instants: which job holds which core."""
+"""Nodes and their cores at single times: the job of each core."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Ints = npt.NDArray[np.int64]
 
 _GOLDEN = 0.618034
 _PALE, _STRONG = 0.18, 0.75
-"""Saturations of what stays as it is, and of what is pointed out."""
+"""Saturations of normal and of highlighted jobs."""
 
 
 def cores_at_instants(
     instants: Mapping[str, Ints], cores: int, pointed_out: Collection[int] = ()
 ) -> str:
-    """A panel per instant, one below the other: a row per node, a cell per core, a colour per job.
+    """Draw a panel per instant with a row per node, a cell per core and a colour per job.
 
     Parameters
     ----------
     instants : mapping of str to int64 array, shape (nodes * cores,)
-        Who holds each core: a number per job, below 0 nobody.
+        The job of each core as a number; below 0 for free cores.
     cores : int
-        Of a node.
+        Number of cores per node.
     pointed_out : collection of int
-        Jobs in strong colours, with their numbers; others are pale.
+        Jobs drawn in strong colours with their numbers; others are pale.
     """
     rows = sum(len(owner) // cores for owner in instants.values())
     figure = new_figure(5.6, 0.6 * len(instants) + 0.22 * rows)
@@ -60,13 +60,13 @@ def _panel(axis: Any, owner: Ints, pointed_out: Collection[int]) -> None:
 
 
 def _colours(owner: Ints, pointed_out: Collection[int]) -> npt.NDArray[np.float64]:
-    """Shape (nodes, cores, 3): white where nobody is."""
+    """Return colours of shape (nodes, cores, 3); free cores are white."""
     from matplotlib.colors import hsv_to_rgb
 
     strong = np.isin(owner, list(pointed_out))
     hue = owner * _GOLDEN % 1.0
     saturation = np.where(strong, _STRONG, _PALE)
     value = np.where(strong, 0.95, 0.88)
-    found: npt.NDArray[np.float64] = hsv_to_rgb(np.stack([hue, saturation, value], axis=-1))
-    found[owner < 0] = 1.0
-    return found
+    colours: npt.NDArray[np.float64] = hsv_to_rgb(np.stack([hue, saturation, value], axis=-1))
+    colours[owner < 0] = 1.0
+    return colours

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A failure record as a picture: how long things last, with the laws fitted; failures over time."""
+"""Figure of a failure record: durations with fitted laws, and failures over time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Floats = npt.NDArray[np.float64]
 
 
 _LEFT_OUT = 0.005
-"""Of the times, so many of the shortest are left of the picture: logarithms have no end there."""
+"""Share of the shortest times that the logarithmic axis omits."""
 
 
 class FailurePanel(NamedTuple):
-    """Times of a kind (s), the share of all that is longer, and the laws' curves at those times."""
+    """Durations of a kind (s), the share of longer ones, and the laws' values at these."""
 
     title: str
     times_s: Floats
@@ -29,28 +29,28 @@ class FailurePanel(NamedTuple):
     laws: Mapping[str, Floats]
 
 
-def draw_failures(panels: Sequence[FailurePanel], dates_s: Floats, title: str, path: Path) -> None:
-    """Write a figure: a panel for each, and the number of failures by date (s)."""
+def draw_failures(panels: Sequence[FailurePanel], times_s: Floats, title: str, path: Path) -> None:
+    """Write a figure with the panels, and the number of failures over time (s)."""
     figure = new_figure(11.0, 7.6)
     *places, last = figure.subplots(2, 2).ravel()
     names = sorted({name for panel in panels for name in panel.laws})
     shades = dict(zip(names, colours(len(names)), strict=True))
     for axis, panel in zip(places, panels, strict=False):
         _times(axis, panel, shades)
-    _over_time(last, dates_s)
+    _over_time(last, times_s)
     figure.suptitle(label(title), fontsize=12)
     save(figure, path)
 
 
 def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
-    """On a logarithmic axis: times differ by orders of magnitude."""
+    """Draw durations on a logarithmic axis, as they differ by orders of magnitude."""
     axis.set_title(panel.title, fontsize=11)
     if not len(panel.times_s):
         axis.text(0.5, 0.5, "none", ha="center", transform=axis.transAxes)
         return
     if panel.times_s.min() == panel.times_s.max():
-        told = f"all {len(panel.times_s)}: {format_duration(float(panel.times_s[0]))}"
-        axis.text(0.5, 0.5, told, ha="center", transform=axis.transAxes)
+        text = f"all {len(panel.times_s)}: {format_duration(float(panel.times_s[0]))}"
+        axis.text(0.5, 0.5, text, ha="center", transform=axis.transAxes)
         return
     unit, size = time_unit([float(np.median(panel.times_s))])
     axis.step(panel.times_s / size, panel.longer, where="post", color="black", label="recorded")
@@ -60,14 +60,14 @@ def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
     _logarithmic(axis, np.log10(panel.times_s.max() / shortest_s))
     axis.set_xlim(left=shortest_s / size)
     axis.set_ylim(0, 1.02)
-    axis.set_xlabel(f"time ({unit})")
-    axis.set_ylabel("share that is longer")
+    axis.set_xlabel(f"duration ({unit})")
+    axis.set_ylabel("share of longer durations")
     axis.legend(fontsize=9)
     axis.grid(alpha=0.3)
 
 
 def _logarithmic(axis: Any, decades: float) -> None:
-    """A few plain numbers, however many decades there are."""
+    """Label the axis with a few plain numbers, for any number of decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")
@@ -76,10 +76,10 @@ def _logarithmic(axis: Any, decades: float) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _over_time(axis: Any, dates_s: Floats) -> None:
-    unit, size = time_unit(dates_s.tolist())
-    axis.step(dates_s / size, np.arange(1, len(dates_s) + 1), where="post", color="black")
+def _over_time(axis: Any, times_s: Floats) -> None:
+    unit, size = time_unit(times_s.tolist())
+    axis.step(times_s / size, np.arange(1, len(times_s) + 1), where="post", color="black")
     axis.set_title("failures of the machine over time", fontsize=11)
-    axis.set_xlabel(f"date ({unit})")
-    axis.set_ylabel("failures so far")
+    axis.set_xlabel(f"time ({unit})")
+    axis.set_ylabel("number of failures")
     axis.grid(alpha=0.3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow by size class, policies side by side (as Figures 6 and 8 of the node-stealing paper)."""
+"""Flow of policies by size class (as in Figures 6 and 8 of the node-stealing paper)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _values(summary: RunSummary, field: str) -> dict[str, float]:
 
 
 def flows_figure(summaries: Mapping[str, RunSummary]) -> Any:
-    """Maximum and mean flow by size class, and as ratios to the first policy."""
+    """Draw largest and mean flow by size class, and their ratios to the first policy."""
     names = list(summaries)
     colour_of = policy_colours(names)
     rows = 2 if len(names) > 1 else 1
@@ -56,7 +56,7 @@ def flows_figure(summaries: Mapping[str, RunSummary]) -> Any:
 
 
 def _ratios(series: Mapping[str, Mapping[str, float]], names: list[str]) -> dict[str, Any]:
-    """Each other policy's values over the first one's, where there are both."""
+    """Return the ratios of each other policy to the first, where both have values."""
     base = series[names[0]]
     return {
         name: {g: value / base[g] for g, value in series[name].items() if base.get(g)}

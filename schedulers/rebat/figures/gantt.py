@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who ran where and when, with dead nodes (as Figure 2 of the node-stealing paper)."""
+"""Gantt charts of attempts on nodes, with outages (as in Figure 2 of the node-stealing paper)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ from rebat.results.measures.timeline import holds_of, timeline_of
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
-"""Beyond this a chart with every attempt drawn and named tells nothing any more."""
+"""Larger charts with all attempts drawn and named are not readable."""
 
 
 _HATCH = "///"
 
 
 def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
-    """Whether a chart of this run can be read."""
+    """Return whether a chart of this run is readable."""
     return n_nodes <= MOST_NODES and len(ledger.attempts) <= MOST_ATTEMPTS
 
 
 def named_gantt(
     ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
 ) -> Any:
-    """Return a panel per policy with every attempt and its name.
+    """Draw a panel per policy with every attempt and its name.
 
-    Hatched is work that was lost, black a node that is down, grey a node that is held for a job.
-
-    ``window_us`` is what is shown (default: from 0 to the last end).
+    Lost work is hatched, down nodes are black, and nodes held for a job are grey. ``window_us`` is
+    the visible time (default: from 0 to the last end).
     """
     figure, scale = _figure(ledgers, n_nodes)
     if window_us:
@@ -45,15 +44,15 @@ def named_gantt(
 
 
 def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, str]) -> str:
-    """The same as an SVG element, with what stopped an attempt at its end.
+    """Draw `named_gantt` as an SVG element, with the reason of stops at the ends of attempts.
 
     Parameters
     ----------
     ledgers : mapping
-        By policy.
+        Ledgers by policy.
     n_nodes : int
     words : mapping
-        What is written for a word that the policy stopped an attempt with; others are not shown.
+        Reason of a stop -> text; other reasons are not shown.
     """
     figure, scale = _figure(ledgers, n_nodes)
     for axis, ledger in zip(figure.axes, ledgers.values(), strict=True):
@@ -62,7 +61,7 @@ def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, s
 
 
 def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> tuple[Any, float]:
-    """The chart, and the seconds of its unit of time."""
+    """Return the chart, and its unit of time in seconds."""
     figure = new_figure(9, 0.4 + (1.0 + 0.22 * min(n_nodes, 40)) * len(ledgers))
     axes = figure.subplots(len(ledgers), 1, sharex=True, squeeze=False)[:, 0]
     ends = {name: _end_us(ledger) for name, ledger in ledgers.items()}
@@ -81,7 +80,7 @@ def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> tuple[Any, float]:
 
 
 def _stops(axis: Any, ledger: Ledger, words: Mapping[str, str], scale: float) -> None:
-    """Below the highest node of each attempt that was stopped, up to its end."""
+    """Write the reason at the end of each attempt that was stopped."""
     for record in ledger.attempts:
         if record.nodes is not None and record.why in words:
             axis.text(
@@ -118,7 +117,7 @@ def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
 
 
 def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
-    """What of the outages lies before the last end: the machine's events may go on long after."""
+    """Draw the outages up to the last end, because events of the machine may continue after it."""
     spans = defaultdict(list)
     for node, down, up in down_intervals(ledger.node_events, end_us):
         if down < end_us:
@@ -128,7 +127,7 @@ def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
 
 
 def _holds(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
-    """Nodes that are held for a job."""
+    """Draw nodes that are held for a job."""
     for begin_us, until_us, first, last in zip(*holds_of(ledger, end_us)[0], strict=True):
         bar = (to_s(int(begin_us)) / scale, to_s(int(until_us - begin_us)) / scale)
         axis.broken_barh([bar], (first - 0.5, last - first + 1), facecolor=HELD_COLOUR)

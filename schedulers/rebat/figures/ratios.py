@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios with their 95 % intervals: a point and a line each, a panel per metric."""
+"""Ratios with 95 % intervals as points and lines, with a panel per metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebat.results.intervals import Interval
 from rebat.results.seeds import MetricRow
 
 Ratios = Mapping[str, Mapping[str, Interval]]
-"""By metric's title and policy."""
+"""Title of a metric -> policy -> ratio."""
 
 
 _BETTER = {"high": "better \N{RIGHTWARDS ARROW}", "low": "\N{LEFTWARDS ARROW} better", "": ""}
@@ -26,26 +26,26 @@ def ratio_title(name: str) -> str:
 
 
 def ratios_figure(rows: Sequence[MetricRow]) -> Any:
-    """The main metrics of many seeds; None where there is no ratio."""
-    found: dict[str, dict[str, Interval]] = {}
+    """Draw the ratios of the main metrics over seeds; None without ratios."""
+    by_title: dict[str, dict[str, Interval]] = {}
     for name in RATIOS:
         for row in rows:
             if row.metric == name and row.ratio is not None:
-                found.setdefault(ratio_title(name[0]), {})[row.policy] = row.ratio
-    if not found:
+                by_title.setdefault(ratio_title(name[0]), {})[row.policy] = row.ratio
+    if not by_title:
         return None
     first = next(row.policy for row in rows if row.ratio is None)
-    n = max(ratio.n for ratios in found.values() for ratio in ratios.values())
-    return _drawn(found, first, f"{n} seeds")
+    n = max(ratio.n for ratios in by_title.values() for ratio in ratios.values())
+    return _drawn(by_title, first, f"{n} seeds")
 
 
-def ratios_svg(found: Ratios, base: str, over: str) -> str:
-    """The same as an SVG text, for reports; ``over`` says of what the means are."""
-    return svg_of(_drawn(found, base, over))
+def ratios_svg(by_title: Ratios, base: str, over: str) -> str:
+    """Draw ratios as an SVG text for reports; ``over`` names the values behind the means."""
+    return svg_of(_drawn(by_title, base, over))
 
 
-def _drawn(found: Ratios, base: str, over: str) -> Any:
-    shown = {title: ratios for title, ratios in found.items() if ratios}
+def _drawn(by_title: Ratios, base: str, over: str) -> Any:
+    shown = {title: ratios for title, ratios in by_title.items() if ratios}
     policies = list(dict.fromkeys(policy for ratios in shown.values() for policy in ratios))
     shades = policy_colours([base, *policies])
     figure = new_figure(2.9 * len(shown) + 1.2, 1.9 + 0.32 * len(policies))
@@ -65,7 +65,7 @@ def _drawn(found: Ratios, base: str, over: str) -> Any:
 
 
 def point(axis: Any, ratio: Interval, at: float, shade: Any) -> None:
-    """A mean and the line of its interval, at a height."""
+    """Draw a mean and the line of its interval at a height."""
     low = ratio.mean if ratio.low is None else ratio.low
     high = ratio.mean if ratio.high is None else ratio.high
     axis.plot([low, high], [at, at], color=shade, linewidth=2)

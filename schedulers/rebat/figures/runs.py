@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened over time: utilisation, and who ran where on machines of any size."""
+"""Figures of runs over time: utilisation, and Gantt charts for machines of any size."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timelin
 from rebat.session.ledger import Ledger
 
 _ROWS, _COLUMNS = 240, 1000
-"""Pixels of a binned chart: about those that a panel has."""
+"""Pixels of a binned chart, about as many as in a panel."""
 
 
 def timelines_of(ledgers: Mapping[str, Ledger], n_nodes: int) -> list[Timeline]:
-    """Of several policies, what happened over time."""
+    """Return the timelines of several policies."""
     return [timeline_of(name, ledger, n_nodes) for name, ledger in ledgers.items()]
 
 
 def gantt_figure(
     ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
 ) -> Any:
-    """Who ran where and when, a panel per policy: small runs in full, others binned.
+    """Draw a Gantt chart with a panel per policy: all attempts for small runs, else binned.
 
-    ``window_us`` is what is shown (default: from 0 to the last end).
+    ``window_us`` is the visible time (default: from 0 to the last end).
     """
     if all(worth_drawing(ledger, n_nodes) for ledger in ledgers.values()):
         return named_gantt(ledgers, n_nodes, window_us)
@@ -41,7 +41,7 @@ def gantt_figure(
 
 
 def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
-    """Nodes in use, attempts that wait, and nodes up and free over time, a line per policy."""
+    """Draw nodes in use, waiting attempts, and nodes up and free over time; a line per policy."""
     figure = new_figure(10, 6.4)
     axes = figure.subplots(3, 1, sharex=True)
     end_us = _end_us(timelines)
@@ -52,10 +52,9 @@ def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
         shares = (100.0 / timeline.n_nodes, 1.0, 100.0 / timeline.n_nodes)
         for axis, steps, share in zip(axes, series, shares, strict=True):
             _step(axis, steps, share, end_us, scale, label(timeline.name), colour)
-    for axis, what in zip(
-        axes, ("nodes in use (%)", "attempts waiting", "nodes up and free (%)"), strict=True
-    ):
-        axis.set_ylabel(what)
+    y_labels = ("nodes in use (%)", "attempts waiting", "nodes up and free (%)")
+    for axis, y_label in zip(axes, y_labels, strict=True):
+        axis.set_ylabel(y_label)
         axis.set_ylim(bottom=0)
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.3)
@@ -69,16 +68,16 @@ def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
 def _step(
     axis: Any, steps: Steps, share: float, end_us: int, scale: float, name: str, colour: Any
 ) -> None:
-    dates, values = steps
-    x = np.append(dates, end_us) / US_PER_S / scale
+    times_us, values = steps
+    x = np.append(times_us, end_us) / US_PER_S / scale
     y = np.append(values, values[-1:]) * share
     axis.step(x, y, where="post", label=name, color=colour, linewidth=0.8, alpha=0.85)
 
 
 def binned_gantt(timelines: Sequence[Timeline], window_us: Window | None = None) -> Any:
-    """A panel per policy of who ran where, an image in which pixels are means; see `binned`.
+    """Draw a panel per policy as an image in which pixels are means, see `binned`.
 
-    ``window_us`` is what is shown (default: from 0 to the last end).
+    ``window_us`` is the visible time (default: from 0 to the last end).
     """
     window = window_us or (0, _end_us(timelines))
     unit, scale = time_unit(map(to_s, window))
@@ -105,10 +104,10 @@ def _end_us(timelines: Sequence[Timeline]) -> int:
 
 
 def _marks(axis: Any, timeline: Timeline, scale: float) -> None:
-    """Failures and steals, smaller where there are many."""
-    dates, nodes = timeline.failures
-    size = 3 if len(dates) > 300 else 14
-    axis.scatter(dates / US_PER_S / scale, nodes, s=size, marker="x", color="black", linewidths=0.6)
+    """Mark failures and steals, with smaller marks if there are many."""
+    times_us, nodes = timeline.failures
+    x, size = times_us / US_PER_S / scale, 3 if len(times_us) > 300 else 14
+    axis.scatter(x, nodes, s=size, marker="x", color="black", linewidths=0.6)
     stolen = np.flatnonzero(timeline.cause == CAUSES.index(Cause.STOLEN))
     at = np.searchsorted(timeline.blocks.owner, stolen)
     axis.scatter(
@@ -121,10 +120,10 @@ def _legend(figure: Any, timelines: Sequence[Timeline]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    seen = {int(number) for one in timelines for number in set(one.cause[one.ran])}
-    known = [cause for cause in CAUSE_COLOURS if CAUSES.index(cause) in seen]
+    seen = {int(number) for timeline in timelines for number in set(timeline.cause[timeline.ran])}
+    causes = [cause for cause in CAUSE_COLOURS if CAUSES.index(cause) in seen]
     handles: list[Any] = [
-        Patch(facecolor=CAUSE_COLOURS[cause], label=legend_text(cause)) for cause in known
+        Patch(facecolor=CAUSE_COLOURS[cause], label=legend_text(cause)) for cause in causes
     ]
     if any(len(timeline.held.first) for timeline in timelines):
         handles.append(Patch(facecolor=HELD_COLOUR, label="held"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An hour of the machine around a steal, as an SVG that tells job and attempt under the pointer."""
+"""An hour of the machine around a steal, as an SVG with tooltips for jobs and attempts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = {
 
 
 def steal_hour(ledger: Ledger, n_nodes: int, steal_us: int) -> str:
-    """Nodes from top to bottom, time from left to right; dead nodes as black lines."""
+    """Draw nodes from top to bottom and time from left to right, with outages as black lines."""
     first, last = steal_us - BEFORE_US, steal_us + AFTER_US
     parts = [
         f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT + 30:g}" role="img" class="gantt">',
@@ -56,11 +56,11 @@ def _rectangles(record: AttemptRecord, n_nodes: int, first: int, last: int) -> l
     attempt = record.attempt
     x, width = _span(record.start_us, record.end_us, first, last)
     colour = COLOURS[attempt.job_serial % len(COLOURS)]
-    edge, fate = _NAMED.get(record.cause, ("white", str(record.cause)))
+    edge, end = _NAMED.get(record.cause, ("white", str(record.cause)))
     title = escape(
         f"job {job_name(attempt.job_id)}, attempt {attempt.number}, "
         f"{attempt.n_nodes} nodes, {to_s(record.start_us):.2f} to {to_s(record.end_us):.2f} s, "
-        f"{fate}"
+        f"{end}"
     )
     assert record.nodes is not None
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torus at an instant: which job holds which unit, and how likely each is to fail."""
+"""A torus at one time: the job of each unit, and its failure probability."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def torus_instant(
     hazard: npt.NDArray[np.float64] | None,
     hazard_title: str = "",
 ) -> str:
-    """Cells are the units of a torus, the first half of its dimensions downwards.
+    """Draw the units of a torus as cells, with the first half of its dimensions vertical.
 
     Parameters
     ----------
     extents : sequence of int
     owner : int64 array, shape (units,)
-        A number per job, `FREE` or `DOWN`: each job has a colour, what is free is white, what is
-        down black.
+        A number per job, `FREE` or `DOWN`. Each job has a colour, free units are white, down units
+        black.
     hazard : float64 array, shape (units,), optional
-        Drawn beside it, the darker the higher.
+        Values of a second panel; higher values are darker.
     hazard_title : str
-        What it is.
+        Title of the second panel.
     """
     rows = flat_shape(extents)
     panels = 1 if hazard is None else 2
@@ -54,7 +54,7 @@ def torus_instant(
 
 
 def flat_shape(extents: Sequence[int]) -> tuple[int, int]:
-    """Rows and columns of a torus on paper.
+    """Return rows and columns of a torus in the plane.
 
     >>> flat_shape((8, 8, 8, 8)), flat_shape((2, 3, 4, 4, 1))
     ((64, 64), (6, 16))
@@ -64,7 +64,7 @@ def flat_shape(extents: Sequence[int]) -> tuple[int, int]:
 
 
 def _colours(owner: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Neighbouring numbers far apart on the circle of hues."""
+    """Return a colour per unit, with distant hues for consecutive numbers."""
     from matplotlib.colors import hsv_to_rgb
 
     hue = (owner % _HUES) * _GOLDEN % 1.0
@@ -72,12 +72,12 @@ def _colours(owner: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     colours = hsv_to_rgb(np.stack([hue, np.full(len(owner), 0.55), value], axis=1))
     colours[owner == FREE] = 1.0
     colours[owner == DOWN] = 0.0
-    found: npt.NDArray[np.float64] = colours
-    return found
+    table: npt.NDArray[np.float64] = colours
+    return table
 
 
 def _grid(axis: Any, extents: Sequence[int], rows: tuple[int, int]) -> None:
-    """Lines between the slices of the outermost dimensions; no ticks."""
+    """Draw lines between the slices of the outermost dimensions, without ticks."""
     half = len(extents) // 2
     inner = math.prod(extents[1:half]) or 1, math.prod(extents[half + 1 :]) or 1
     lines = {"axhline": range(inner[0], rows[0], inner[0]),

@@ -127,6 +127,6 @@ def _why_not(rows: Sequence[MetricRow]) -> str:
 
 def _cells(row: MetricRow) -> tuple[str, str]:
     mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
-    change = None if row.ratio is None else row.ratio.less(1.0)
+    change = None if row.ratio is None else row.ratio.minus(1.0)
     shown = marked(change, 0.0, "{:+.1%}".format)
     return spread(row.value, metric(row.metric[0]).text), shown + mark

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder per paper with all that is its own, and what their reports share."""
+"""Reports of published evaluations: a folder per paper, and ``common`` for shared code."""

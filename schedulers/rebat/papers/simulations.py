@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of simulations: what a campaign's file may name, with what each needs beside the
-results."""
+"""The reports of simulations by name, and the inputs of each in addition to the results."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from rebat.runs.spec import RunSpec
 from rebat.runs.unit import Unit
 
 USUAL = "runs"
-"""The report of a file that names none."""
+"""The default report."""
 
 REPORTS = {
     "node-stealing": "node_stealing.report",
@@ -23,17 +22,17 @@ REPORTS = {
     "differences": "node_stealing.differences",
     USUAL: "common.runs",
 }
-"""The name in a campaign's file (``report = "runs"``) -> the module with its `REPORT`."""
+"""Name of a report in a campaign file (``report = "runs"``) -> the module with its `REPORT`."""
 
 
 def maker(name: str) -> ReportMaker:
-    """Import a report: it needs figures, which take their time."""
+    """Import a report by name; the import is slow, as it loads the figures."""
     report: ReportMaker = import_module(f"rebat.papers.{REPORTS[name]}").REPORT
     return report
 
 
 def gather(units: Sequence[Unit]) -> tuple[str, list[Table], list[Picture], list[str]]:
-    """The name of the report of these units, and the tables, pictures and lines that it needs."""
+    """Return the name of the units' report, its workload tables, pictures and provenance."""
     from rebat.papers.common.runs import workload_tables
 
     name = units[0].spec.report or USUAL

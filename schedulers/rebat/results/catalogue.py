@@ -19,68 +19,68 @@ _PART_OF_RUN = ("backlog_begin", "backlog_end")
 
 
 def _work_at_hand(values: Values) -> float | None:
-    found = at_hand(lambda name: values.get((name, None)))
-    return None if found is None else found.share
+    work = at_hand(lambda name: values.get((name, None)))
+    return None if work is None else work.share
 
 
 def _if_emptied(name: str) -> Metric:
-    what = {"mean": "mean", "max": "longest"}[name]
+    kind = {"mean": "mean", "max": "longest"}[name]
     return Metric(
-        f"drains_{name}_s", f"  time to get empty, {name}", "time", "low", "",
-        f"the {what} time from an operation's drain until the node is empty",
+        f"drains_{name}_s", f"  time until empty, {name}", "time", "low", "",
+        f"the {kind} time from an operation's drain until the node is empty",
         of=lambda v: v[f"drains_{name}_s", None] if v["drains_emptied", None] else None,
     )  # fmt: skip
 
 
 CATALOGUE: tuple[Metric, ...] = (
-    Metric("rejected", "jobs rejected", "count", "low", "", "jobs that asked for more than the machine has, or that the policy refused"),
+    Metric("rejected", "jobs rejected", "count", "low", "", "jobs that requested more nodes than the machine has, or that the policy rejected"),
     Metric("given_up", "jobs given up", "count", "low", "", "jobs that ended as failed after `--max-attempts` attempts"),
     Metric("useful_utilisation", "useful utilisation", "share", "high", "node time that was up", "U / (W - downtime), the paper's utilisation (Tables 4 and 8 of Du et al. 2024)"),
     Metric("platform_useful", "useful", "node time", "high", "node time", "U: sum over attempts of nodes x progress kept within the window, without checkpoints and recoveries, of jobs that completed"),
-    Metric("platform_checkpoint", "checkpoints", "node time", "low", "node time", "node time of checkpoints, the closing one included"),
+    Metric("platform_checkpoint", "checkpoints", "node time", "low", "node time", "node time of checkpoints, including the final one"),
     Metric("platform_recovery", "recovery", "node time", "low", "node time", "node time of reading checkpoints after an interruption"),
-    Metric("platform_waste_failure", "wasted by failures", "node time", "low", "node time", "run time since the last checkpoint of attempts that a failure interrupted"),
-    Metric("platform_waste_stealing", "wasted by stealing", "node time", "low", "node time", "the same of attempts that a steal interrupted"),
-    Metric("platform_waste_silent", "wasted by silent errors", "node time", "low", "node time", "attempts that ended with a silent error and ran again, with the checkpointed progress lost with them"),
-    Metric("platform_waste_walltime", "wasted at walltimes", "node time", "low", "node time", "the work, in all its attempts, of a job that is killed at its walltime"),
-    Metric("platform_waste_moving", "wasted by moves", "node time", "low", "node time", "run time since the last checkpoint of attempts that a policy stopped to move them or to make room"),
-    Metric("platform_held", "held", "node time", "low", "node time", "nodes that are up and kept for a job that does not run on them"),
+    Metric("platform_waste_failure", "wasted by failures", "node time", "low", "node time", "run time since the last checkpoint, of attempts that a failure interrupted"),
+    Metric("platform_waste_stealing", "wasted by stealing", "node time", "low", "node time", "run time since the last checkpoint, of attempts that a steal interrupted"),
+    Metric("platform_waste_silent", "wasted by silent errors", "node time", "low", "node time", "attempts that ended with a silent error and ran again, including the checkpointed progress that was lost"),
+    Metric("platform_waste_walltime", "wasted at walltimes", "node time", "low", "node time", "the work of jobs that are killed at their walltime, over all attempts"),
+    Metric("platform_waste_moving", "wasted by moves", "node time", "low", "node time", "run time since the last checkpoint, of attempts that a policy stopped to move them or to make room"),
+    Metric("platform_held", "held", "node time", "low", "node time", "nodes that are up and reserved for a job that does not run on them"),
     Metric("platform_downtime", "downtime", "node time", "", "node time", "nodes that are down"),
     Metric("platform_idle", "idle", "node time", "low", "node time", "nodes that are up, run nothing and are not held"),
     Metric("backlog_at_hand", "work at hand", "share", "", "all node time", "(work of jobs submitted before the window that remains at its beginning + work submitted within it) / W", only_with=_PART_OF_RUN, of=_work_at_hand, derived=True),
     Metric("backlog_nothing_waits", "nothing waits", "share", "", "time", "time within the window during which no attempt waits / length of the window", only_with=_PART_OF_RUN),
     Metric("platform_idle_share", "some node idle", "share", "low", "time", "time within the window with at least one node up and free / length of the window; a held node is not free"),
     Metric("fragmentation_blocked_share", "head of the queue blocked", "share", "low", "time", "time during which the first attempt of the queue waits although enough nodes are up and free / length of the window"),
-    Metric("fragmentation_blocked_free_nodes", "  nodes free then, mean", "count", "low", "", "the mean number of free nodes over that time"),
-    Metric("fragmentation_box_waste", "box waste (within idle)", "node time", "low", "all node time", "nodes of boxes that their attempts did not ask for"),
-    Metric("failures_hit", "failures under a job", "count", "", "", "failures within the window of a node that runs something; for a victim that waits to be stopped, only as the paper counts (`hit=failed`)"),
-    Metric("free_node_at_hit", "  a node was free", "count", "", "", "those of them at which some node was free (Table 5)"),
+    Metric("fragmentation_blocked_free_nodes", "  free nodes while blocked, mean", "count", "low", "", "the mean number of free nodes while the head of the queue is blocked"),
+    Metric("fragmentation_box_waste", "box waste (within idle)", "node time", "low", "all node time", "nodes of boxes that their attempts did not request"),
+    Metric("failures_hit", "failures under a job", "count", "", "", "failures within the window of nodes that run a job; a failure under a victim that waits to be stopped counts only with `hit=failed`, as in the paper"),
+    Metric("free_node_at_hit", "  a node was free", "count", "", "", "failures under a job while a node was free (Table 5)"),
     Metric("steals", "  steals decided", "count", "", "", "decisions to steal within the window (Tables 5 and 9)"),
     Metric("victims", "  victims interrupted", "count", "low", "", "attempts that were interrupted for a steal"),
-    Metric("resizes_by_local", "  went on smaller", "count", "", "", "attempts hit by a failure that continued on fewer nodes"),
-    Metric("resizes_by_idle", "  on idle or spare nodes", "count", "", "", "the same, on idle or spare nodes"),
-    Metric("resizes_by_remote", "  on nodes of malleable jobs", "count", "", "", "the same, on nodes that malleable jobs returned"),
-    Metric("resizes_by_restart", "  on nodes of moldable jobs", "count", "", "", "the same, on nodes of moldable jobs that start over"),
-    Metric("resizes_requeued", "  waited in the queue", "count", "low", "", "the same, requeued", only_with=_REPLACEMENTS),
-    Metric("resizes_molded", "jobs started in another size", "count", "", "", "moldable or malleable jobs whose first start was on another number of nodes than they asked for"),
+    Metric("resizes_by_local", "  continued on fewer nodes", "count", "", "", "attempts hit by a failure that continued on fewer nodes"),
+    Metric("resizes_by_idle", "  on idle or spare nodes", "count", "", "", "attempts hit by a failure that continued on idle or spare nodes"),
+    Metric("resizes_by_remote", "  on nodes of malleable jobs", "count", "", "", "attempts hit by a failure that continued on nodes returned by malleable jobs"),
+    Metric("resizes_by_restart", "  on nodes of moldable jobs", "count", "", "", "attempts hit by a failure that continued on nodes of moldable jobs that start over"),
+    Metric("resizes_requeued", "  requeued", "count", "low", "", "attempts hit by a failure whose jobs were requeued", only_with=_REPLACEMENTS),
+    Metric("resizes_molded", "jobs started with another size", "count", "", "", "moldable or malleable jobs that first started on another number of nodes than requested"),
     Metric("resizes_grown", "malleable jobs grown", "count", "", "", "resizes of running jobs to more nodes"),
     Metric("resizes_shrunk", "malleable jobs shrunk", "count", "", "", "resizes of running jobs to fewer nodes"),
-    Metric("resizes_lent", "malleable jobs shrunk to replace nodes", "count", "", "", "the same, to replace failed nodes of another job"),
-    Metric("resizes_restarted", "moldable jobs started over for others", "count", "low", "", "moldable jobs that start over to replace failed nodes of another job"),
-    Metric("node_states_empty", "nodes empty", "share", "", "node time", "node time during which none of the node's cores is held"),
-    Metric("node_states_mixed", "nodes mixed", "share", "", "node time", "node time during which some of its cores are held"),
-    Metric("node_states_full", "nodes full", "share", "", "node time", "node time during which all of its cores are held"),
-    Metric("partition_states_*_empty", "  empty in partition *", "share", "", "", "the same, of the nodes of a partition"),
-    Metric("partition_states_*_mixed", "  mixed in partition *", "share", "", "", "the same, of the nodes of a partition"),
-    Metric("partition_states_*_full", "  full in partition *", "share", "", "", "the same, of the nodes of a partition"),
-    Metric("migrations_count", "checkpoints and restarts", "count", "", "", "attempts that were stopped with an image"),
-    Metric("migrations_cost", "  their cost", "node time", "low", "core time", "core time of writing images and of restarting from them"),
+    Metric("resizes_lent", "malleable jobs shrunk to replace nodes", "count", "", "", "resizes of running jobs to fewer nodes that replace failed nodes of another job"),
+    Metric("resizes_restarted", "moldable jobs started over for others", "count", "low", "", "moldable jobs that start over and give their nodes to a job with failed nodes"),
+    Metric("node_states_empty", "nodes empty", "share", "", "node time", "node time during which no core of the node is in use"),
+    Metric("node_states_mixed", "nodes mixed", "share", "", "node time", "node time during which some cores of the node are in use"),
+    Metric("node_states_full", "nodes full", "share", "", "node time", "node time during which all cores of the node are in use"),
+    Metric("partition_states_*_empty", "  empty in partition *", "share", "", "", "`node_states_empty` of the nodes of a partition"),
+    Metric("partition_states_*_mixed", "  mixed in partition *", "share", "", "", "`node_states_mixed` of the nodes of a partition"),
+    Metric("partition_states_*_full", "  full in partition *", "share", "", "", "`node_states_full` of the nodes of a partition"),
+    Metric("migrations_count", "checkpoints and restarts", "count", "", "", "attempts that were stopped and checkpointed"),
+    Metric("migrations_cost", "  their cost", "node time", "low", "core time", "core time of writing checkpoint images and of restarting from them"),
     Metric("drains_nodes", "nodes drained", "count", "", "", "nodes that operations drained"),
-    Metric("drains_emptied", "  got empty", "count", "high", "", "those of them that were empty before they were taken back"),
+    Metric("drains_emptied", "  empty in time", "count", "high", "", "drained nodes that were empty before they returned to service"),
     _if_emptied("mean"),
     _if_emptied("max"),
     Metric("drains_refused", "operations refused", "count", "low", "", "operations that were not carried out"),
-    Metric("energy_kwh", "energy, kWh", "count", "low", "", "energy, if the option `power` of the policy says the watts of a node"),
+    Metric("energy_kwh", "energy, kWh", "count", "low", "", "energy, if the option `power` of the policy sets the watts of a node"),
     Metric("energy_asleep", "  nodes asleep", "share", "", "node time", "node time asleep / W", of=lambda v: v.get(("energy_asleep", None), 0.0)),
     Metric("turnaround_*_max_s", "largest turnaround, partition *", "time", "low", "", "the longest flow of the jobs of a partition"),
     Metric("turnaround_*_mean_s", "mean turnaround, partition *", "time", "low", "", "the mean flow of the jobs of a partition"),
@@ -88,8 +88,8 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("service_wait_p95_s", "wait, 95th percentile", "time", "low", "", "the waiting time that 95 % of the jobs do not exceed"),
     Metric("service_bounded_slowdown_mean", "bounded slowdown, mean", "factor", "low", "", "max(1, flow / max(10 s, time for which the job held nodes))"),
     Metric("service_bounded_slowdown_p95", "bounded slowdown, 95th percentile", "factor", "low", "", "the bounded slowdown that 95 % of the jobs do not exceed"),
-    Metric("fairness_jain", "users alike (Jain's index)", "factor", "high", "", "of the n users' mean bounded slowdowns x: (sum x)^2 / (n sum x^2), 1 if all are alike, 1/n if one has it all"),
-    Metric("flow_max_s", "largest flow", "time", "low", "", "the largest flow of a job: its end - its submission, over all its attempts", by_class=True),
+    Metric("fairness_jain", "fairness among users (Jain's index)", "factor", "high", "", "(sum x)^2 / (n sum x^2) of the n users' mean bounded slowdowns x: 1 if all are equal, 1/n if all but one are 0"),
+    Metric("flow_max_s", "largest flow", "time", "low", "", "the largest flow of a job: its end - its submission, over all attempts", by_class=True),
     Metric("flow_mean_s", "mean flow", "time", "low", "", "the mean flow of the measured jobs", by_class=True),
     Metric("flow_weighted_mean_s", "weighted mean flow", "time", "low", "", "sum(nodes x flow) / sum(nodes)", by_class=True),
 )  # fmt: skip
@@ -102,20 +102,20 @@ FURTHER: tuple[Metric, ...] = (
     Metric("succeeded", "jobs succeeded", "count", "high", "", "jobs that completed without an error"),
     Metric("attempts", "attempts", "count", "low", "", "attempts of all jobs"),
     Metric("makespan_s", "makespan", "time", "low", "", "the last end of an attempt"),
-    Metric("window_first_s", "window, begin", "time", "", "", "where the window begins"),
-    Metric("window_last_s", "window, end", "time", "", "", "where the window ends"),
+    Metric("window_first_s", "window, start", "time", "", "", "the start of the window"),
+    Metric("window_last_s", "window, end", "time", "", "", "the end of the window"),
     Metric("selected_jobs", "measured jobs", "count", "", "", "jobs whose flow is measured"),
     Metric("platform_total", "node time", "node time", "", "", "W: nodes x length of the window"),
     Metric("backlog_begin", "work at the beginning", "node time", "", "", "work of jobs submitted before the window that remains at its beginning"),
     Metric("backlog_submitted", "work submitted", "node time", "", "", "work of jobs submitted within the window"),
     Metric("backlog_end", "work at the end", "node time", "", "", "work that remains at the end of the window"),
-    Metric("node_failures", "node failures", "count", "", "", "failures of nodes within the window, of idle ones too"),
+    Metric("node_failures", "node failures", "count", "", "", "failures of nodes within the window, including idle nodes"),
     Metric("fragmentation_blocked", "blocked nodes", "node time", "low", "", "free nodes x time while the head of the queue is blocked"),
     Metric("resizes_jobs_hit", "jobs hit", "count", "", "", "jobs that a failure hit under a policy that resizes or replaces"),
     Metric("resizes_mean_wait_s", "time without nodes, mean", "time", "low", "", "the mean time for which a job held no nodes between its submission and its end"),
-    Metric("migrations_moved", "work moved", "node time", "", "", "core time of the work in images, counted at each of them"),
-    Metric("migrations_by_*", "checkpoints and restarts: *", "count", "", "", "the same, by purpose"),
-    Metric("steals_off_*", "steals that did not happen: *", "count", "", "", "why a failed job stole no node, or a decided steal was not carried out"),
+    Metric("migrations_moved", "work moved", "node time", "", "", "core time of the work in checkpoint images, counted for each image"),
+    Metric("migrations_by_*", "checkpoints and restarts: *", "count", "", "", "attempts that were stopped and checkpointed, by purpose"),
+    Metric("steals_off_*", "steals that did not happen: *", "count", "", "", "failures without a steal, and decided steals that were not carried out, by reason"),
     Metric("turnaround_*_jobs", "jobs of partition *", "count", "", "", "jobs of a partition"),
     Metric("turnaround_*_weighted_mean_s", "weighted mean turnaround, partition *", "time", "low", "", "the weighted mean flow of the jobs of a partition"),
     Metric("flow_jobs", "jobs", "count", "", "", "jobs of a size class", by_class=True),
@@ -130,10 +130,10 @@ FURTHER: tuple[Metric, ...] = (
     Metric("fairness_median_user", "bounded slowdown, median user", "factor", "low", "", "the median of the users' means"),
     Metric("fairness_worst_user", "bounded slowdown, worst user", "factor", "low", "", "the largest of the users' means"),
 )  # fmt: skip
-"""Metrics that the files of a run and ``--columns`` have as well."""
+"""Further metrics of the files of a run and of ``--columns``."""
 
 NODE_TIME = tuple(m for m in CATALOGUE if m.whole == "node time" and m.unit == "node time")
-"""What node time goes into: the shares of these add up to 1."""
+"""The uses of node time; their shares add up to 1."""
 
 USUAL: tuple[Name, ...] = (
     ("useful_utilisation", None),
@@ -144,10 +144,10 @@ USUAL: tuple[Name, ...] = (
     ("flow_mean_s", "all"),
     ("flow_weighted_mean_s", "all"),
 )
-"""Metrics that the comparison of several seeds lists unless columns are given."""
+"""Default metrics of a comparison of several seeds."""
 
 VERDICT: tuple[Name, ...] = (USUAL[0], ("flow_mean_s", "all"), ("flow_max_s", "all"))
-"""Metrics of a verdict, and of a table with a row per policy unless columns are given."""
+"""Metrics of a verdict, and default metrics of a table with a row per policy."""
 
 N_PRINTED = 10
 """Rows of a printed comparison, unless all metrics are requested."""
@@ -169,15 +169,15 @@ RATIOS: tuple[Name, ...] = (USUAL[0], *USUAL[-3:])
 
 @lru_cache
 def metric(name: str) -> Metric:
-    """Return the row of a metric; the name of a partition or purpose may stand for its ``*``.
+    """Return the row of a metric; a name of a partition or purpose matches ``*``.
 
     >>> metric("platform_idle").heading, metric("turnaround_gpu_max_s").title
-    ('idle, share of node time', 'max turnaround, partition gpu')
+    ('idle, share of node time', 'largest turnaround, partition gpu')
 
     Raises
     ------
     InputError
-        For a name that no row matches.
+        If no row matches the name.
     """
     for row in (*CATALOGUE, *FURTHER):
         if (named := row.named(name)) is not None:
@@ -191,7 +191,7 @@ def columns(texts: Iterable[str], recorded: Sequence[Name]) -> tuple[Name, ...]:
     Raises
     ------
     InputError
-        For a metric that no policy has, with those that there are.
+        For a metric that no policy has; the error lists the available metrics.
     """
     names = []
     for text in texts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies on one scenario, compared: a line per metric, with ratios to the first policy."""
+"""Comparison of policies in one scenario: a line per metric, with ratios to the first policy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MetricLine(msgspec.Struct, frozen=True):
     values : dict of str to float or None
         The value of each policy.
     name : Name, optional
-        As in comparison.csv.
+        The name in comparison.csv.
     of_window : bool
         Whether it is a share of the window's node time, see `measures.backlog.comparable`.
     """
@@ -36,13 +36,13 @@ class MetricLine(msgspec.Struct, frozen=True):
     of_window: bool = False
 
     def ratio(self, name: str, base: str) -> float | None:
-        """Return the value of a policy over that of another; None if there is none."""
+        """Return the value of a policy over that of another; None if a value is missing or 0."""
         value, first = self.values[name], self.values[base]
         return value / first if value is not None and first else None
 
 
 def comparison(summaries: Mapping[str, RunSummary]) -> list[MetricLine]:
-    """Return the lines of the catalogue that are not 0 for some policy."""
+    """Return the lines of the catalogue with a value other than 0 for any policy."""
     runs = {name: _values(summary) for name, summary in summaries.items()}
     classes = list(next(iter(summaries.values())).flows)
     partitions = list(dict.fromkeys(p for s in summaries.values() for p in s.partition_states))
@@ -74,7 +74,7 @@ def main_lines(lines: Sequence[MetricLine]) -> list[MetricLine]:
 def _instances(
     row: Metric, classes: list[str], partitions: list[str]
 ) -> Iterator[tuple[Metric, str | None]]:
-    """Yield a metric for each size class or partition that it is measured on."""
+    """Yield a metric for each of its size classes or partitions."""
     if row.by_class:
         yield from ((row, size_class) for size_class in classes)
     elif "*" in row.name:

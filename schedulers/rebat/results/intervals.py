@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What seeds say of a number: its centre with a 95 % interval, by one of three methods.
+"""Means and medians over seeds with 95 % intervals, by one of three methods.
 
-`BOOTSTRAP` is for means of values whose law is unknown or skewed (flows, ratios of them): it is
-the method of comparisons and of everything that has no reason for another. `STUDENT` is for means
-of few values that are about normal (utilisations, differences paired by seed): it is symmetric,
-exact for normal values, and can be widened for several means at once. `RANKS` is for medians: it
-asks for no law at all, and is the choice where single values are extreme (makespans under heavy
-tails).
+- `BOOTSTRAP`: means of values with an unknown or skewed distribution (flows and their ratios). It
+  is the default, and the method of comparisons.
+- `STUDENT`: means of few values that are about normal (utilisations, differences paired by seed).
+  It is symmetric, exact for normal values, and can be widened for several means jointly.
+- `RANKS`: medians. It assumes no distribution and suits extreme values (makespans with heavy
+  tails).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
-"""The ends of a bootstrap interval vary by a few per cent of its width from one such number of
-draws to another; the draws are seeded, so that the same values have the same interval."""
+"""Bootstrap resamples. With this number the ends of an interval vary by a few per cent of its width
+between random streams. The stream is seeded: the same values have the same interval."""
 
 BOOTSTRAP, STUDENT, RANKS = "bootstrap", "student", "ranks"
 
@@ -29,8 +29,9 @@ BySeed = Mapping[int, float]
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A mean over ``n`` seeds (by `RANKS`: a median) and where it lies; from one seed there is no
-    telling (None). ``half`` is the distance of the ends by `STUDENT`, whose mean is in the middle.
+    """A mean over ``n`` seeds (with `RANKS` a median) and its interval.
+
+    ``low`` and ``high`` are None for one seed. ``half`` is the half width with `STUDENT`.
     """
 
     mean: float
@@ -39,57 +40,57 @@ class Interval(msgspec.Struct, frozen=True):
     n: int = 1
     half: float | None = None
 
-    def tells_from(self, value: float) -> bool:
-        """Whether a value is outside of the interval."""
+    def excludes(self, value: float) -> bool:
+        """Return whether a value is outside the interval; False without an interval."""
         if self.low is None or self.high is None:
             return False
         return not self.low <= value <= self.high
 
-    def holds(self, value: float) -> bool:
-        """Whether a value is within the interval."""
-        return self.low is not None and not self.tells_from(value)
+    def contains(self, value: float) -> bool:
+        """Return whether a value is within the interval; False without an interval."""
+        return self.low is not None and not self.excludes(value)
 
-    def less(self, value: float) -> Interval:
-        """Return the interval of the estimate minus a number: of a ratio less 1, the change."""
+    def minus(self, value: float) -> Interval:
+        """Return the interval of the estimate minus a number: a ratio minus 1 is the change."""
         low = None if self.low is None else self.low - value
         high = None if self.high is None else self.high - value
         return Interval(self.mean - value, low, high, self.n, self.half)
 
     @property
     def width(self) -> float | None:
-        """From end to end."""
+        """The width of the interval; None without an interval."""
         return None if self.low is None or self.high is None else self.high - self.low
 
 
 def interval(
     values: BySeed | Iterable[float], method: str = BOOTSTRAP, among: int = 1
 ) -> Interval | None:
-    """The centre of some values with its interval; None without values.
+    """Return the mean or median of values with its interval; None without values.
 
     Parameters
     ----------
     values : mapping or iterable of float
     method : {'bootstrap', 'student', 'ranks'}
-        Bias-corrected and accelerated bootstrap (Efron 1987, as scipy computes it; too narrow for
-        fewer than ten values); Student's t; order statistics, or the least and the greatest of
+        Bias-corrected and accelerated bootstrap (Efron 1987, computed by scipy; too narrow for
+        fewer than ten values); Student's t; order statistics, or the smallest and the largest of
         fewer than six values.
     among : int
-        Student's interval is widened so that so many hold at once (Bonferroni).
+        Number of Student's intervals that hold jointly with 95 % (Bonferroni).
 
-    >>> found = interval([1.0, 2.0, 3.0, 4.0])
-    >>> found.mean, found.n, found.tells_from(2.0), found.tells_from(9.0)
+    >>> mean = interval([1.0, 2.0, 3.0, 4.0])
+    >>> mean.mean, mean.n, mean.excludes(2.0), mean.excludes(9.0)
     (2.5, 4, False, True)
     >>> round(interval({0: 1.0, 1: 2.0, 2: 3.0}, STUDENT).half, 5)
     2.48414
     """
-    some = list(values.values() if isinstance(values, Mapping) else values)
-    if not some:
+    numbers = list(values.values() if isinstance(values, Mapping) else values)
+    if not numbers:
         return None
-    if len(some) == 1:
-        return Interval(fmean(some))
+    if len(numbers) == 1:
+        return Interval(fmean(numbers))
     if method == RANKS:
-        return _of_ranks(sorted(some))
-    return _students(some, among) if method == STUDENT else _bootstrapped(some)
+        return _of_ranks(sorted(numbers))
+    return _students(numbers, among) if method == STUDENT else _bootstrapped(numbers)
 
 
 def _bootstrapped(values: Sequence[float]) -> Interval:
@@ -121,8 +122,9 @@ def _of_ranks(ordered: Sequence[float]) -> Interval:
 
 
 def _rank(n: int) -> int:
-    """The largest rank j such that the median lies between the j-th least and the j-th greatest of
-    n values often enough; 0: none does.
+    """Return the largest rank j whose order statistics contain the median with 95 %; 0 if none.
+
+    The order statistics are the j-th smallest and the j-th largest of n values.
 
     >>> [_rank(n) for n in (5, 6, 10, 20)]
     [0, 1, 2, 6]
@@ -134,38 +136,38 @@ def _rank(n: int) -> int:
 
 
 def paired_ratio(ours: BySeed, base: BySeed, method: str = BOOTSTRAP) -> Interval | None:
-    """Of ours over base, seed by seed, where both have a value and the base is not 0."""
+    """Return the interval of ours / base, paired by seed; seeds with a base of 0 are omitted."""
     return interval(ratios(ours, base), method)
 
 
 def ratios(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """ours / base, seed by seed."""
+    """Return ours / base by seed; seeds with a base of 0 are omitted."""
     return {seed: ours[seed] / base[seed] for seed in sorted(ours) if base.get(seed)}
 
 
 def minus(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """ours - base, seed by seed."""
+    """Return ours - base by seed."""
     return {seed: ours[seed] - base[seed] for seed in sorted(ours.keys() & base.keys())}
 
 
 ANY_SEED = -1
-"""The seed of what has none: it goes with every other."""
+"""The seed of values without seeds; it matches every seed."""
 
 
 def relative(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """ours / base - 1, seed by seed; a base without a seed goes with all."""
+    """Return ours / base - 1 by seed; a base of `ANY_SEED` matches every seed."""
     pairs = ((seed, value, base.get(seed, base.get(ANY_SEED))) for seed, value in ours.items())
     return {seed: value / other - 1 for seed, value, other in pairs if other}
 
 
-def combined(how: Callable[[list[float]], float], *some: BySeed) -> dict[int, float]:
-    """The largest of several, say, seed by seed."""
-    seeds = set.intersection(*(set(sample) for sample in some)) if some else set()
-    return {seed: how([sample[seed] for sample in some]) for seed in sorted(seeds)}
+def combined(how: Callable[[list[float]], float], *samples: BySeed) -> dict[int, float]:
+    """Apply a function, such as max, to the values of each seed that all samples share."""
+    seeds = set.intersection(*map(set, samples)) if samples else set()
+    return {seed: how([sample[seed] for sample in samples]) for seed in sorted(seeds)}
 
 
 def relative_width(estimate: Interval | None) -> float | None:
-    """The width of an interval as a share of its mean; None while there is none."""
+    """Return the width of an interval as a share of its mean; None without an interval."""
     if estimate is None or estimate.width is None or not estimate.mean:
         return None
     return estimate.width / abs(estimate.mean)
@@ -177,7 +179,7 @@ Shown = Callable[[float], str]
 
 
 def spread(estimate: Interval | None, shown: Shown) -> str:
-    """Return a centre with its interval as text; a unit that all numbers share is written once.
+    """Format a centre with its interval; a unit that all numbers share is written once.
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'
@@ -201,19 +203,19 @@ _UNITS = "% " + ascii_letters
 
 
 def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:
-    """A ratio or an effect with its interval; = where the seeds do not tell it from none.
+    """Format a ratio or an effect with its interval; = if the interval contains ``neutral``.
 
     >>> marked(Interval(1.02, 0.99, 1.05, 9))
     '= 1.020 [0.990, 1.050]'
     """
     if estimate is None:
         return ""
-    unsure = "" if estimate.low is None or estimate.tells_from(neutral) else "= "
+    unsure = "" if estimate.low is None or estimate.excludes(neutral) else "= "
     return unsure + spread(estimate, shown)
 
 
 def narrow(estimate: Interval | None, shown: Shown) -> str:
-    """The same in one line, and without the interval where all seeds agree."""
+    """Format like `spread` without line breaks, and without the interval if all seeds agree."""
     if estimate is not None and not estimate.half:
         return shown(estimate.mean)
     return spread(estimate, shown).replace(" ", "\N{NO-BREAK SPACE}")

@@ -12,16 +12,16 @@ from rebat.core.declared import without_none
 from rebat.core.units import format_duration
 
 Name = tuple[str, str | None]
-"""The name of a metric, and the size class of the jobs that it is measured on."""
+"""The name of a metric, and the size class of its jobs."""
 
 Values = Mapping[Name, float]
 """All metrics of one run."""
 
 Unit = Literal["share", "time", "factor", "count", "node time"]
-"""How a value is written: a share in percent, seconds as a duration, node-seconds."""
+"""The format of a value: a share in percent, seconds as a duration, node-seconds."""
 
 Whole = Literal["", "node time", "all node time", "node time that was up", "core time", "time"]
-"""What a share is a share of."""
+"""The whole of a share."""
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -30,24 +30,24 @@ class Metric(msgspec.Struct, frozen=True):
     Attributes
     ----------
     name : str
-        As in ``comparison.csv`` and ``results.parquet``; ``*`` stands for a partition.
+        The name in ``comparison.csv`` and ``results.parquet``; ``*`` stands for a partition.
     title : str
-        For readers. Indented if it details the metric above it.
+        A readable title, indented if the metric is a detail of the metric above it.
     unit : Unit
     better : {"low", "high", ""}
-        The direction that is better, if one is.
+        The better direction; empty if neither is better.
     whole : Whole
-        What a share is a share of. A ``node time`` is compared as a share of the window's.
+        The whole of a share. Comparisons show ``node time`` as a share of the window's node time.
     definition : str
         One line for the documentation, in Markdown.
     by_class : bool
-        Whether it is measured by size class.
+        Whether the metric is measured by size class.
     only_with : tuple of str
-        The comparison lists it only if one of these metrics is not 0 for some policy.
+        Comparisons list the metric only if one of these metrics is not 0 for any policy.
     of : callable, optional
-        Computes the value that comparisons list from the metrics of a run.
+        Computes the value for comparisons from the metrics of a run.
     derived : bool
-        Whether `of` alone has it: the summary, and so the files of a run, do not.
+        Whether only `of` provides the metric: it is not in the summary and the files of a run.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Metric(msgspec.Struct, frozen=True):
         return f"{self.title}, share of {self.whole}" if self.whole else self.title
 
     def recorded(self, size_class: str | None) -> str:
-        """Return a short heading of the value as files have it, which of node time is no share."""
+        """Return a short heading of the value in files, where node time is in node-seconds."""
         if self.unit == "node time":
             heading = f"{self.title.strip()}, node-seconds"
         elif self.whole == "node time that was up":  # a utilisation
@@ -77,7 +77,7 @@ class Metric(msgspec.Struct, frozen=True):
         return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
 
     def printed(self, size_class: str | None) -> str:
-        """Return the heading in a printed comparison: its caption explains shares of node time."""
+        """Return the heading in a printed comparison; its caption explains node time."""
         usual = self.whole in ("node time", "node time that was up")
         heading = self.title if usual else self.heading
         return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
@@ -87,7 +87,7 @@ class Metric(msgspec.Struct, frozen=True):
         return written(self.unit, value)
 
     def named(self, name: str) -> Metric | None:
-        """Return the metric under a name that matches, with what its ``*`` stands for; else None.
+        """Return the metric with ``*`` replaced as in the name; None if the name does not match.
 
         >>> Metric("drains_*_s", "drains of *", "time").named("drains_gpu_s").title
         'drains of gpu'
@@ -101,7 +101,7 @@ class Metric(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, name=name, title=self.title.replace("*", part))
 
     def compared(self, values: Values, size_class: str | None = None) -> float | None:
-        """Return the value that comparisons list: of node time, its share of the window's."""
+        """Return the value for comparisons: node time as a share of the window's node time."""
         value = values.get((self.name, size_class)) if self.of is None else self.of(values)
         if value is None or self.unit != "node time":
             return value
@@ -115,7 +115,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def written(unit: Unit, value: float | None) -> str:
-    """Return a value in its unit; ``-`` if there is none."""
+    """Return a value in its unit; ``-`` for None."""
     if value is None:
         return "-"
     if unit == "share":
@@ -128,7 +128,7 @@ def written(unit: Unit, value: float | None) -> str:
 
 
 def name_text(name: Name) -> str:
-    """Return a metric as ``--columns`` and ``--until-metric`` take it.
+    """Return a metric in the syntax of ``--columns`` and ``--until-metric``.
 
     >>> name_text(("flow_max_s", "all"))
     'flow_max_s:all'
@@ -137,7 +137,7 @@ def name_text(name: Name) -> str:
 
 
 def name_of(text: str) -> Name:
-    """Parse what `name_text` returns.
+    """Parse the text of a metric, the inverse of `name_text`.
 
     >>> name_of("flow_max_s:[512, 2048)")
     ('flow_max_s', '[512, 2048)')
@@ -147,7 +147,7 @@ def name_of(text: str) -> Name:
 
 
 _BY_CLASS = {"flows": "flow", "service_classes": "service"}
-"""Fields of a summary that hold metrics by size class -> how the names of these begin."""
+"""Fields of a summary with metrics by size class -> prefix of the metrics' names."""
 
 
 def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, float]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results table of a campaign, as far as one kind of unit wrote it."""
+"""Reading the results table of a campaign by kind of unit."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from rebat.core.errors import InputError
 
 LATER = ("accounting",)
-"""Columns that results of earlier versions lack: their cells are empty."""
+"""Columns that are missing in results of earlier versions; their cells are read as None."""
 
 
 def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a kind of unit, in the order of the file; an empty cell is None.
+    """Return the rows of a kind of unit, in the order of the file; an empty cell is None.
 
     Raises
     ------
     InputError
-        For a file that is no table of results, or one without rows of that kind.
+        If the file is not a table of results, or has no rows of this kind.
     """
     import pandas as pd
 
@@ -31,10 +31,10 @@ def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tupl
         table[name] = None
     missing = {"kind", *columns} - {*table.columns}
     if missing and not table.empty:
-        what = f"lacks the column {min(missing)}: it is of another version"
-        raise InputError(what, str(path), "rebat campaign report, which writes it anew")
+        problem = f"has no column {min(missing)}: another version wrote this file"
+        raise InputError(problem, str(path), "a file that rebat campaign report has rewritten")
     if table.empty or not (table["kind"] == kind).any():
-        raise InputError("holds no results yet", str(path))
+        raise InputError("contains no results yet", str(path))
     table = table.loc[table["kind"] == kind, list(columns)]
     plain = table.astype(object).where(table.notna(), None)
     return plain.itertuples(index=False, name=None)

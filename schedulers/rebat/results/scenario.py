@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a number of a campaign is about, workload and policy apart.
+"""The scenario of a result of a campaign: everything except workload and policy.
 
-Its fields are columns of the results table. Results are only ever put together or compared where
-all of them agree.
+Its fields are columns of the results table. Results are only combined or compared if all fields
+agree.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from rebat.core.units import exact
 
 AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
-"""Failures that never stop for the workload: up to where the node-stealing authors draw them."""
+"""Horizons that do not end the failures before the workload; 5e6 s is the authors' horizon."""
 
 FOR_MTBF = ", for an MTBF of "
-"""Where the period of checkpoints is not that of the failures' MTBF."""
+"""Text of a checkpoint period for another MTBF than that of the failures."""
 
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
-"""Section 5.2 of the node-stealing paper, the period that of the failures' MTBF."""
+"""Section 5.2 of the node-stealing paper, with the period for the failures' MTBF."""
 
 
 class ScenarioLabel(NamedTuple):
     """Failures, checkpoints, machine, measures and silent errors of a run.
 
-    None: no failures, no checkpoints, the workload's own number of nodes, no silent errors, no
-    operations. Times
-    in seconds; ``checkpoint`` and ``silent_errors`` are texts, and so is ``law``: the parameters of
-    the failure model other than MTBF and downtime.
+    None stands for no failures, no checkpoints, the workload's number of nodes, no silent errors
+    and no operations. Times are in seconds. ``checkpoint``, ``silent_errors`` and ``law`` are
+    texts; ``law`` contains the parameters of the failure model except MTBF and downtime.
     """
 
     failure_model: str | None = None
@@ -49,12 +48,12 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def family(self) -> ScenarioLabel:
-        """What scenarios of a sweep over MTBF and downtime share."""
+        """The scenario without MTBF and downtime, which all scenarios of a sweep share."""
         return self._replace(mtbf_s=None, downtime_s=None)
 
     @property
     def failure_free(self) -> tuple[ScenarioLabel, ...]:
-        """The same machine and measures where nothing fails: with the checkpoints, and without."""
+        """The same machine and measures without failures: with and without the checkpoints."""
         calm = ScenarioLabel(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,
@@ -63,14 +62,14 @@ class ScenarioLabel(NamedTuple):
             walltime_kills=self.walltime_kills,
             accounting=self.accounting,
         )
-        kept = self.checkpoint
-        if kept and kept.endswith(")") and FOR_MTBF not in kept and self.mtbf_s is not None:
-            kept = f"{kept[:-1]}{FOR_MTBF}{exact(self.mtbf_s)})"
-        return calm._replace(checkpoint=kept), calm
+        text = self.checkpoint
+        if text and text.endswith(")") and FOR_MTBF not in text and self.mtbf_s is not None:
+            text = f"{text[:-1]}{FOR_MTBF}{exact(self.mtbf_s)})"
+        return calm._replace(checkpoint=text), calm
 
     @property
     def label(self) -> str:
-        """For people; what is as usual (Baseline's machine, measures and failure law) is left out.
+        """The scenario as readable text, without default values.
 
         >>> ScenarioLabel("authors", 3600.0, 1800.0, 5e6).label
         'MTBF 1 h, downtime 30 min, checkpoints: none'
@@ -79,12 +78,12 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """The texts of which the label is made."""
+        """The parts of the label."""
         return [*self._failures(), *self._rest()]
 
     @property
     def family_label(self) -> str:
-        """The same for a whole sweep."""
+        """The label of a sweep over MTBF and downtime."""
         return ", ".join(self._rest())
 
     def _failures(self) -> list[str]:
@@ -103,16 +102,17 @@ class ScenarioLabel(NamedTuple):
             texts.append(f"failures up to {exact(self.horizon_s)}")
         texts += [f"{self.nodes} nodes"] if self.nodes else []
         cores = self.cores_per_node
-        texts += [f"{cores} cores a node"] if cores and cores > 1 else []
+        texts += [f"{cores} cores per node"] if cores and cores > 1 else []
         texts += [f"silent errors, {self.silent_errors}"] if self.silent_errors else []
         texts += [f"operations {self.operations}"] if self.operations else []
-        texts += ["kills at walltimes useful"] if self.walltime_kills == "useful" else []
-        texts += ["checkpoints counted as the program"] if self.accounting == "program" else []
+        useful = self.walltime_kills == "useful"
+        texts += ["work of jobs killed at walltime counts as useful"] if useful else []
+        texts += ["checkpoints counted as in the program"] if self.accounting == "program" else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 
 
 def scenario_of_row(about: Sequence[Any]) -> ScenarioLabel:
-    """A row's scenario; a column of whole numbers with gaps comes as one of floats."""
+    """Return the scenario of a row; Parquet columns of integers with gaps are read as floats."""
     scenario = ScenarioLabel(*about)
     return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))

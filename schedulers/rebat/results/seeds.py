@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What policies gave under many seeds: a tidy table, and means and ratios with their intervals."""
+"""Results of policies over several seeds: a tidy table, means and ratios with intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Seeds:
     Parameters
     ----------
     policies : list of str
-        In the order in which they are shown.
+        The policies, in display order.
     """
 
     def __init__(self, policies: list[str]) -> None:
@@ -29,16 +29,16 @@ class Seeds:
         self._values: dict[tuple[str, Name], dict[int, float]] = {}
 
     def add(self, seed: int, policy: str, values: Iterable[tuple[str, str | None, float]]) -> None:
-        """What one run gave."""
+        """Add the metrics of a run."""
         for name, size_class, value in values:
             self._values.setdefault((policy, (name, size_class)), {})[seed] = value
 
     def of(self, policy: str, metric: Name) -> BySeed:
-        """A value per seed, in their order."""
+        """Return a value per seed, in ascending order of seeds."""
         return dict(sorted(self._values.get((policy, metric), {}).items()))
 
     def mean(self, policy: str) -> Callable[[str], float | None]:
-        """Of a policy: the name of a metric of the whole run -> its mean."""
+        """Return a function from a metric of the entire run to a policy's mean of it."""
 
         def of(name: str) -> float | None:
             values = self.of(policy, (name, None)).values()
@@ -47,7 +47,7 @@ class Seeds:
         return of
 
     def __iter__(self) -> Iterator[tuple[int, str, str, str | None, float]]:
-        """Seed, policy, metric, size class and value of each."""
+        """Yield seed, policy, metric, size class and value of each entry."""
         for policy in self.policies:
             for name, size_class in self.metrics:
                 for seed, value in self.of(policy, (name, size_class)).items():
@@ -60,15 +60,15 @@ class Seeds:
 
     @property
     def metrics(self) -> list[Name]:
-        """Every metric that some policy has, in the order in which they came."""
+        """All metrics of any policy, in the order in which they were added."""
         return list(dict.fromkeys(metric for _, metric in self._values))
 
 
 class MetricRow(msgspec.Struct, frozen=True):
-    """One metric of one policy, and its ratio to the first policy (None: it is the first).
+    """A metric of a policy, and its ratio to the first policy (None for the first).
 
-    ``comparable``: whether both are of windows with the same work at hand, where the metric is of a
-    window's node time (see `measures.backlog`).
+    ``comparable``: whether both runs have the same work at hand in the window; None if the metric
+    is not about a window's node time (see `measures.backlog`).
     """
 
     metric: Name
@@ -79,7 +79,7 @@ class MetricRow(msgspec.Struct, frozen=True):
 
 
 def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[MetricRow]:
-    """Means with their intervals, and paired ratios with theirs."""
+    """Yield means and paired ratios, each with its interval."""
     base, *others = seeds.policies
     same = {policy: are_comparable(seeds.mean(policy), seeds.mean(base)) for policy in others}
     for metric in metrics or seeds.metrics:
@@ -94,7 +94,7 @@ def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[Metric
 
 
 def seeds_csv(seeds: Seeds) -> str:
-    """seeds.csv: a row per seed, policy and metric; times in seconds."""
+    """Return seeds.csv: a row per seed, policy and metric; times in seconds."""
     lines = ["seed,policy,metric,size_class,value"]
     for seed, policy, name, size_class, value in seeds:
         lines.append(f"{seed},{_quoted(policy)},{name},{_quoted(size_class)},{value!r}")
@@ -109,28 +109,28 @@ COMPARED = (
 
 
 def compared(row: MetricRow) -> tuple[Any, ...]:
-    """A row by `COMPARED`: mean, ratio, and of several seeds the ends of their 95 % intervals.
+    """Return a row by `COMPARED`: mean and ratio, with 95 % intervals if there are several seeds.
 
-    ``differs``: whether 1 is outside of the interval of the ratio. ``comparable``: see
-    `MetricRow`. None where there is none.
+    ``differs``: whether 1 is outside the interval of the ratio. ``comparable``: see `MetricRow`.
+    Missing values are None.
     """
     ratio = row.ratio
     over: tuple[float | bool | None, ...] = (None,) * 4
     if ratio is not None:
-        differs = None if ratio.low is None else ratio.tells_from(1.0)
+        differs = None if ratio.low is None else ratio.excludes(1.0)
         over = (*_ends(ratio), differs)
     return (*row.metric, row.policy, row.value.n, *_ends(row.value), *over, row.comparable)
 
 
-def intervals_csv(found: Iterable[MetricRow]) -> str:
-    """comparison.csv: a row per metric and policy, see `compared`."""
+def intervals_csv(rows: Iterable[MetricRow]) -> str:
+    """Return comparison.csv: a row per metric and policy, see `compared`."""
     lines = [",".join(COMPARED)]
-    lines += [",".join(map(_cell, compared(row))) for row in found]
+    lines += [",".join(map(_cell, compared(row))) for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def _ends(found: Interval) -> tuple[float | None, ...]:
-    return found.mean, found.low, found.high
+def _ends(estimate: Interval) -> tuple[float | None, ...]:
+    return estimate.mean, estimate.low, estimate.high
 
 
 def _cell(value: Any) -> str:

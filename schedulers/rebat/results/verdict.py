@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of a comparison: one sentence per policy, which every output begins with."""
+"""The verdict of a comparison: one sentence per policy, at the beginning of every output."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rebat.results.metric import Name
 from rebat.results.seeds import MetricRow, Seeds
 
 MOST_SENTENCES = 3
-"""With more policies than this (and the first), the verdict names only the best one."""
+"""With more policies than this besides the first, the verdict names only the best policy."""
 
 FEWEST_SEEDS = 5
-"""Below this number of seeds the verdict has no intervals."""
+"""With fewer seeds the verdict has no intervals."""
 
 _Rows = Mapping[tuple[Name, str], MetricRow]
 
 
 def verdict(rows: Sequence[MetricRow], seeds: Seeds) -> str:
-    """Return the verdict, a line for each sentence.
+    """Return the verdict, one sentence per line.
 
     >>> seeds = Seeds(["baseline", "sfsj"])
     >>> seeds.add(0, "baseline", [("flow_mean_s", "all", 100.0)])
@@ -69,21 +69,21 @@ def _part(row: MetricRow) -> str:
         return ""
     title = metric(row.metric[0]).title
     if row.comparable is False:
-        change = spread(_shown(row.ratio.less(1.0)), _percent)
+        change = spread(_shown(row.ratio.minus(1.0)), _percent)
         return f"{title} {change} (not comparable: different work)"
     return f"{title} {change_text(row.ratio)}"
 
 
 def change_text(ratio: Interval) -> str:
-    """Return the change that a ratio means, with its interval.
+    """Return a ratio as a change in percent, with its interval.
 
     >>> change_text(Interval(0.968, 0.95, 1.01, 9))
     '-3.2 % [-5.0, +1.0] (not significant)'
     """
-    change = _shown(ratio.less(1.0))
+    change = _shown(ratio.minus(1.0))
     if change.mean == change.low == change.high == 0.0:
         return "unchanged"
-    unsure = change.low is not None and not change.tells_from(0.0)
+    unsure = change.low is not None and not change.excludes(0.0)
     return spread(change, _percent) + (" (not significant)" if unsure else "")
 
 
@@ -96,7 +96,7 @@ def _shown(estimate: Interval) -> Interval:
 
 
 def runs_text(n: int) -> str:
-    """Return the number of seeds that a verdict rests on.
+    """Return the number of seeds of a verdict as text.
 
     >>> runs_text(1), runs_text(3), runs_text(30)
     ('1 run, no interval', '3 seeds, too few for an interval', '30 seeds')

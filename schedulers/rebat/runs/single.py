@@ -172,7 +172,7 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) 
         layout,
         allotted=preset.allotted(n_nodes),
         partitions={place.name: place.nodes for place in places},
-        asked=requested,
+        partition_of=requested,
         power=preset.power,
     )
 

@@ -25,7 +25,7 @@ from rebat.papers.migration import (
 from rebat.papers.migration.compaction import first_compaction
 from rebat.papers.migration.published import WAITING_FACTOR
 from rebat.papers.migration.runs import DERIVED, MigrationCase, Runs, case_of, index_of, named
-from rebat.papers.migration.tables import INSIDE, NEAR, OUTSIDE, beside, place_of
+from rebat.papers.migration.tables import INSIDE, NEAR, OUTSIDE, place_of, printed_text
 from rebat.policies.presets import preset
 from rebat.results.intervals import ANY_SEED, Interval, narrow
 from rebat.results.scenario import ScenarioLabel
@@ -123,15 +123,15 @@ def test_the_page_has_every_part(ran, tmp_path) -> None:
     for path in write_report(open_campaign(ran[0]), ran[1], tmp_path):
         text = path.read_text()
         for told in (
-            "Job migration by checkpoint and restart: the evaluation again",
-            "Share of node time that is mixed",
+            "Job migration by checkpoint and restart: evaluation repeated",
+            "Share of node time in mixed nodes",
             "Node time at 50 % load",
-            "What checkpoints and restarts cost",
+            "Cost of checkpoints and restarts",
             "Two partitions, 75 % load",
             "load-75: nodes emptied for maintenance",
-            "load-75: eternal jobs beside a load",
+            "load-75: a load with eternal jobs",
             "Energy of a day",
-            "boxes: boxes of a torus are moved to make room",
+            "boxes: defragmentation of a torus",
             "boxes, worn: proactive migration",
             "every form of compaction lowers the mixed share",
             "T * H_16 = 3.3807 T",
@@ -142,7 +142,7 @@ def test_the_page_has_every_part(ran, tmp_path) -> None:
             assert told in text, told
         assert "(inside)" not in text
         html = path.suffix == ".html"
-        assert ("a node is emptied 30 min into a day of ours" in text) == html
+        assert ("a compaction empties a node, 30 min after the start" in text) == html
         # Figures 3 and 4, two partitions, and the cores
         assert text.count("<svg") == (5 if html else 0)
 
@@ -252,9 +252,9 @@ def test_middle_loads_are_held_against_each_end() -> None:
     for load, with_ in ((25, 0.3), (50, 0.2), (75, 0.2), (90, 0.15)):
         numbers |= _mixed(("cluster", [0.4]), ("compaction", [with_]), load=load)
     found = _verdicts(_told(numbers))
-    claim = "compaction gains more in the middle loads than here"
-    assert found["load 25 %", claim]
-    assert not found["load 90 %", claim]
+    claim = "compaction gains more at the middle loads than at"
+    assert found["load 25 %", f"{claim} 25 %"]
+    assert not found["load 90 %", f"{claim} 90 %"]
 
 
 def test_what_migrations_cost_is_made_of_core_seconds() -> None:
@@ -304,8 +304,8 @@ def test_waiting_is_held_against_table_1() -> None:
     numbers["g", "w", "cluster:drain=wait"]["drains_mean_s"] = [6700.0, 6800.0, 0.0]
     assert [*_verdicts(_told(numbers, operations="o")).values()] == [True, True]
     (sentence,) = answers.answers(_told(numbers, operations="o"))
-    assert "By migration it is empty at once" in sentence
-    assert "it takes 112.5" in sentence
+    assert "With migration the node is empty immediately" in sentence
+    assert "Waiting takes 112.5" in sentence
     assert pytest.approx(3.3807, abs=1e-4) == WAITING_FACTOR
 
 
@@ -313,10 +313,10 @@ def test_what_of_the_energy_sleeping_alone_saves() -> None:
     kwh = {"cluster": 10.0, "cluster:react=sleep": 7.0, "compaction:react=compaction+sleep": 6.0}
     numbers = {("g", "w", policy): {"energy_kwh": [value]} for policy, value in kwh.items()}
     (sentence,) = answers.answers(_told(numbers))
-    assert "sleeping alone -30.0%, with compaction -40.0%, of which sleeping alone is 75%" in (
+    assert "sleeping alone -30.0%, with compaction -40.0%; sleeping alone makes up 75%" in (
         sentence.replace("\N{NO-BREAK SPACE}", " ")
     )
-    claim = "w", "compaction saves energy where empty nodes sleep"
+    claim = "w", "compaction saves energy if empty nodes sleep"
     assert _verdicts(_told(numbers))[claim]
     numbers["g", "w", "compaction:react=compaction+sleep"]["energy_kwh"] = [8.0]
     assert not _verdicts(_told(numbers))[claim]
@@ -330,13 +330,13 @@ def test_proactive_migration_is_held_against_all_others() -> None:
         for policy, value in used.items()
     }
     found = _verdicts(_told(numbers, failure_model="weibull"))
-    better = "proactive migration makes better use of the machine than"
+    better = "proactive migration has a higher useful utilisation than"
     assert found["w, g", f"{better} baseline"]
     assert found["w, g", f"{better} replacement"]
     assert not found["w, g", f"{better} stealing"]
     (sentence,) = answers.answers(_told(numbers, failure_model="weibull"))
-    assert "against stealing -5.00" in sentence
-    assert "Not one job was moved" in sentence
+    assert "-5.00 points compared with stealing" in sentence
+    assert "No job was moved" in sentence
 
 
 def test_where_a_printed_value_lies() -> None:
@@ -345,8 +345,8 @@ def test_where_a_printed_value_lies() -> None:
     assert [place_of(values, x) for x in (4.9, 5.0, 7.8, 7.9)] == [INSIDE, NEAR, NEAR, OUTSIDE]
     few = {seed: values[seed] for seed in range(4)}
     assert place_of(few, 2.5) is None
-    assert beside(values, 5.0, "{:g}".format) == "5 (near)"
-    assert beside(values, 9.0, "{:g}".format) == beside(few, 9.0, "{:g}".format) == "9"
+    assert printed_text(values, 5.0, "{:g}".format) == "5 (near)"
+    assert printed_text(values, 9.0, "{:g}".format) == printed_text(few, 9.0, "{:g}".format) == "9"
 
 
 def test_printed_values_are_judged_together_with_five_seeds() -> None:
@@ -375,14 +375,14 @@ def test_seeds_that_do_not_decide_are_said_so() -> None:
     claim = "every form of compaction lowers the mixed share"
     (one,) = (one for one in claims.judgements(_told(numbers)) if one.claim == claim)
     assert one.holds
-    assert one.rule == "mean of the least change of the 1 forms, below 0 (the seeds do not decide)"
+    assert one.rule == "mean of the smallest change of the 1 forms, below 0 (not significant)"
 
 
 def test_defragmentation_and_eternal_jobs_are_judged_by_their_changes() -> None:
     used = {"torus-first": 0.7, "torus-first:react=defragment": 0.75}
     numbers = {("g", "boxes", policy): {"useful_utilisation": [value]} for policy, value in
                used.items()}  # fmt: skip
-    assert _verdicts(_told(numbers))["boxes", "defragmentation: better use of the machine"]
+    assert _verdicts(_told(numbers))["boxes", "defragmentation raises the useful utilisation"]
     for turnaround, holds in ((1005.0, True), (1200.0, False)):
         numbers = {
             ("g", workload, "tiers"): {"useful_utilisation": [use], "turnaround_normal_mean_s": [t]}
@@ -390,7 +390,7 @@ def test_defragmentation_and_eternal_jobs_are_judged_by_their_changes() -> None:
         }
         found = _verdicts(_told(numbers))
         assert found["eternal-75", "eternal jobs raise the useful utilisation"]
-        assert found["eternal-75", "they do not delay normal jobs"] == holds
+        assert found["eternal-75", "eternal jobs do not delay normal jobs"] == holds
 
 
 def test_a_compaction_empties_one_node_and_moves_nobody_else() -> None:

@@ -86,7 +86,10 @@ def test_tables_and_figures_name_the_papers(report: Path) -> None:
     markdown = (report / "report" / "report.md").read_text()
     checkpoints = "checkpoints: Young/Daly (cost 5 min, recovery 5 min, floor)"
     scenario = f"MTBF 30 min, downtime 10 min, {checkpoints}, failures up to 10 d"
-    assert f"| one, {scenario}, as the paper says | useful utilisation rises |" in markdown
+    assert (
+        f"| one, {scenario}, as in the paper | SFSJ has a higher useful utilisation than Baseline |"
+        in markdown
+    )
 
 
 def test_every_figure_says_on_how_many_seeds_it_rests(report: Path) -> None:
@@ -119,14 +122,14 @@ def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
     }  # fmt: skip
     runs = table({setting: numbers})
     ours = {one.metric: beside.ours(runs, setting, one) for one in beside.PRINTED}
-    idle = ours["platform_idle_share"]["as the paper says"]["baseline"]
+    idle = ours["platform_idle_share"]["as in the paper"]["baseline"]
     assert idle.mean == pytest.approx(100 * (1 - 0.1 * 20 / 30))
-    useful = ours["useful_utilisation"]["as the program"]["h111"]
+    useful = ours["useful_utilisation"]["as in the program"]["h111"]
     assert (useful.mean, useful.n) == (pytest.approx(75.0), 2)
     assert [one.values["june-2017"]["h111"] for one in beside.PRINTED] == [80.69, 90.67, 63.4]
     (picture,) = beside.beside_printed(runs, setting)
     assert picture.note.endswith("95 % intervals as lines")
-    for said in ("printed", "as the program", "as the paper says", "steals in the window"):
+    for said in ("printed", "as in the program", "as in the paper", "steals in the window"):
         assert f">{said}<" in picture.svg
     assert not [*beside.beside_printed(runs, setting._replace(workload="one's own"))]
 
@@ -161,7 +164,7 @@ def one(rule: Rule, found: Interval, why: str = ""):
 def test_a_claim_holds_when_its_whole_interval_keeps_the_rule() -> None:
     found = Interval(0.9, 0.8, 1.05, 5)
     undecided = one(Rule("below 1", 0.0, 1.0, whole=True), found)
-    assert not undecided.holds and "5 seeds do not decide" in undecided.why
+    assert not undecided.holds and "not significant with 5 seeds" in undecided.why
     assert one(Rule("below 1.1", 0.0, 1.1, whole=True), found).holds
     wrong = one(Rule("above 1.1", 1.1, 2.0, whole=True), found)
     assert not wrong.holds and wrong.why == ""
@@ -183,16 +186,16 @@ def verdicts(used: tuple[float, ...], workload: str = "june-2017"):
 
 
 def test_a_ratio_is_paired_holds_fails_or_is_undecided() -> None:
-    rises = "useful utilisation rises"
+    rises = "SFSJ has a higher useful utilisation than Baseline"
     assert verdicts((1.02, 1.03, 1.02, 1.04))[rises].holds
     fails = verdicts((0.98, 0.97, 0.99, 0.98))[rises]
     assert (fails.holds, fails.why) == (False, "")
     undecided = verdicts((1.05, 0.99, 1.06, 0.98))[rises]
-    assert not undecided.holds and "4 seeds do not decide" in undecided.why
+    assert not undecided.holds and "not significant with 4 seeds" in undecided.why
 
 
 def test_where_a_generated_month_lies_elsewhere_the_report_says_why() -> None:
-    claim = "mean flow rises slightly if at all: by less than 10 %"
+    claim = "SFSJ raises the mean flow by less than 10 %"
     verdict = verdicts((1.5, 1.4, 1.6))[claim]
     assert not verdict.holds
     assert "Mira's November 2018" in verdict.why
@@ -203,7 +206,7 @@ def test_where_a_generated_month_lies_elsewhere_the_report_says_why() -> None:
 def test_h311_is_held_against_the_lowest_of_the_others() -> None:
     used = {"baseline": 0.8, "h111": 0.81, "h112": 0.79}
     numbers = {name: {"useful_utilisation": (share, share)} for name, share in used.items()}
-    lowest = "H311 (wait for the next checkpoint) has the lowest utilisation"
+    lowest = "H311 (wait for the next checkpoint) has the lowest useful utilisation"
     for own, holds in ((0.78, True), (0.795, False)):
         runs = table({MONTH: numbers | {"h311": {"useful_utilisation": (own, own)}}})
         assert {v.claim: v for v in judgements(runs)}[lowest].holds == holds
@@ -217,10 +220,10 @@ def test_failures_that_are_frequent_gain_more() -> None:
                       "h111": {"useful_utilisation": (0.5 * gain, 0.6 * gain)}}
             for setting, gain in zip((MONTH, rare), gains, strict=True)
         })  # fmt: skip
-        claim = "downtime 1 h: SFSJ gains more when failures are frequent"
+        claim = "downtime 1 h: SFSJ gains more if failures are frequent"
         verdict = {v.claim: v for v in judgements(runs)}[claim]
         assert verdict.holds == holds
-        assert "MTBF of 1 h minus that at 2 h" in verdict.rule
+        assert "MTBF of 1 h minus the ratio at 2 h" in verdict.rule
 
 
 def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> None:
@@ -321,7 +324,7 @@ def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_pat
         scenario = setting.scenario
         assert len(runs.values(setting, "baseline", "useful_utilisation")) == 1
         assert f"## one: useful utilisation ({scenario.label})" in text
-        assert f"| one, {scenario.label}, as the paper says | useful utilisation rises |" in text
+        assert f"| one, {scenario.label}, as in the paper | SFSJ has a higher useful " in text
     assert [told in scenario.label for scenario in main] == [False, True]
 
 

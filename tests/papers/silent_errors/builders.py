@@ -55,4 +55,4 @@ def means(results: Path) -> list[dict]:
 
 
 def untraced(opened: Campaign) -> bool:
-    return any("[days.mira] is left out: no trace" in note for note in opened.notes)
+    return any("[days.mira] is skipped: no trace" in note for note in opened.notes)

@@ -93,7 +93,7 @@ def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path
     assert found[f"{claim} (stale reservations)"].holds
     ours = found[f"{claim} (Algorithm 1)"]
     assert not ours.holds
-    assert ours.why == "It hangs on the reservations: with stale ones it is 0.2500, and holds."
+    assert ours.why == "The cause is the reservations: with stale ones it is 0.2500, and holds."
 
 
 def test_far_above_has_an_upper_bound_too(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_days_with_la_far_from_the_bound_name_la(tmp_path: Path) -> None:
 
     found = {j.claim: j for j in judge_days(evidence(tmp_path, ratio, (0.0,)), "drawn")}
     one = found["R-LIST-0 is never more than 50 % above the bound at q-bar = 0"]
-    assert one.why == "It is with LA: with LPT the largest is 1.1000, and the claim holds."
+    assert one.why == "This is with LA: with LPT the largest is 1.1000, and the claim holds."
 
 
 def test_every_table_and_figure_says_its_unit_and_n(tmp_path: Path) -> None:
@@ -136,6 +136,6 @@ def test_days_of_few_jobs_may_be_why_days_deviate(tmp_path: Path) -> None:
             "drawn",
         )
     }
-    one = found["list-based: low standard deviations at q-bar = 0 (Algorithm 1)"]
+    one = found["the list-based heuristics have low standard deviations at q-bar = 0 (Algorithm 1)"]
     assert not one.holds
-    assert one.why.startswith("It is days of few jobs: on the 2 that have 66 or more")
+    assert one.why.startswith("The cause is days with few jobs: on the 2 days with 66 or more")

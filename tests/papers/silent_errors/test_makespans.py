@@ -76,7 +76,7 @@ def test_a_set_without_id_has_the_files_name_and_may_be_compressed(tmp_path):
     ("change", "message"),
     [
         ({"P": 0}, r"set\.json: \$\.P: Expected `int` >= 1"),
-        ({"jobs": []}, r"\$\.jobs: no job"),
+        ({"jobs": []}, r"\$\.jobs: has no jobs"),
         ({"jobs": [{"p": 1, "t": 1}, {"p": 5, "t": 1}]}, r"\$\.jobs\[1\]\.p: 5 processors"),
         ({"jobs": [{"p": 1, "t": 1}, {"p": 1, "t": 0}]}, r"\$\.jobs\[1\]\.t: Expected `int` >= 1"),
         ({"jobs": [{"p": 1, "t": 1}, {"p": 1, "t": 1.5}]}, r"\$\.jobs\[1\]\.t: Expected `int`"),
@@ -113,7 +113,7 @@ def test_times_too_long_for_the_kernels_are_named_too(write):
 
 
 def test_two_sets_of_one_name(write):
-    with pytest.raises(InputError, match=r"b\.json: set 'two' was already in .*a\.json"):
+    with pytest.raises(InputError, match=r"b\.json: set 'two' is already in .*a\.json"):
         list(makespans([write(GOOD, "a.json"), write(GOOD, "b.json")]))
 
 

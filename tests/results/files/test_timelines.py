@@ -173,7 +173,7 @@ def test_policies_are_found_in_their_order(whole: Path, tmp_path: Path) -> None:
     assert run_folders(tmp_path / "c") == [tmp_path / "c"]
     with pytest.raises(InputError, match=r"unknown policy 'd'.*a, b, c"):
         run_folders(tmp_path, ["d"])
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         run_folders(tmp_path / "comparison.csv")
-    with pytest.raises(InputError, match=r"holds no summary\.json"):
+    with pytest.raises(InputError, match=r"contains no summary\.json"):
         run_folders(tmp_path / "empty")

@@ -144,7 +144,7 @@ def test_a_job_without_an_end_may_be_ended() -> None:
         workload, jobs=tuple(msgspec.structs.replace(job, extra={}) for job in workload.jobs)
     )
     (finding,) = validate(jobs, Reference(4, events, mortal))
-    assert finding.text == "job w0!1 was killed, and not run again"
+    assert finding.text == "job w0!1 was killed, but not resubmitted"
 
 
 def test_rebats_own_folder_says_what_was_ended(tmp_path: Path, capsys) -> None:
@@ -212,7 +212,7 @@ def test_an_id_like_a_resubmissions_is_a_jobs_own(tmp_path: Path) -> None:
 def test_a_resubmission_without_its_job_is_found_without_the_workload(tmp_path: Path) -> None:
     text = csv_of(run("baseline", machine(2, (2, 10)), fails(0, 3, 4)))
     (finding,) = validate(table(tmp_path, without(text, "1")))
-    assert finding.text == "job w0!1#1: no attempt 0 before it"
+    assert finding.text == "job w0!1#1: attempt 0 is missing"
 
 
 def csv_of(result) -> str:

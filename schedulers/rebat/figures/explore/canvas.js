@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rectangles and signs in pixels.
+// Rectangles and marks in pixels.
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const WHITE = [255, 255, 255], BLACK = [0, 0, 0];
@@ -7,8 +7,8 @@ let HELD = WHITE;
 const mixed = (a, b, share) => a.map((v, k) => v * (1 - share) + b[k] * share);
 const PALETTE = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#777777"].map(rgb);
 
-// Sums of colour and of cover by pixel: what several rectangles leave in one pixel is their mean,
-// weighted by area, as a camera would see it.
+// Sums of colour and cover per pixel. A pixel with several rectangles has their mean colour,
+// weighted by area.
 class Canvas {
   constructor(width, height) {
     this.width = width; this.height = height;
@@ -18,8 +18,8 @@ class Canvas {
 
   clear() { this.sums.fill(0); }
 
-  // A rectangle in pixels, with fractions; "hatched" leaves out every other diagonal, "over" hides
-  // what lies below.
+  // Fills a rectangle in fractional pixels. "hatched" omits every other diagonal, "over" covers
+  // earlier rectangles.
   fill(x0, x1, y0, y1, colour, hatched = false, over = false) {
     const { width, height } = this;
     if (x0 < 0) x0 = 0;
@@ -60,7 +60,7 @@ class Canvas {
     return pixels;
   }
 
-  // A sign of "radius" pixels with a white edge, around a point.
+  // Draws a mark of "radius" pixels with a white edge around a point.
   stamp(x, y, radius, inside, colour) {
     const paint = 0xff000000 | (colour[2] << 16) | (colour[1] << 8) | colour[0];
     x = Math.round(x); y = Math.round(y);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// The data of a page: unpacked, and found by time. Times are milliseconds.
+// Unpacks the data of a page, and finds spans by time. Times are in milliseconds.
 
 async function unpacked(text) {
   const zipped = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
@@ -9,7 +9,7 @@ async function unpacked(text) {
   const headLength = new DataView(bytes.buffer).getUint32(0, true);
   let at = 4 + headLength;
   const kinds = { Float64Array, Int32Array, Uint8Array };
-  // Each array comes with the lowest bytes of all its numbers first, then the next ones.
+  // Each array has the lowest bytes of all its numbers first, then the next bytes.
   const unshuffled = (kind, length) => {
     const width = kinds[kind].BYTES_PER_ELEMENT, plain = new Uint8Array(width * length);
     for (let b = 0; b < width; b++)
@@ -17,7 +17,7 @@ async function unpacked(text) {
     at += width * length;
     return new kinds[kind](plain.buffer);
   };
-  const filled = (value) => { // in the order in which they were packed
+  const filled = (value) => { // arrays are in packing order
     if (value === null || typeof value !== "object") return value;
     if (value.array) return unshuffled(value.array, value.length);
     for (const key of Object.keys(value)) value[key] = filled(value[key]);
@@ -28,8 +28,8 @@ async function unpacked(text) {
 
 const BLOCK = 128;
 
-// What makes it quick to find the spans that meet a stretch of time: they are sorted by start, and
-// of each BLOCK of them the latest end is known.
+// Finds spans that overlap a time interval. Spans are sorted by start, and the latest end of each
+// BLOCK of spans is stored.
 class Spans {
   constructor(start, end, count) {
     this.start = start; this.end = end; this.count = count;
@@ -50,7 +50,7 @@ class Spans {
   }
 }
 
-// How many of the ascending values are at most x.
+// Returns the number of ascending values that are at most x.
 function after(values, x, count = values.length) {
   let low = 0, high = count;
   while (low < high) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page knows of a run: its timeline, in milliseconds and sorted by start."""
+"""The data of the explorer page: timelines in milliseconds, sorted by start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 
 def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) -> dict[str, Any]:
-    """All that the page's script is given."""
+    """Return the data for the script of the page."""
     end_us = max((timeline.makespan_us for timeline in timelines), default=0)
     first, last = window_us or (0, max(end_us, 1))
     return {
@@ -35,7 +35,7 @@ def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) 
 
 
 def run_data(timeline: Timeline) -> dict[str, Any]:
-    """One run; attempts that never ran come last."""
+    """Return the data of a run; attempts that never ran come last."""
     order = np.argsort(np.where(timeline.ran, timeline.start_us, 2**62), kind="stable")
     names, job = np.unique(np.array(timeline.job_id, dtype=object), return_inverse=True)
     words, why = np.unique(np.array(timeline.why, dtype=object), return_inverse=True)
@@ -84,7 +84,7 @@ def run_data(timeline: Timeline) -> dict[str, Any]:
 
 
 def pattern_data(pattern: Pattern) -> dict[str, Array]:
-    """Checkpoints of attempts."""
+    """Return the checkpoint times of attempts."""
     return {
         "recovery": pattern.recovery_us,
         "firstPeriod": pattern.first_us,
@@ -94,10 +94,10 @@ def pattern_data(pattern: Pattern) -> dict[str, Array]:
 
 
 def _ms(us: Array) -> Array:
-    """Milliseconds: what Bokeh's axes of time count in; what is -1 stays below 0."""
+    """Convert to milliseconds, the unit of Bokeh's time axes; -1 stays negative."""
     return us.astype(np.float64) / 1e3
 
 
 def _steps(steps: Steps) -> dict[str, Array]:
-    dates, values = steps
-    return {"at": _ms(dates), "value": values.astype(np.int32)}
+    times_us, values = steps
+    return {"at": _ms(times_us), "value": values.astype(np.int32)}

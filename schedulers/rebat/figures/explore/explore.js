@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: Bokeh has the axes, panning and zooming; we draw into it, search, and tell.
+// The page. Bokeh provides axes, panning and zooming. This script draws, searches and shows details.
 
 const byId = (id) => document.getElementById(id);
 
 // ---- words ----------------------------------------------------------------------------------
 
-function date(ms) { // 3 d 04:05:06
+function clockTime(ms) { // 3 d 04:05:06
   const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
   const clock = `${two(Math.floor(s / 3600) % 24)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
   return s >= 86400 ? `${Math.floor(s / 86400)} d ${clock}` : clock;
@@ -23,11 +23,11 @@ function attemptLines(run, i) {
   const why = run.whys[run.why[i]], cause = run.causes[run.cause[i]].name;
   const lines = [
     `Job ${run.jobs[run.job[i]]}, attempt ${run.number[i] + 1} (${size} nodes)`,
-    `${date(run.start[i])} to ${date(run.end[i])}, ${span(run.end[i] - run.start[i])}`,
-    `waited ${span(run.start[i] - run.queued[i])}; submitted ${date(run.submitted[i])}`,
+    `${clockTime(run.start[i])} to ${clockTime(run.end[i])}, ${span(run.end[i] - run.start[i])}`,
+    `waited ${span(run.start[i] - run.queued[i])}; submitted at ${clockTime(run.submitted[i])}`,
     `ended: ${cause}${why ? (cause === "stolen" ? `, its nodes taken ${why}` : ` (${why})`) : ""}`,
   ];
-  if (run.tail[i] > 0) lines.push(`lost ${span(run.tail[i])} on each node`);
+  if (run.tail[i] > 0) lines.push(`lost work: ${span(run.tail[i])} on each node`);
   const recovery = run.recovery[i] ? `; recovery ${span(run.recovery[i])}` : "";
   if (run.firstPeriod[i] >= 0)
     lines.push(`checkpoints every ${span(run.period[i])}, ${span(run.cost[i])} each${recovery}`);
@@ -35,7 +35,7 @@ function attemptLines(run, i) {
 }
 
 function markLines(run, mark) {
-  if (mark.kind === "failure") return [`Node ${mark.node} failed`, date(mark.at)];
+  if (mark.kind === "failure") return [`Node ${mark.node} failed`, clockTime(mark.at)];
   return attemptLines(run, mark.attempt);
 }
 
@@ -86,14 +86,14 @@ class Explorer {
     const show = (event) => this.tip(this.pointer.drags ? null : lines(event));
     figure.on_event("mousemove", show);
     figure.on_event("tap", show);
-    figure.on_event("mouseleave", () => { // a finger always leaves
+    figure.on_event("mouseleave", () => { // also fires when a finger is lifted
       if (!this.pointer.touch) this.tip(null);
     });
     figure.on_event("panstart", () => this.tip(null));
   }
 
   buttons() {
-    byId("whole").onclick = () => { this.choose(""); this.show(0, this.data.end, -0.5, this.data.nodes); };
+    byId("reset").onclick = () => { this.choose(""); this.show(0, this.data.end, -0.5, this.data.nodes); };
     byId("in").onclick = () => this.zoom(0.5);
     byId("out").onclick = () => this.zoom(2);
     byId("box").onclick = (event) => this.boxes(event.currentTarget);
@@ -112,7 +112,7 @@ class Explorer {
     this.draw();
   }
 
-  boxes(button) { // dragging draws a box to zoom to, or moves
+  boxes(button) { // dragging either draws a zoom box or moves
     const on = button.getAttribute("aria-pressed") !== "true";
     button.setAttribute("aria-pressed", on);
     for (const { figure } of this.runs)
@@ -134,15 +134,15 @@ class Explorer {
     this.show(xm - xh, xm + xh, ym - yh, ym + yh);
   }
 
-  // Pick a job out in all runs, and go there.
+  // Highlights a job in all runs, and zooms to it.
   choose(name, go = false) {
-    const found = [], box = { x0: Infinity, x1: -Infinity, y0: Infinity, y1: -Infinity };
+    const matches = [], box = { x0: Infinity, x1: -Infinity, y0: Infinity, y1: -Infinity };
     for (const run of this.runs) {
       run.chosen = name !== "" && run.jobNumber.has(name) ? run.jobNumber.get(name) : -1;
-      if (run.chosen >= 0) found.push(`${run.name}: ${this.extent(run, box)}`);
+      if (run.chosen >= 0) matches.push(`${run.name}: ${this.extent(run, box)}`);
     }
-    const told = found.length ? `Job ${name} – ${found.join("; ")}` : `No job ${name}.`;
-    byId("told").textContent = name === "" ? "" : told;
+    const text = matches.length ? `Job ${name} – ${matches.join("; ")}` : `There is no job ${name}.`;
+    byId("status").textContent = name === "" ? "" : text;
     if (go && box.x1 > box.x0) {
       const dx = 0.15 * (box.x1 - box.x0) + 1000, dy = 0.25 * (box.y1 - box.y0) + 2;
       this.show(box.x0 - dx, box.x1 + dx, box.y0 - dy, box.y1 + dy);
@@ -150,7 +150,7 @@ class Explorer {
     this.draw();
   }
 
-  // Widens the box by the attempts of the chosen job; says how they ended.
+  // Widens the box by the attempts of the chosen job, and returns how they ended.
   extent(run, box) {
     const ends = new Map();
     let count = 0;
@@ -168,27 +168,27 @@ class Explorer {
     return `${count} attempt${count > 1 ? "s" : ""} (${words.join(", ")})`;
   }
 
-  // So many dates on the axis as there is room for.
-  tickWell() {
-    const figures = [...this.runs.map((run) => run.figure), ...this.series.map(([, one]) => one)];
+  // Sets the number of ticks according to the width of the axis.
+  setTicks() {
+    const figures = [...this.runs.map((run) => run.figure), ...this.series.map(([, f]) => f)];
     for (const figure of figures) {
-      const { ticker } = figure.below[0]; // of several, of which the whole says how many it wants
-      for (const one of [ticker, ...ticker.tickers])
-        one.desired_num_ticks = Math.max(2, Math.min(8, Math.floor(figure.inner_width / 90)));
+      const { ticker } = figure.below[0]; // a composite ticker
+      for (const part of [ticker, ...ticker.tickers])
+        part.desired_num_ticks = Math.max(2, Math.min(8, Math.floor(figure.inner_width / 90)));
     }
   }
 
-  drawSoon() { // once for all changes of one event, and before Bokeh paints
+  drawSoon() { // once per event, before Bokeh paints
     if (this.waiting) return;
     this.waiting = true;
     queueMicrotask(() => {
       this.waiting = false;
-      if (this.isDrawn()) this.drawWhenStill(); // Bokeh moves what there is
+      if (this.isDrawn()) this.drawWhenStill(); // Bokeh moves the image
       else this.draw();
     });
   }
 
-  // Whether all that is in view has been drawn, in this size.
+  // Returns whether the entire view has been drawn at this size.
   isDrawn() {
     const { view, drawn } = this, { inner_width, inner_height } = this.runs[0].figure;
     return drawn !== undefined && drawn.width === inner_width && drawn.height === inner_height
@@ -196,7 +196,8 @@ class Explorer {
       && drawn.x0 <= view.x0 && view.x1 <= drawn.x1 && drawn.y0 <= view.y0 && view.y1 <= drawn.y1;
   }
 
-  // What to draw: more than is in view, so that moving needs no drawing, but while it is zoomed.
+  // Returns the area to draw. Except while zooming, it exceeds the view, so that moving needs no
+  // drawing.
   around({ x0, x1, y0, y1 }) {
     const { inner_width: width, inner_height: height } = this.runs[0].figure;
     const dx = x1 - x0, dy = y1 - y0, before = this.drawn;
@@ -215,7 +216,7 @@ class Explorer {
     const began = performance.now();
     if (this.width !== this.runs[0].figure.inner_width) {
       this.width = this.runs[0].figure.inner_width;
-      this.tickWell();
+      this.setTicks();
     }
     this.drawn = this.around(this.view);
     for (const run of this.runs) run.draw(this.view, this.drawn, this.mode, this.detail || 1);
@@ -226,7 +227,7 @@ class Explorer {
     this.settle();
   }
 
-  // Where drawing takes long, half the detail while moving, and all of it when still.
+  // If drawing is slow, draws half the detail while moving and full detail when still.
   settle() {
     clearTimeout(this.timer);
     if (!this.detail && this.drawMs > 30) this.detail = 0.5;
@@ -259,16 +260,16 @@ class Explorer {
     const mark = run.markAt(x, y, (x1 - x0) / width, (y1 - y0) / height);
     if (mark) return markLines(run, mark);
     const i = run.attemptAt(x, node);
-    if (i >= 0) return [...attemptLines(run, i), `node ${node} at ${date(x)}`];
-    const k = run.outageAt(x, node);
-    if (k >= 0) return [`Node ${node} down`, `${date(run.down[k])} to ${date(run.up[k])}`];
-    const h = run.holdAt(x, node), until = h < 0 ? 0 : run.heldTo[h];
+    if (i >= 0) return [...attemptLines(run, i), `node ${node} at ${clockTime(x)}`];
+    const k = run.outageAt(x, node), between = (a, b) => `${clockTime(a)} to ${clockTime(b)}`;
+    if (k >= 0) return [`Node ${node} down`, between(run.down[k], run.up[k])];
+    const h = run.holdAt(x, node);
     return h < 0 ? null
-      : [`Node ${node} held for job ${run.heldFor[h]}`, `${date(run.heldFrom[h])} to ${date(until)}`];
+      : [`Node ${node} held for job ${run.heldFor[h]}`, between(run.heldFrom[h], run.heldTo[h])];
   }
 
   valuesAt(name, x) {
-    return [date(x), ...this.runs.map((run) => {
+    return [clockTime(x), ...this.runs.map((run) => {
       const { at, value } = run.series[name], place = after(at, x) - 1;
       const now = place < 0 ? 0 : value[place];
       const share = name === "queued" ? "" : ` (${(100 * now / run.nodes).toFixed(1)} %)`;
@@ -276,7 +277,7 @@ class Explorer {
     })];
   }
 
-  // Shows lines beside the pointer, within the window; text only, as names are foreign data.
+  // Shows lines next to the pointer, within the window. Uses plain text, as names are untrusted.
   tip(lines) {
     const tip = byId("tip");
     tip.hidden = !lines;
@@ -293,7 +294,8 @@ class Explorer {
 
 const alike = (a, b) => Math.abs(a - b) <= 1e-6 * Math.abs(b);
 
-// A line of steps from x0 to x1; where steps are closer than pixels, from least to most of each.
+// Returns a step line from x0 to x1. If there are more steps than pixels, each pixel has a line
+// from its smallest to its largest value.
 function stepLine({ at, value }, x0, x1, columns) {
   const x = [], y = [], from = Math.max(0, after(at, x0) - 1), to = after(at, x1);
   let now = from < to ? value[from] : 0;
@@ -321,7 +323,7 @@ function stepLine({ at, value }, x0, x1, columns) {
 
 async function begin() {
   const data = await unpacked(byId("data").textContent);
-  for (;;) { // Bokeh lays its figures out when the page is there
+  for (;;) { // Bokeh lays out its figures after the page is loaded
     const doc = window.Bokeh && Bokeh.documents[0];
     if (doc && doc.is_idle) return new Explorer(data, doc);
     await new Promise((resume) => setTimeout(resume, 15));
@@ -329,7 +331,7 @@ async function begin() {
 }
 
 begin().then((explorer) => { window.explorer = explorer; }, (error) => {
-  byId("told").textContent = "DecompressionStream" in window
-    ? `This page cannot be shown: ${error.message}` : "This page needs a newer browser.";
+  byId("status").textContent = "DecompressionStream" in window
+    ? `Cannot show this page: ${error.message}` : "This page requires a newer browser.";
   console.error(error);
 });

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of a run as one compressed text that the page unpacks into typed arrays.
 
-A JSON head says what each array is; the arrays follow, each with the first bytes of all its numbers
-first, then the second ones: alike bytes lie together, and gzip makes less of them.
+A JSON head contains the type and length of each array. The arrays follow, each with the first bytes
+of all its numbers, then the second bytes, and so on: similar bytes are adjacent, which improves the
+compression.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _KINDS = {"float64": "Float64Array", "int32": "Int32Array", "uint8": "Uint8Array
 
 
 def packed(value: Any) -> str:
-    """Base64 of the gzipped head and arrays; arrays stand anywhere in lists and mappings."""
+    """Return base64 of the gzipped head and arrays of a value of lists, mappings and arrays."""
     arrays: list[npt.NDArray[Any]] = []
     head = msgspec.json.encode(_without_arrays(value, arrays))
     parts = [len(head).to_bytes(4, "little"), head, *map(_shuffled, arrays)]
@@ -28,18 +29,18 @@ def packed(value: Any) -> str:
 
 
 def _without_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
-    """The value with each array replaced by its type and length, in the order of ``arrays``."""
+    """Replace each array by its type and length, and append it to ``arrays``."""
     if isinstance(value, np.ndarray):
         arrays.append(value)
         return {"array": _KINDS[str(value.dtype)], "length": len(value)}
     if isinstance(value, Mapping):
-        return {key: _without_arrays(one, arrays) for key, one in value.items()}
+        return {key: _without_arrays(item, arrays) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_arrays(one, arrays) for one in value]
+        return [_without_arrays(item, arrays) for item in value]
     return value
 
 
 def _shuffled(array: npt.NDArray[Any]) -> bytes:
-    """Byte by byte: the lowest of every number, then the next, little-endian."""
+    """Return the lowest bytes of all numbers, then the next bytes, and so on."""
     plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     return plain.view(np.uint8).reshape(len(array), plain.itemsize).T.tobytes()

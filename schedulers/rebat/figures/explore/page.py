@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: figures with linked axes by Bokeh, our script that draws into them, no network."""
+"""The explorer page: Bokeh figures with linked axes, and a script that draws into them."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ MOST_TOGETHER = 6
 def explorer_page(
     timelines: Sequence[Timeline], title: str, window_us: tuple[int, int] | None = None
 ) -> str:
-    """A page on which the runs can be explored; it needs no other file and no network.
+    """Return an interactive page of runs that needs no other file and no network.
 
     Parameters
     ----------
     timelines : sequence of Timeline
-        At most ``MOST_TOGETHER``, the topmost first.
+        At most ``MOST_TOGETHER`` runs, from top to bottom.
     title : str
     window_us : (int, int), optional
-        What is shown first, in microseconds (default: all).
+        The time that is visible first, in microseconds (default: all).
     """
     import jinja2
     from bokeh.embed import components
@@ -64,7 +64,7 @@ def explorer_page(
             )
             for k, run in enumerate(data["runs"])
         ],
-        series=[(what, places[name], name in _with_axis(data)) for name, what in SERIES],
+        series=[(heading, places[name], name in _with_axis(data)) for name, heading in SERIES],
         causes=_causes(timelines),
         legend={str(cause): legend_text(cause) for cause in CAUSE_COLOURS},
         shown=_shown(data),
@@ -79,15 +79,15 @@ def explorer_page(
 
 
 _IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\bp\d{4,}\b")
-"""Bokeh's names of documents, places and models: new ones each time."""
+"""Bokeh's names of documents, places and models, which change with every call."""
 
 
 def _settled(script: str, places: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The same, names numbered as they appear: the same page has the same bytes."""
-    known: dict[str, str] = {}
+    """Number Bokeh's names in order of appearance, so that the same page has the same bytes."""
+    names: dict[str, str] = {}
 
-    def name(found: re.Match[str]) -> str:
-        return known.setdefault(found[0], f"model-{len(known)}")
+    def name(match: re.Match[str]) -> str:
+        return names.setdefault(match[0], f"model-{len(names)}")
 
     return _IDS.sub(name, script), {key: _IDS.sub(name, text) for key, text in places.items()}
 
@@ -97,7 +97,7 @@ def _asset(name: str) -> str:
 
 
 def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
-    """Name and colour of the causes that occur, for the legend."""
+    """Return name and colour of the occurring causes, for the legend."""
     seen = {int(number) for timeline in timelines for number in set(timeline.cause[timeline.ran])}
     return [
         (str(cause), colour)
@@ -107,7 +107,7 @@ def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
 
 
 def _shown(data: dict[str, Any]) -> set[str]:
-    """What else occurs, for the legend."""
+    """Return the other occurring entries of the legend."""
     signs = {
         "tail": any((run["tail"] > 0).any() for run in data["runs"]),
         "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),
@@ -118,7 +118,7 @@ def _shown(data: dict[str, Any]) -> set[str]:
 
 
 def _figures(data: dict[str, Any]) -> dict[str, figure]:
-    """By name: a Gantt chart of each run and the series, all over one axis of time."""
+    """Return the figures by name: a Gantt chart per run and the series, with one time axis."""
     from bokeh.models import Range1d
 
     first, last = data["window"]
@@ -133,14 +133,14 @@ def _figures(data: dict[str, Any]) -> dict[str, figure]:
     for name, _ in SERIES:
         most = max(int(run["series"][name]["value"].max(initial=1)) for run in data["runs"])
         figures[name] = _lines(x, max(most, 1), list(colours.values()))
-    for name, one in figures.items():
-        one.name = name
-        one.xaxis.visible = name in _with_axis(data)
+    for name, plot in figures.items():
+        plot.name = name
+        plot.xaxis.visible = name in _with_axis(data)
     return figures
 
 
 def _with_axis(data: dict[str, Any]) -> tuple[str, str]:
-    """The lowest chart and the lowest series: only below these stand dates."""
+    """Return the lowest chart and the lowest series, which have a labelled time axis."""
     return f"gantt{len(data['runs']) - 1}", SERIES[-1][0]
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run: draws what of it lies in view, and around, into an image of so many pixels as the screen
-// has for it, so that the cost goes with these and not with the jobs; and tells what lies at a point.
+// A run. It draws the visible part and its surroundings into an image with the resolution of the
+// screen, so that the cost depends on pixels and not on jobs. It also returns the item at a point.
 // x is time, y the number of a node, from the top.
 
 class Run {
@@ -14,10 +14,10 @@ class Run {
     this.image = figure.renderers[0].data_source;
     this.names = figure.renderers[1].data_source;
     this.marks = this.allMarks();
-    this.radius = {}; // of signs as they are drawn, in pixels
+    this.radius = {}; // current radius of marks in pixels
   }
 
-  // Failures, steals and moves, by date.
+  // Returns failures, steals and moves, sorted by time.
   allMarks() {
     const marks = [];
     this.failedAt.forEach((at, k) => marks.push({ at, node: this.failedNode[k], kind: "failure" }));
@@ -26,11 +26,11 @@ class Run {
       if (SIGNS[kind]) marks.push({ at: this.end[i], node: this.middle(i), kind, attempt: i });
     }
     marks.sort((a, b) => a.at - b.at);
-    this.markDates = Float64Array.from(marks, (mark) => mark.at);
+    this.markTimes = Float64Array.from(marks, (mark) => mark.at);
     return marks;
   }
 
-  // The middle of the largest block of an attempt's nodes.
+  // Returns the middle of the largest block of an attempt's nodes.
   middle(i) {
     const k = this.largest(i);
     return (this.first[k] + this.last[k]) / 2;
@@ -48,13 +48,13 @@ class Run {
       : this.causes[this.cause[i]].rgb);
   }
 
-  // The colour of the work that the end of an attempt lost; null: hatched in its own colour.
+  // Returns the colour of lost work at the end of an attempt; null: hatched in its own colour.
   lostColour(i, mode) {
     const { lostRgb } = this.causes[this.cause[i]];
     return mode === "job" || !lostRgb ? null : this.shaded(i, lostRgb);
   }
 
-  // Paler if another job is chosen.
+  // Returns a paler colour if another job is chosen.
   shaded(i, plain) {
     return this.chosen < 0 || this.job[i] === this.chosen ? plain : mixed(plain, WHITE, 0.75);
   }
@@ -90,28 +90,28 @@ class Run {
     const { view, sx, sy, canvas, ratio } = place;
     const colour = this.colour(i, mode), lost = this.lostColour(i, mode);
     let x0 = (this.start[i] - view.x0) * sx, x1 = (this.end[i] - view.x0) * sx;
-    const kept = x1 - this.tail[i] * sx, found = this.job[i] === this.chosen;
+    const keptEnd = x1 - this.tail[i] * sx, chosen = this.job[i] === this.chosen;
     const cycle = this.firstPeriod[i] >= 0 ? this.period[i] + this.cost[i] : 0;
     const dark = cycle * sx > 6 * ratio ? mixed(colour, BLACK, 0.5) : null;
     const gap = x1 - x0 > 6 * ratio ? 0.5 * ratio : 0;
     x0 += gap; x1 -= gap;
-    if (found && x1 - x0 < 3 * ratio) x1 = x0 + 3 * ratio;
+    if (chosen && x1 - x0 < 3 * ratio) x1 = x0 + 3 * ratio;
     for (let k = this.offset[i]; k < this.offset[i + 1]; k++) {
       let y0 = (this.first[k] - 0.5 - view.y0) * sy, y1 = (this.last[k] + 0.5 - view.y0) * sy;
       if (y1 <= 0 || y0 >= canvas.height) continue;
       const inset = y1 - y0 > 6 * ratio ? 0.5 * ratio : 0;
       y0 += inset; y1 -= inset;
-      if (found && y1 - y0 < 3 * ratio) y1 = y0 + 3 * ratio;
+      if (chosen && y1 - y0 < 3 * ratio) y1 = y0 + 3 * ratio;
       if (this.tail[i] > 0) {
-        if (kept > x0) canvas.fill(x0, kept, y0, y1, colour, false, found);
-        canvas.fill(Math.max(kept, x0), x1, y0, y1, lost || colour, !lost, found);
-      } else canvas.fill(x0, x1, y0, y1, colour, false, found);
+        if (keptEnd > x0) canvas.fill(x0, keptEnd, y0, y1, colour, false, chosen);
+        canvas.fill(Math.max(keptEnd, x0), x1, y0, y1, lost || colour, !lost, chosen);
+      } else canvas.fill(x0, x1, y0, y1, colour, false, chosen);
       if (dark) this.drawCheckpoints(i, place, y0, y1, dark);
     }
     if (sx * (this.end[i] - this.start[i]) > 40 * ratio) this.nameAttempt(i, place);
   }
 
-  // Those that are wide enough apart to be seen, at the dates that the checkpoint pattern gives.
+  // Draws checkpoints at the times of the checkpoint pattern, if they are far enough apart.
   drawCheckpoints(i, { view, sx, canvas, ratio }, y0, y1, colour) {
     const cycle = this.period[i] + this.cost[i];
     const begin = this.start[i] + this.recovery[i] + this.firstPeriod[i];
@@ -138,9 +138,9 @@ class Run {
     return this.jobs[this.job[i]] + (this.number[i] ? `#${this.number[i]}` : "");
   }
 
-  // Smaller ones where there are many.
+  // Draws marks, with a smaller size if there are many.
   drawMarks({ view, sx, sy, ratio, canvas }) {
-    const from = after(this.markDates, view.x0 - 1), to = after(this.markDates, view.x1);
+    const from = after(this.markTimes, view.x0 - 1), to = after(this.markTimes, view.x1);
     const seen = this.marks.slice(from, to).filter((mark) => this.inRows(mark, view));
     for (const [kind, sign] of Object.entries(SIGNS)) {
       const own = seen.filter((mark) => mark.kind === kind);
@@ -153,20 +153,20 @@ class Run {
 
   inRows(mark, view) { return mark.node >= view.y0 - 0.5 && mark.node <= view.y1 + 0.5; }
 
-  // The attempt at a point, or -1.
+  // Returns the attempt at a point, or -1.
   attemptAt(x, node) {
-    let found = -1;
+    let attempt = -1;
     this.attempts.meet(x, x, (i) => {
       for (let k = this.offset[i]; k < this.offset[i + 1]; k++)
-        if (this.first[k] <= node && node <= this.last[k] && x < this.end[i]) found = i;
+        if (this.first[k] <= node && node <= this.last[k] && x < this.end[i]) attempt = i;
     });
-    return found;
+    return attempt;
   }
 
-  // The sign at a point, or undefined; a pixel is so many milliseconds and nodes.
+  // Returns the mark at a point, or undefined. dx, dy: milliseconds and nodes per pixel.
   markAt(x, y, dx, dy) {
     let best, least = Infinity;
-    const from = after(this.markDates, x - 8 * dx), to = after(this.markDates, x + 8 * dx);
+    const from = after(this.markTimes, x - 8 * dx), to = after(this.markTimes, x + 8 * dx);
     for (const mark of this.marks.slice(from, to)) {
       const far = Math.hypot((mark.at - x) / dx, (mark.node - y) / dy);
       if (far < least && far <= this.radius[mark.kind] + 3) { least = far; best = mark; }
@@ -178,10 +178,10 @@ class Run {
 
   holdAt(x, node) { return this.spanAt(this.holds, this.heldFirst, this.heldLast, x, node); }
 
-  // The span of nodes at a point, or -1.
+  // Returns the span of nodes at a point, or -1.
   spanAt(spans, first, last, x, node) {
-    let found = -1;
-    spans.meet(x, x, (k) => { if (first[k] <= node && node <= last[k]) found = k; });
-    return found;
+    let span = -1;
+    spans.meet(x, x, (k) => { if (first[k] <= node && node <= last[k]) span = k; });
+    return span;
   }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of a paper as rows: a text, a number of ours, and the rule that the number must keep."""
+"""Claims of a paper: a text, a number from our runs, and the rule that judges the number."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from rebat.papers.common.parts import Judgement
 from rebat.results.intervals import BySeed, Interval
 
 ENOUGH_SEEDS = 5
-"""With fewer, intervals are so wide that nearly any printed value lies in them."""
+"""With fewer seeds, intervals are so wide that they contain nearly any printed value."""
 
 
 class Rule(NamedTuple):
-    """Between which bounds a number must lie, and how that is put.
+    """A range for a number.
 
-    The bounds are outside, unless the rule is ``closed``. ``whole``: the whole interval must lie
-    between them, not only its centre.
+    Attributes
+    ----------
+    words
+        The rule in words, as reports print it.
+    low, high
+        The bounds.
+    closed
+        Whether a number equal to a bound passes.
+    whole
+        Whether the whole interval must lie between the bounds, not only its centre.
     """
 
     words: str
@@ -30,7 +38,7 @@ class Rule(NamedTuple):
     whole: bool = False
 
     def holds(self, estimate: Interval) -> bool:
-        """Whether a number keeps the rule."""
+        """Return whether an estimate passes the rule."""
         ends = (estimate.mean, estimate.mean)
         if self.whole and estimate.low is not None and estimate.high is not None:
             ends = (estimate.low, estimate.high)
@@ -39,39 +47,39 @@ class Rule(NamedTuple):
         return self.low < ends[0] and ends[1] < self.high
 
     def undecided(self, estimate: Interval) -> bool:
-        """Whether the interval reaches over a bound: other seeds might say the opposite."""
+        """Return whether the interval includes a bound: other seeds could reverse the verdict."""
         if estimate.low is None or estimate.high is None:
             return False
         return any(estimate.low < bound < estimate.high for bound in (self.low, self.high))
 
 
 class Contains(NamedTuple):
-    """The interval must hold a printed value; judged with `ENOUGH_SEEDS`."""
+    """The interval must contain a printed value; judged with at least `ENOUGH_SEEDS` seeds."""
 
     value: float
-    words: str = "whose interval holds the printed value"
+    words: str = "the interval contains the printed value"
 
     def holds(self, estimate: Interval) -> bool:
-        """Whether it does."""
-        return estimate.holds(self.value)
+        """Return whether the interval contains the printed value."""
+        return estimate.contains(self.value)
 
     def undecided(self, estimate: Interval) -> bool:
-        """Never: a wider interval holds more."""
+        """Return False: the rule uses the interval itself."""
         return False
 
 
 def above(bound: float) -> Rule:
-    """A rule with a lower bound."""
+    """Return the rule of a lower bound, which does not pass itself."""
     return Rule(f"above {bound:g}", low=bound)
 
 
 def below(bound: float) -> Rule:
-    """A rule with an upper bound."""
+    """Return the rule of an upper bound, which does not pass itself."""
     return Rule(f"below {bound:g}", high=bound)
 
 
 def between(low: float, high: float) -> Rule:
-    """A rule with both, which count as inside."""
+    """Return the rule of two bounds, which both pass."""
     return Rule(f"from {low:g} to {high:g}", low, high, closed=True)
 
 
@@ -79,22 +87,28 @@ ABOVE, BELOW = above(0), below(0)
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What a paper says, or what is asked beyond it.
+    """A statement of a paper, or one beyond the paper, that our runs can support or refute.
+
+    Functions take the subject of the claim: the object that `judge` passes as ``on``. Texts may
+    contain fields in braces, which `judge` fills.
 
     Attributes
     ----------
-    text, quantity, paper
-        The statement, how its number is made, and where the paper says it. What stands in braces
-        is filled in from what the claim is judged on.
+    text
+        The statement.
+    quantity
+        The definition of the number.
     rule
-        What the number must keep; a function of what it is judged on, where that gives the bounds.
+        The rule for the number, or a function that returns the rule.
+    paper
+        The place in the paper, with its printed values.
     number
-        (what the claim is judged on) -> a number of ours; None: it cannot be judged.
+        A function that returns our number; None if the claim cannot be judged.
     about
-        Whom it is about, where all claims of a group are not about the same.
+        The runs that the claim is about, if they differ within a group of claims.
     why
-        What is known of why it does not hold, where it does not: a text, or a function of what it
-        is judged on.
+        The cause if the claim does not hold, as far as an experiment has shown it: a text, or a
+        function that returns it.
     """
 
     text: str
@@ -109,17 +123,17 @@ class Claim(msgspec.Struct, frozen=True):
 def judge(
     claims: Iterable[Claim], on: Any, about: str = "", words: Mapping[str, Any] = {}
 ) -> Iterator[Judgement]:
-    """The claims that can be judged, in their order.
+    """Judge claims in their order, and omit those that cannot be judged.
 
     Parameters
     ----------
     claims : iterable of Claim
     on : object
-        What their numbers are made of.
+        The argument of the claims' functions.
     about : str
-        Whom they are about, unless they say so themselves.
+        The runs that the claims are about, for claims without ``about``.
     words : mapping
-        What fills the braces of their texts.
+        Values of the fields in braces.
     """
     for claim in claims:
         estimate = claim.number(on)
@@ -139,9 +153,9 @@ def _judged(
     text = ", ".join(filter(None, (claim.quantity, rule.words)))
     if isinstance(rule, Rule) and rule.whole:
         if not holds and rule.low < estimate.mean < rule.high:
-            why = f"{estimate.n} seeds do not decide: the interval reaches beyond the rule"
+            why = f"not significant with {estimate.n} seeds: the interval includes a bound"
     elif rule.undecided(estimate):
-        text += " (the seeds do not decide)"
+        text += " (not significant)"
     if not holds:
         reason = claim.why(on) if callable(claim.why) else claim.why
         why = "; ".join(filter(None, (why, reason)))
@@ -153,7 +167,7 @@ def _judged(
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
-    """A metric as a share of the sum of others, of seeds where that is not 0."""
+    """Return a function for a metric as a share of a sum, without seeds whose sum is 0."""
 
     def read(metric: Callable[[str], BySeed]) -> BySeed:
         sums = [metric(name) for name in wholes]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kind of units of work: how a campaign reads, performs, tabulates and reports them."""
+"""A kind of unit of work: how a campaign reads, runs, tabulates and reports its units."""
 
 from __future__ import annotations
 
@@ -16,9 +16,18 @@ if TYPE_CHECKING:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A campaign file as one kind sees it: its ``grids``, each with its place in the file.
+    """A campaign file, for one kind of unit.
 
-    ``tables`` is the whole file; ``trace`` takes the place of every trace that it names.
+    Attributes
+    ----------
+    path
+        The file.
+    tables
+        The entire content of the file.
+    grids
+        The grids of this kind, each with its place in the file.
+    trace
+        A trace that replaces every trace of the file.
     """
 
     path: Path
@@ -28,39 +37,45 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """The units of a file, in its order; ``notes`` say what was left out."""
+    """The units of a file in its order, and ``notes`` on what was left out."""
 
     units: list[Unit]
     notes: list[str] = []
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of unit: all that the rest of a campaign needs to know of it.
+    """A kind of unit: the functions and names with which a campaign handles it.
 
     Attributes
     ----------
-    name, mark, tables
-        What a grid may call it; a key that only its grids have; the file's keys that are its own.
-    columns, details
-        Columns of the results table with their types: a unit's labels, and what tells apart
-        several values of one metric.
+    name
+        The name of the kind in a grid.
+    mark
+        A key that only grids of this kind have.
+    tables
+        Top-level keys of the file that belong to this kind.
+    columns
+        Columns of the results table for a unit's labels, with their types.
+    details
+        Columns of the results table that distinguish several values of one metric.
     files
-        What `perform` can leave in a folder, the last one written at the end.
+        Files that `perform` can write into a folder; it writes the last one at the end.
     expand
-        The units of a file, which it checks.
+        Checks a file and returns its units.
     perform
-        (unit, folder or None) -> the metrics of its result; runs in a worker.
+        (unit, folder or None) -> the metrics of the result. Runs in a worker.
     rows
         (unit, metrics) -> rows of the results table: ``metric``, ``value`` and details.
     check
-        Sees before anything runs that the inputs of these units can be read and fit each other.
+        Checks before the first run that the inputs of units can be read and fit each other.
     warm_up
-        Compiles what these units need, before workers do so at the same time.
-    extras, gather
-        A type, and (units) -> one of it: what the report needs in addition to the results table,
-        kept as JSON.
+        Compiles the code that units need, before several workers compile it at the same time.
+    extras
+        The type that `gather` returns.
+    gather
+        (units) -> the data that the report needs in addition to the results table, stored as JSON.
     report
-        (results table, what was gathered, provenance) -> the report.
+        (results table, gathered data, provenance) -> the report.
     """
 
     name: str

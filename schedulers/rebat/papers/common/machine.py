@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine at a date of a run: who holds each unit of it."""
+"""The state of a machine at one time of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def owners(ledger: Ledger, units: Units, at_us: int) -> Ints:
-    """Who holds each unit at a date: the serial of a job, `FREE` or `DOWN`; shape (units,)."""
+    """Return each unit's holder at a time: a job's serial, `FREE` or `DOWN`; shape (units,)."""
     nodes = np.full(units.of_nodes.n_nodes, FREE, dtype=np.int64)
     for record in ledger.attempts:
         if record.nodes is not None and record.start_us <= at_us < record.end_us:
@@ -25,5 +25,5 @@ def owners(ledger: Ledger, units: Units, at_us: int) -> Ints:
         if down_us <= at_us < up_us:
             nodes[node] = DOWN
     table = nodes[units.members]
-    whole: Ints = np.where((table == DOWN).any(axis=1), DOWN, table.max(axis=1))
-    return whole
+    of_units: Ints = np.where((table == DOWN).any(axis=1), DOWN, table.max(axis=1))
+    return of_units

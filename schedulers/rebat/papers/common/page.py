@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as one self-contained HTML page, and as Markdown; no script, nothing loaded."""
+"""The report as one self-contained HTML page without scripts, and as Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rebat.papers.common.parts import Report
 
-FAILING = "; these do not, each with our number:"
+FAILING = ". Claims that do not hold, with our number:"
 
 _TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -57,7 +57,7 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 {%- if j.why %}. {{ j.why }}{% endif %}</li>
 {% endfor %}</ul>{% endif %}</section>
 {% endif %}{% for text in r.remarks %}<p>{{ text }}</p>
-{% endfor %}{% if r.claims %}<h2>What the paper says, and what we see</h2>
+{% endfor %}{% if r.claims %}<h2>Claims of the paper and our results</h2>
 <div class="wide"><table class="words">
 <tr><th>{{ r.subject }}</th><th>claim</th>
 <th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
@@ -88,7 +88,7 @@ style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %
 
 
 def html(report: Report) -> str:
-    """The page; texts are escaped, only our own SVG is not."""
+    """Return the HTML page; all texts are escaped except the SVG of figures."""
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
@@ -97,7 +97,7 @@ def html(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """The same without the figures; a name with a tag of HTML in it is a text."""
+    """Return the report as Markdown without figures; HTML tags in names are escaped."""
     lines = [f"# {report.title}", "", report.lead, "", *_summary(report), ""]
     for text in report.remarks:
         lines += [text, ""]
@@ -107,7 +107,7 @@ def markdown(report: Report) -> str:
         for j in report.judgements
     ]
     if report.claims:
-        lines += ["## What the paper says, and what we see", "", *_table(head, verdicts), ""]
+        lines += ["## Claims of the paper and our results", "", *_table(head, verdicts), ""]
     for table in report.tables:
         paper = f" ({table.paper})" if table.paper else ""
         lines += [f"## {table.title}{paper}", ""]
@@ -118,11 +118,11 @@ def markdown(report: Report) -> str:
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""Where Markdown begins a tag: "< 5" is none."""
+"""Where a tag begins in Markdown; "< 5" is no tag."""
 
 
 def _summary(report: Report) -> Iterator[str]:
-    """How far it is, how many claims hold, and which do not."""
+    """Yield the progress, the number of claims that hold, and the claims that do not."""
     if report.claims or report.findings or report.unfinished:
         yield from ("## Summary", "")
     if report.unfinished:
@@ -130,11 +130,11 @@ def _summary(report: Report) -> Iterator[str]:
     if report.claims:
         yield from (f"**{report.verdict}**{FAILING if report.failing else ''}", "")
     yield from (f"- {text}" for text in report.findings)
-    for one in report.failing:
-        why = f". {one.why}" if one.why else ""
+    for claim in report.failing:
+        why = f". {claim.why}" if claim.why else ""
         yield (
-            f"- {one.workload}: {one.claim}: **{one.ours}** "
-            f"(rule: {one.rule}; paper: {one.paper}){why}"
+            f"- {claim.workload}: {claim.claim}: **{claim.ours}** "
+            f"(rule: {claim.rule}; paper: {claim.paper}){why}"
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made of: judgements, tables, pictures, and how it writes numbers."""
+"""The parts of a report: judgements, tables, pictures, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,24 @@ from rebat.runs.unit import Unit
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """One claim of the paper held against our runs; ``workload`` says under which scenario.
+    """A claim of the paper and the verdict from our runs.
 
-    ``holds`` follows from ``estimate`` by ``rule``; nothing else was looked at. ``why`` is a
-    sentence on where ours lies, if it lies elsewhere and an experiment has shown the cause.
+    Attributes
+    ----------
+    workload
+        The runs that the claim is about: a workload, and its scenario if needed.
+    claim
+        The statement.
+    rule
+        The rule in words; ``holds`` depends on ``rule`` and ``estimate`` alone.
+    estimate
+        Our number with its interval.
+    holds
+        Whether the claim holds.
+    paper
+        The place in the paper, with its printed values.
+    why
+        The cause if the claim does not hold, as far as an experiment has shown it.
     """
 
     workload: str
@@ -30,12 +44,12 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> float:
-        """What the rule was held against, without its interval."""
+        """Our number without its interval."""
         return self.estimate.mean
 
     @property
     def ours(self) -> str:
-        """The number for people, with its interval."""
+        """Our number and its interval as text."""
         estimate = self.estimate
         if estimate.half is None and estimate.low is not None and estimate.high is not None:
             return f"{_digits(estimate.mean)} [{_digits(estimate.low)}, {_digits(estimate.high)}]"
@@ -43,7 +57,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def _digits(value: float) -> str:
-    """Four decimals, but not of what has thousands.
+    """Format a number with four decimals, or none from 1000 on.
 
     >>> _digits(0.12345), _digits(15_000.0)
     ('0.1235', '15,000')
@@ -52,9 +66,10 @@ def _digits(value: float) -> str:
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table: which of the paper's it stands for, a heading, columns and rows of texts.
+    """A table of texts.
 
-    ``note`` says in what unit it is, and on how much it rests.
+    ``paper`` names the corresponding table of the paper. ``note`` states the unit and the number
+    of seeds.
     """
 
     paper: str
@@ -73,10 +88,11 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A figure as SVG: which of the paper's it stands for, and a caption.
+    """A figure as SVG.
 
-    ``svg`` may hold several panels one after the other, which the page sets beside each other where
-    there is room; ``key`` is their legend. ``note`` as of a table.
+    ``paper`` names the corresponding figure of the paper, ``title`` is the caption, ``key`` the
+    legend. ``svg`` may contain several panels, which the page places in a row if they fit.
+    ``note`` states the unit and the number of seeds.
     """
 
     paper: str
@@ -87,32 +103,35 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 BOXES_NOTE = (
-    "Boxes are over the failure scenarios. No point is left out (the paper leaves out those of "
+    "Boxes are over the failure scenarios. All points are included (the paper excludes those of "
     "its Table 10)."
 )
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Everything that the page shows.
+    """The content of a report page.
 
     Attributes
     ----------
-    title, lead : str
-        The heading, and a paragraph on what was run and how numbers are given.
+    title : str
+        The heading.
+    lead : str
+        The first paragraph: what was simulated, and how numbers are printed.
     judgements : sequence of Judgement
     tables : sequence of Table
     pictures : sequence of Picture
     provenance : sequence of str
-        Lines on where the results come from.
+        Lines on the origin of the results.
     remarks : sequence of str
         Paragraphs after the summary.
     subject : str
         The heading of the first column of judgements.
     figures_note : str
+        A sentence on how to read the figures.
     unfinished : str
-        How far a campaign is, if it has units left.
+        The progress of a campaign that has units left.
     claims : bool
-        Whether the report judges what a paper claims.
+        Whether the report judges claims of a paper.
     findings : sequence of str
         Sentences of the summary, for a report without claims.
     """
@@ -132,7 +151,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        """How many claims hold."""
+        """A sentence on how many claims hold."""
         n = len(self.judgements)
         return f"{n - len(self.failing)} of {n} claims hold" if n else "no claim could be judged"
 
@@ -143,56 +162,57 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def seeds_text(counts: Iterable[int]) -> str:
-    """On how many seeds numbers rest, those apart that rest on none.
+    """Format the number of seeds behind numbers; counts of 0 are ignored.
 
     >>> seeds_text([5, 4, 5, 0]), seeds_text([5, 5]), seeds_text([])
     ('4 to 5 seeds', '5 seeds', 'no seed')
     >>> seeds_text([1])
     '1 seed'
     """
-    some = sorted({*counts} - {0})
-    if not some:
+    distinct = sorted({*counts} - {0})
+    if not distinct:
         return "no seed"
-    if some == [1]:
+    if distinct == [1]:
         return "1 seed"
-    return f"{some[0]} seeds" if len(some) == 1 else f"{some[0]} to {some[-1]} seeds"
+    first, last = distinct[0], distinct[-1]
+    return f"{first} seeds" if first == last else f"{first} to {last} seeds"
 
 
-# ---- how numbers are written
+# ---- format of numbers
 
 
 def percent(value: float | None) -> str:
-    """A share for people."""
+    """Format a share with two decimals; empty for None."""
     return "" if value is None else f"{value:.2%}"
 
 
 def share(value: float) -> str:
-    """A share with one decimal."""
+    """Format a share with one decimal."""
     return f"{value:.1%}"
 
 
 def change(value: float) -> str:
-    """A relative difference."""
+    """Format a relative difference."""
     return f"{value:+.1%}"
 
 
 def points(value: float) -> str:
-    """A difference of shares."""
+    """Format a difference of shares, in percentage points."""
     return f"{100 * value:+.2f}"
 
 
 def number(value: float | None) -> str:
-    """A count for people."""
+    """Format a count; empty for None."""
     return "" if value is None else f"{value:.1f}"
 
 
 def signed(value: float) -> str:
-    """A difference of counts."""
+    """Format a difference of counts."""
     return f"{value:+.1f}"
 
 
 def hours(value: float) -> str:
-    """Seconds as hours."""
+    """Format seconds as hours."""
     return f"{value / 3600:.1f}"
 
 
@@ -202,11 +222,11 @@ class ReportMaker(NamedTuple):
     Attributes
     ----------
     report : callable
-        Makes it from the results table, tables, pictures and lines of provenance.
+        (results table, workload tables, pictures, provenance) -> the report.
     tables : bool
-        Whether it shows the tables of the workloads.
+        Whether the report shows the workload tables.
     pictures : callable
-        Further pictures, from the units.
+        Returns additional pictures of units.
     """
 
     report: Callable[[Path, Sequence[Table], Sequence[Picture], Sequence[str]], Report]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies side by side, in the order of the campaign's file; ratios are to the first of them."""
+"""The default report: policies in the order of the campaign file, compared with the first."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ METRICS = tuple(
     )
 )  # fmt: skip
 DRAWN = METRICS[:4]
-"""Metrics whose ratios are drawn, and set side by side over all settings."""
+"""Metrics of the figures and of the overview tables."""
 
 
 def report(
     path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
 ) -> Report:
-    """What a campaign's ``results.parquet`` shows; the tables of its workloads first."""
+    """Return the report of a campaign's ``results.parquet``."""
     runs = RunIndex(simulations(path, str))
     return Report(
         title="Policies compared",
         lead=(
-            "Means over seeds with 95 % bootstrap intervals; ratios are to the first policy of the "
-            "file, paired by seed, and marked = where 1 is within the interval. Of a workload that "
-            "was drawn several times a value is the mean of a draw over the seeds of the failures."
+            "Values are means over seeds with 95 % bootstrap intervals. Ratios are to the first "
+            "policy of the file and paired by seed; = marks an interval that contains 1. If a "
+            "workload was generated with several seeds, each of its values is first averaged over "
+            "the seeds of the failures."
         ),
         judgements=[],
         tables=[*_overview(runs), *_settings(runs), *map(_without_number, tables)],
         pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
-        figures_note="A point is a mean over seeds, a line its 95 % interval.",
+        figures_note="Points are means over seeds, lines their 95 % intervals.",
         claims=False,
         findings=[*_findings(runs)],
     )
@@ -65,7 +66,7 @@ def _without_number(table: Table) -> Table:
 
 
 MOST_FINDINGS = 12
-"""Sentences of the summary; tables and figures have all the rest."""
+"""Largest number of sentences in the summary."""
 
 
 def _findings(runs: RunIndex[str]) -> Iterator[str]:
@@ -90,14 +91,14 @@ def _findings(runs: RunIndex[str]) -> Iterator[str]:
 
 
 def n_of(runs: RunIndex[str], setting: Setting) -> str:
-    """How many seeds there are, or draws of the workload, for a note."""
+    """Return the number of seeds, or of generated workloads, as text for a note."""
     policies = runs.cases(setting)
     text = seeds_text(len(runs.values(setting, name, "useful_utilisation")) for name in policies)
     return text.replace("seeds", "draws") if setting in runs.drawn else text
 
 
 def _overview(runs: RunIndex[str]) -> Iterator[Table]:
-    """Ratios over all settings, a table a metric: where there are several."""
+    """Yield a table of ratios per metric, with a row per setting, if there are several settings."""
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     if len(settings) < 2:
         return
@@ -164,12 +165,12 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
 
 
 def not_comparable(metric: str, same: bool | None) -> str:
-    """The mark of a ratio of node times that are not comparable."""
+    """Return the mark of a ratio of node times that are not comparable; else an empty text."""
     return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
 
 
 def _apart(runs: RunIndex[str], setting: Setting) -> str:
-    """What of a table is not comparable, within it or with the runs in which nothing fails."""
+    """Return a note on values that are not comparable, in a table or with failure-free runs."""
     base, *others = runs.cases(setting)
     texts = []
     if any(runs.comparable((setting, item), (setting, base)) is False for item in others):
@@ -185,13 +186,13 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
             texts.append(
                 "useful utilisation is not comparable with that of "
                 f"{scenario.label}: the work at hand in the window differs by more than "
-                f"{MOST_APART:.0%} of its node time and did not always suffice"
+                f"{MOST_APART:.0%} of the window's node time, and at times no job waited"
             )
     return "".join(f"; {text}" for text in texts)
 
 
 def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
-    """Whether some policy has a value that is not 0."""
+    """Return whether any policy has a value other than 0."""
     return any(
         any(runs.values(setting, policy, metric.metric).values()) for policy in runs.cases(setting)
     )
@@ -216,9 +217,9 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
 
 
 def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
-    """Tables 2 and 3, of the workloads as they were run but without checkpoints."""
-    one_each = {unit.spec.workload: unit for unit in reversed(units)}
-    facts = {name: describe(workload_of(unit)) for name, unit in sorted(one_each.items())}
+    """Yield Tables 2 and 3: statistics of the workloads without checkpoints."""
+    first_units = {unit.spec.workload: unit for unit in reversed(units)}
+    facts = {name: describe(workload_of(unit)) for name, unit in sorted(first_units.items())}
     counted = [fact["size_classes"] for fact in facts.values()]
     classes = [
         c

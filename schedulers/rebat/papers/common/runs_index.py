@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index over the results of a campaign: values by what was run, by metric and by seed."""
+"""An index of the results of a campaign by setting, policy, metric and seed."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from rebat.results.reading import read_results
 from rebat.results.scenario import ScenarioLabel, scenario_of_row
 
 Where = TypeVar("Where", bound=Hashable)
-"""What runs have in common that are compared."""
+"""The key that compared runs share: a workload with its failures, for example."""
 
 Case = TypeVar("Case", bound=Hashable)
-"""What tells them apart: a policy, say, as a report reads its name."""
+"""The key in which compared runs differ: usually a policy, as parsed by a report."""
 
 Row = tuple[Where, Case, str, str, Any, float]
-"""Where, which of those there, metric, size class or '', seed, value."""
+"""Setting, case, metric, size class or '', seed, value."""
 
 Read = Callable[[str], BySeed]
-"""Of one run: the name of a metric -> a value per seed."""
+"""For one case: the name of a metric -> a value per seed."""
 
 
 class Index(Generic[Where, Case]):
-    """Values by where, case, metric and seed; of a seed that comes twice the first value counts.
+    """Values by setting, case, metric and seed; the first value of a duplicate seed counts.
 
     Parameters
     ----------
     rows : iterable of Row
     derived : mapping
-        Metrics that are made of others, each by a function of what reads those of the same run.
+        Derived metrics. Each function takes a `Read` of the same case.
 
     Attributes
     ----------
     settings : list
-        All that stand first in a row, in the order of the rows.
+        All settings, in the order of the rows.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class Index(Generic[Where, Case]):
         self.settings = list(self._cases)
 
     def cases(self, where: Where) -> list[Case]:
-        """What ran there, in the order of the rows."""
+        """Return the cases of a setting, in the order of the rows."""
         return list(self._cases.get(where, ()))
 
     def size_classes(self, where: Where, metric: str = "flow_max_s") -> list[str]:
-        """Size classes with a value of a metric, in ascending order; 'all' last."""
+        """Return the size classes with a value of a metric, in ascending order; 'all' last."""
         names = {key[3] for key in self._cells if key[0] == where and key[2] == metric}
-        rest = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
-        return rest + ["all"] * ("all" in names)
+        classes = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
+        return classes + ["all"] * ("all" in names)
 
     def values(self, where: Where, case: Case, metric: str, of: str | None = None) -> BySeed:
-        """A value per seed; of flows those of all jobs, unless a size class is given."""
+        """Return a value per seed; flows are those of all jobs unless ``of`` names a size class."""
         if metric in self._derived:
             return self._derived[metric](lambda name: self.values(where, case, name, of))
         return self._by_seed(where, self._cell(where, case, metric, of))
@@ -86,7 +86,7 @@ class Index(Generic[Where, Case]):
         return cell
 
     def mean(self, where: Where, case: Case, metric: str, of: str | None = None) -> float | None:
-        """The mean over the seeds; None without any."""
+        """Return the mean over the seeds; None without values."""
         numbers = self.values(where, case, metric, of)
         return fmean(numbers.values()) if numbers else None
 
@@ -94,12 +94,12 @@ class Index(Generic[Where, Case]):
         self, where: Where, case: Case, metric: str, of: str | None = None,
         method: str = BOOTSTRAP,
     ) -> Interval | None:  # fmt: skip
-        """The centre over the seeds with its interval."""
+        """Return the centre over the seeds with its interval."""
         return interval(self.values(where, case, metric, of), method)
 
 
 class Setting(NamedTuple):
-    """Runs that are compared: a grid's workload, whatever its seed, and the failures it met."""
+    """Runs that are compared: a workload of a grid, without its seed, and a failure scenario."""
 
     grid: str
     workload: str
@@ -107,7 +107,7 @@ class Setting(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """The workload and the scenario as text."""
         return f"{self.workload}, {self.scenario.label}"
 
 
@@ -118,20 +118,20 @@ _COLUMNS = ("grid", "workload", "policy", *ScenarioLabel._fields, "metric", "siz
 def simulations(
     path: Path, case_of: Callable[[str], Case], by_grid: bool = True
 ) -> Iterator[Row[Setting, Case]]:
-    """The rows of a campaign's ``results.parquet`` that are of simulations.
+    """Yield the rows of simulations in a campaign's ``results.parquet``.
 
     Parameters
     ----------
     path : Path
     case_of : callable
-        Of the name of a policy as a campaign writes it.
+        Parses the name of a policy.
     by_grid : bool
         Whether the same runs in two grids are two settings.
 
     Raises
     ------
     InputError
-        When it holds no simulations.
+        If the file contains no simulations.
     """
     for row in read_results(path, "simulation", _COLUMNS):
         grid, workload, policy, *about, metric, size_class, seed, value = row
@@ -144,9 +144,9 @@ def simulations(
 class RunIndex(Index[Setting, Case]):
     """Simulations by setting, policy and metric.
 
-    Seeds of the rows are pairs, of the workload and of the failures. A workload made with several
-    seeds is one here: its values are by these, each the mean over the seeds of the failures; those
-    of any other are by the failures' seeds.
+    The seeds of rows are pairs: seed of the workload, seed of the failures. A workload that was
+    generated with several seeds is one setting. Its values are by workload seed, each the mean over
+    the seeds of the failures. All other values are by failure seed.
     """
 
     def __init__(
@@ -157,27 +157,29 @@ class RunIndex(Index[Setting, Case]):
         draws: dict[Setting, set[int]] = {}
         for (setting, *_), cell in self._cells.items():
             draws.setdefault(setting, set()).update(draw for draw, _ in cell)
-        self.drawn = {setting for setting, some in draws.items() if len(some) > 1}
+        self.drawn = {setting for setting, seeds in draws.items() if len(seeds) > 1}
 
     def main(self, workload: str) -> Setting | None:
-        """Where a workload was run first."""
+        """Return the first setting of a workload; None if it was not run."""
         return next((item for item in self.settings if item.workload == workload), None)
 
     def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
-        """Whether shares of node time of two policies, or settings, can be compared; see
-        `measures.backlog`."""
+        """Return whether shares of node time of two runs can be compared; None: unknown.
+
+        See `measures.backlog`.
+        """
         return are_comparable(partial(self.mean, *ours), partial(self.mean, *others))
 
     def ratio(
         self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
     ) -> Interval | None:
-        """To another policy's values, paired by seed."""
+        """Return the ratio of a policy's values to another's, paired by seed."""
         return paired_ratio(*self.paired(setting, ours, base, metric, of))
 
     def paired(
         self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
     ) -> tuple[BySeed, BySeed]:
-        """The same of two policies, from the runs alone that there are of both."""
+        """Return the values of two policies, from the seeds that both have."""
         numbers = [self._cell(setting, case, metric, of) for case in (ours, base)]
         both = numbers[0].keys() & numbers[1].keys()
         mine, theirs = ({at: cell[at] for at in sorted(both)} for cell in numbers)
@@ -189,11 +191,11 @@ class RunIndex(Index[Setting, Case]):
         values: dict[int, list[float]] = {}
         for (draw, _), value in cell.items():
             values.setdefault(draw, []).append(value)
-        return {draw: fmean(some) for draw, some in values.items()}
+        return {draw: fmean(numbers) for draw, numbers in values.items()}
 
 
 class Run(NamedTuple, Generic[Case]):
-    """A policy where it was run."""
+    """A policy in a setting."""
 
     setting: Setting
     case: Case
@@ -202,12 +204,12 @@ class Run(NamedTuple, Generic[Case]):
 def difference(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> BySeed:
-    """A run's values less another's, seed by seed; or as a share of the other's."""
+    """Return ours - base per seed, or with ``share`` as a share of base."""
     return (relative if share else minus)(index.values(*ours, metric), index.values(*base, metric))
 
 
 def parsed(policy: str) -> tuple[str, dict[str, str]]:
-    """The name of a policy and its axes, as a campaign writes them.
+    """Split a policy of a campaign into its name and its axes.
 
     >>> parsed("compaction:targets=several,period=900")
     ('compaction', {'targets': 'several', 'period': '900'})

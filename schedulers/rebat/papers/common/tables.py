@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs side by side as tables: means over seeds, and differences paired by seed."""
+"""Tables of runs: means over seeds, and differences paired by seed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from rebat.results.catalogue import metric
 from rebat.results.intervals import STUDENT, Interval, Shown, interval, spread
 
 Written = Callable[[Interval | None, Shown], str]
-"""How an interval becomes the text of a cell."""
+"""Formats an interval as the text of a cell."""
 
 
 class Column(NamedTuple):
-    """A metric as a column: its heading, how a value is written, whether differences are
-    relative, and how these are written."""
+    """A metric as a column of a table.
+
+    ``shown`` formats a value, ``change`` a difference. ``relative``: differences are relative.
+    """
 
     heading: str
     metric: str
@@ -36,7 +38,7 @@ def means(
     index: RunIndex[Case], runs: Mapping[str, Run[Case]], columns: Sequence[Column],
     written: Written = spread,
 ) -> list[list[str]]:  # fmt: skip
-    """A row for each run by its name: means over the seeds."""
+    """Return a row per run: its name and means over the seeds."""
     return [
         [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
         for name, run in runs.items()
@@ -47,7 +49,7 @@ def differences(
     index: RunIndex[Case], pairs: Iterable[tuple[str, Run[Case], Run[Case]]],
     columns: Sequence[Column], written: Written = spread,
 ) -> list[list[str]]:  # fmt: skip
-    """A row for each pair by its name: the first run less the second, paired by seed."""
+    """Return a row per pair: its name, and the first run minus the second, paired by seed."""
     return [
         [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]
         for name, ours, base in pairs
@@ -61,17 +63,17 @@ def _changed(
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
-    """Of a table whose rows begin with a name."""
+    """Return the headings of columns."""
     return [column.heading for column in columns]
 
 
 def mean_of(index: RunIndex[Case], run: Run[Case], metric: str) -> Interval | None:
-    """The mean of a metric over the seeds."""
+    """Return the mean of a metric over the seeds, with Student's interval."""
     return index.interval(*run, metric, method=STUDENT)
 
 
 def change_of(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> Interval | None:
-    """The mean difference of two runs, or as a share of the second, paired by seed."""
+    """Return the mean difference of two runs paired by seed, or as a share of the second."""
     return interval(difference(index, ours, base, metric, share=share), STUDENT)

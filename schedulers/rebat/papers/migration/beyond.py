@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections 4.2 and 4.3, which print no results, and what lies beyond the paper, as tables."""
+"""Tables without printed results: sections 4.2 and 4.3, and experiments beyond the paper."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPAN = (minutes, lambda value: f"{value / 60:+.1f}", False)
 HOURS = (hours, change, True)
 COUNT = (number, signed, False)
 NODE_H = (lambda value: f"{value / 3600:,.0f}", change, True)
-"""How a metric is written, how its differences are, and whether these are relative."""
+"""Format of a metric, format of its differences, and whether these are relative."""
 
 UTILISATION = Column("useful utilisation", "useful_utilisation", *SHARE)
 _MINUTES = Column("mean flow (min)", "flow_mean_s", *MINUTES)
@@ -40,20 +40,20 @@ _IMAGES = Column("core time for images", "cost_share", *SMALL_SHARE)
 DRAINS = (
     Column("nodes drained", "drains_nodes", *COUNT),
     Column("empty in time", "emptied_share", *SHARE),
-    Column("after (mean, min)", "empty_after_s", *SPAN),
-    Column("longest (min)", "empty_after_max_s", *SPAN),
+    Column("time until empty, mean (min)", "empty_after_s", *SPAN),
+    Column("largest (min)", "empty_after_max_s", *SPAN),
     _MINUTES,
     UTILISATION,
 )
 ETERNAL = (
     UTILISATION,
     Column("mean turnaround of normal jobs (min)", "turnaround_normal_mean_s", *MINUTES),
-    Column("longest of these (min)", "turnaround_normal_max_s", *MINUTES),
+    Column("largest (min)", "turnaround_normal_max_s", *MINUTES),
     Column("preemptions a day", "migrations_a_day", *COUNT),
     _IMAGES,
 )
 DEFRAGMENTATION = (
-    Column("head blocked, share of time", "fragmentation_blocked_share", *SHARE),
+    Column("head of the queue blocked, share of time", "fragmentation_blocked_share", *SHARE),
     UTILISATION,
     *_FLOWS,
     Column("makespan (h)", "makespan_s", *HOURS),
@@ -63,7 +63,7 @@ DEFRAGMENTATION = (
 PROACTIVE = (
     UTILISATION,
     Column("failures under a job", "failures_hit", *COUNT),
-    Column("wasted by them (node h)", "platform_waste_failure", *NODE_H),
+    Column("wasted by failures (node h)", "platform_waste_failure", *NODE_H),
     *_FLOWS,
     Column("largest flow (h)", "flow_max_s", *HOURS),
 )
@@ -78,7 +78,7 @@ def _means(
     runs: Mapping[str, Run[MigrationCase]],
     columns: Sequence[Column],
 ) -> Table:
-    """A row per run; ``about`` is what of the paper it stands for, and a title."""
+    """Return a table with a row per run; ``about``: place in the paper, title."""
     over = f"means over {seeds(index, next(iter(runs.values())))}"
     paper = f"{about[0]}, {over}" if about[0] else over
     return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns, narrow))
@@ -88,8 +88,8 @@ def _differences(
     index: Runs, runs: Mapping[str, Run[MigrationCase]], pairs: Sequence[tuple[str, str]],
     columns: Sequence[Column],
 ) -> list[list[str]]:  # fmt: skip
-    """A row for each pair of names, the first less the second: points of shares, % of times."""
-    named = [(f"{ours} less {base}", runs[ours], runs[base]) for ours, base in pairs]
+    """Return a row per pair of names, first minus second: shares in points, times in %."""
+    named = [(f"{ours} minus {base}", runs[ours], runs[base]) for ours, base in pairs]
     return differences(index, named, columns, narrow)
 
 
@@ -99,7 +99,7 @@ def _compared(
     runs: Mapping[str, Run[MigrationCase]],
     columns: Sequence[Column],
 ) -> Table:
-    """The means, and below them the differences from the first run."""
+    """Return a table of the means, followed by the differences from the first run."""
     first, *others = runs
     table = _means(index, about, runs, columns)
     table.rows.extend(_differences(index, runs, [(other, first) for other in others], columns))
@@ -107,33 +107,33 @@ def _compared(
 
 
 def tables(index: Runs) -> Iterator[Table]:
-    """As far as there are runs for them."""
+    """Yield the tables for which there are runs."""
     for base, others in drained(index):
         about = "cf. section 4.2", f"{base.setting.workload}: nodes emptied for maintenance"
-        runs = {"by waiting": base, "by migration": others[0]}
+        runs = {"waiting": base, "migration": others[0]}
         yield _compared(index, about, runs, DRAINS)
     for base, others in eternal(index):
-        about = "cf. section 4.3", f"{base.setting.workload}: eternal jobs beside a load"
+        about = "cf. section 4.3", f"{base.setting.workload}: a load with eternal jobs"
         runs = {"normal jobs alone": base, "with eternal jobs": others[0]}
         yield _compared(index, about, runs, ETERNAL)
     asleep = sleeping(index)
     if asleep:
         yield _energy(index, asleep)
     for base, others in defragmented(index):
-        about = "", f"{base.setting.workload}: boxes of a torus are moved to make room"
+        about = "", f"{base.setting.workload}: defragmentation of a torus"
         yield _compared(index, about, {"without": base, **named(others)}, DEFRAGMENTATION)
     for group in foreseen(index):
         yield from _proactive(index, group)
 
 
 def energy_runs(group: ComparedGroup) -> dict[str, Run[MigrationCase]]:
-    """By what they are called."""
+    """Return the runs of a group by name."""
     asleep = [run for run in group.others if run.case.react]
-    found = {"no node sleeps": group.base, **named(asleep)}
+    runs = {"no node sleeps": group.base, **named(asleep)}
     for run in group.others:
         if not run.case.react:
-            found[AWAKE] = run
-    return found
+            runs[AWAKE] = run
+    return runs
 
 
 def _energy(index: Runs, groups: Sequence[ComparedGroup]) -> Table:
@@ -163,11 +163,11 @@ def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Table]:
     rows = _differences(index, runs, pairs(runs), PROACTIVE)
     title = f"{subject(group)}: differences on the same failures"
     heads = ["", *headings(PROACTIVE)]
-    yield Table("points of shares, % of times, paired by seed", title, heads, rows)
+    yield Table("shares in points, times in %, paired by seed", title, heads, rows)
 
 
 def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
-    """Each against the first; those that foresee also against those that do not."""
+    """Return pairs: each run with the first, and each proactive run with each reactive one."""
     first, *others = runs
     ahead = [name for name in others if "foresee" in runs[name].case.react]
     return [
@@ -177,5 +177,5 @@ def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
 
 
 def subject(group: ComparedGroup) -> str:
-    """A workload and the grid that says what it met, for people."""
+    """Return the workload and the grid, which names the failure scenario, as text."""
     return f"{group.base.setting.workload}, {group.base.setting.grid}"

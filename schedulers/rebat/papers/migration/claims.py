@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the paper says of migration, and what our runs say beyond it, by rules beside the verdict.
+"""Claims of the migration paper, and statements beyond the paper.
 
-Numbers are means over seeds with 95 % intervals (Student's t), differences paired by seed. A
-statement of an order holds by the sign of the mean.
+Numbers are means over seeds with 95 % intervals (Student's t); differences are paired by seed. A
+statement that one run exceeds another is judged by the sign of the mean difference.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ from rebat.papers.migration.runs import MigrationCase, Runs, named
 from rebat.results.intervals import STUDENT, BySeed, combined, interval, minus
 
 SMALL = below(0.01)
-"""An overhead is small below 1 % of the core time; so is a delay of the mean turnaround."""
+"""Overheads below 1 % of the core time are small, and so are delays of the mean turnaround."""
 
 AN_ORDER, ORDERS = above(10), above(100)
-"""One order of magnitude, and several."""
+"""One order of magnitude, and several orders."""
 
 _NOT_TRIED = "not in the paper"
 
 
 class InGroup(NamedTuple):
-    """What a claim is judged on: a run without something, and those with it."""
+    """The subject of a claim: a base run, and the runs compared with it."""
 
     runs: Runs
     base: Run[MigrationCase]
     others: list[Run[MigrationCase]]
 
     def changes(self, metric: str, share: bool = False) -> list[dict[int, float]]:
-        """Of each of the others from the first, by seed; or as shares of it."""
+        """Return each run minus the base by seed, or with ``share`` as a share of the base."""
         return [
             {**difference(self.runs, run, self.base, metric, share=share)} for run in self.others
         ]
 
     def values(self, metric: str) -> BySeed:
-        """Of the first run."""
+        """Return a metric of the base run by seed."""
         return self.runs.values(*self.base, metric)
 
 
 def _claim(
     text: str, quantity: str, values: Callable[[InGroup], BySeed], rule: Rule, paper: str
 ) -> Claim:  # fmt: skip
-    """A claim about the mean of values."""
+    """Return a claim about the mean of values."""
     return Claim(text, quantity, rule, paper, lambda on: interval(values(on), STUDENT))
 
 
@@ -70,11 +70,11 @@ def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
 
 
 def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
-    """The worst change of all forms, seed by seed."""
+    """Return a function for one change of all forms per seed, as ``pick`` selects it."""
     return lambda on: combined(pick, *on.changes(metric))
 
 
-_LEAST = "mean of the least change of the {n} forms"
+_LEAST = "mean of the smallest change of the {n} forms"
 COMPACTION = (
     _claim("every form of compaction lowers the mixed share", _LEAST,
            _of_all(max, "node_states_mixed"), BELOW, "{mixed} (section 4.4, Figure 4)"),
@@ -86,9 +86,9 @@ COMPACTION_AT_50 = tuple(
     for state in ("full", "empty")
 )  # fmt: skip
 OVERHEAD = (
-    _claim("{form}: checkpoints and restarts cost little", "mean share of core time",
+    _claim("{form}: checkpoints and restarts cost little", "their mean share of core time",
            lambda on: on.values("cost_share"), SMALL,
-           "overhead kept to a minimum (sections 1 and 4.1)"),
+           "overhead is kept to a minimum (sections 1 and 4.1)"),
 )  # fmt: skip
 PRIORITIES = tuple(
     _claim(f"migration {words} the {state} share of the high partition", "mean change",
@@ -96,11 +96,11 @@ PRIORITIES = tuple(
            f"{{{state}}} (section 4.5, Table 2)")
     for state, rule, words in (("full", ABOVE, "raises"), ("mixed", BELOW, "lowers"))
 )  # fmt: skip
-"""At 75 % alone: at 90 % the paper's changes are small, and have no sign that is claimed."""
+"""At 75 % only: at 90 % the paper's changes are small, and the paper claims no direction."""
 
 DRAINS = tuple(
     _claim(f"migration empties a node {words} faster than waiting",
-           f"mean time until a node is empty by waiting / {LONGEST_S:g} s (Table 1)",
+           f"mean time until a node is empty with waiting / {LONGEST_S:g} s (Table 1)",
            lambda on: {s: value / LONGEST_S for s, value in on.values("empty_after_s").items()},
            rule, "up to several orders of magnitude (section 4.2)")
     for rule, words in ((AN_ORDER, "an order of magnitude"), (ORDERS, "orders of magnitude"))
@@ -108,46 +108,50 @@ DRAINS = tuple(
 ETERNAL = (
     _claim("eternal jobs raise the useful utilisation", "mean change",
            _change("useful_utilisation"), ABOVE, "the cluster increases its usage (section 3.3.2)"),
-    _claim("they do not delay normal jobs", "mean relative change of the mean turnaround",
+    _claim("eternal jobs do not delay normal jobs", "mean relative change of the mean turnaround",
            _change("turnaround_normal_mean_s", share=True), SMALL,
            "they yield to other jobs (section 3.3.2)"),
 )  # fmt: skip
 ENERGY = (
-    _claim("compaction saves energy where empty nodes sleep",
-           "mean relative change of the energy from sleeping alone",
+    _claim("compaction saves energy if empty nodes sleep",
+           "mean relative change of the energy, compared with sleeping alone",
            _change("energy_kwh", share=True), BELOW,
-           "named as a use, not measured (sections 3.3.4 and 5)"),
+           "named as an application, not measured (sections 3.3.4 and 5)"),
 )  # fmt: skip
 DEFRAGMENTATION = (
-    _claim("defragmentation: the head of the queue is blocked less", "mean change",
+    _claim("defragmentation: the head of the queue is blocked for a smaller share of time",
+           "mean change",
            _change("fragmentation_blocked_share"), BELOW, _NOT_TRIED),
-    _claim("defragmentation: better use of the machine", "mean change",
+    _claim("defragmentation raises the useful utilisation", "mean change",
            _change("useful_utilisation"), ABOVE, _NOT_TRIED),
 )  # fmt: skip
 PROACTIVE = (
-    _claim("{ours} makes better use of the machine than {base}",
-           "mean change of the useful utilisation on the same failures",
+    _claim("{ours} has a higher useful utilisation than {base}",
+           "mean difference of the useful utilisation on the same failures",
            _change("useful_utilisation"), ABOVE, _NOT_TRIED),
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
            ("foresee", "stealing"): ("stealing",)}  # fmt: skip
-"""What proactive migration is held against, by its reactions."""
+"""The reactions of a policy with proactive migration -> the policies that it is compared with."""
 
 
 class Loads(NamedTuple):
-    """What a claim on several loads is judged on: the fall of the mixed share by load."""
+    """The subject of a claim on several loads: the fall of the mixed share by load."""
 
     falls: Mapping[int, BySeed]
 
     def gap(self, end: int) -> BySeed:
-        """The mean of the middle loads less that at an end; workloads of one seed have nothing in
-        common but their number, so this is not paired."""
+        """Return the mean of the middle loads minus the value at an end, not paired.
+
+        Workloads of one seed at two loads have nothing in common but the seed.
+        """
         return minus(combined(fmean, self.falls[50], self.falls[75]), self.falls[end])
 
 
 MIDDLE = tuple(
-    Claim("{form} gains more in the middle loads than here",
-          f"mean fall of the mixed share at 50 and 75 % less that at {end} %", ABOVE, "section 4.4",
+    Claim(f"{{form}} gains more at the middle loads than at {end} %",
+          f"mean fall of the mixed share at 50 and 75 %, minus the fall at {end} %", ABOVE,
+          "section 4.4",
           lambda on, end=end: interval(on.gap(end), STUDENT),
           f"load {end} %")
     for end in (25, 90)
@@ -155,7 +159,7 @@ MIDDLE = tuple(
 
 
 def judgements(index: Runs) -> Iterator[Judgement]:
-    """All statements that there are runs for."""
+    """Judge all statements for which there are runs."""
     yield from _compaction(index)
     yield from _middle_loads(index)
     for base, forms in compactions(index):
@@ -186,7 +190,7 @@ def _percent(both: tuple[float, float]) -> str:
 
 
 def _compaction(index: Runs) -> Iterator[Judgement]:
-    """Every form of it: the worst of them, seed by seed."""
+    """Judge all forms of compaction together: the worst of them per seed."""
     for load, pair in figure_4(index).items():
         words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
         yield from judge(COMPACTION, InGroup(index, *pair), f"load {load} %", words)

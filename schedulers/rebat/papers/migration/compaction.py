@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report of job migration needs beside the results: a machine before and after a
-compaction."""
+"""A picture for the report of job migration: a machine before and after a compaction."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ from rebat.runs.single import RunResult, simulate
 from rebat.workloads.generate import generator
 
 DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16
-"""What is drawn: seed 0 of the load of Figure 3."""
+"""The drawn run: seed 0 of the load of Figure 3."""
 
 
 class Instant(NamedTuple):
-    """A compaction: its date, the jobs that move, and who holds each core before and after."""
+    """A compaction: its time, the jobs that move, and the holder of each core before and after."""
 
     at_us: int
     jobs: list[int]
@@ -34,23 +33,24 @@ class Instant(NamedTuple):
 
 
 def migration_pictures() -> Iterator[Picture]:
-    """The machine before and after the first compaction of a day."""
+    """Yield a picture of the machine before and after the first compaction of a day."""
     result = simulate(generator(DAY)(0), preset(POLICY), cores_per_node=CORES)
-    found = first_compaction(result)
-    if found:
-        panels = {"just before": found.before, "just after": found.after}
-        svg = cores_at_instants(panels, CORES, found.jobs)
-        when = format_duration(to_s(found.at_us))
-        yield Picture("cf. Algorithm 1", f"a node is emptied {when} into a day of ours", svg)
+    instant = first_compaction(result)
+    if instant:
+        panels = {"just before": instant.before, "just after": instant.after}
+        svg = cores_at_instants(panels, CORES, instant.jobs)
+        when = format_duration(to_s(instant.at_us))
+        title = f"a compaction empties a node, {when} after the start of a simulated day"
+        yield Picture("cf. Algorithm 1", title, svg)
 
 
 def first_compaction(result: RunResult) -> Instant | None:
-    """The first instant at which a node is emptied; None: there is none."""
+    """Return the first compaction that empties a node; None without one."""
     moved = [record for record in result.ledger.attempts if record.why == "compact"]
     if not moved:
         return None
     at_us = min(record.end_us for record in moved)
     jobs = [record.attempt.job_serial for record in moved if record.end_us == at_us]
     each = Units(Torus((result.summary.n_nodes,)))  # a core is a unit
-    before, after = (owners(result.ledger, each, date) for date in (at_us - 1, at_us))
+    before, after = (owners(result.ledger, each, time_us) for time_us in (at_us - 1, at_us))
     return Instant(at_us, sorted(jobs), before, after)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs each part of the evaluation is about: found by policies, and by names of workloads
-where the paper prints numbers for them."""
+"""The runs of each part of the evaluation, selected by policy.
+
+Runs with printed numbers are also selected by the name of the workload.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from rebat.papers.migration.runs import MigrationCase, Runs
 
 
 class ComparedGroup(NamedTuple):
-    """A run without something, and those with it."""
+    """A base run, and the runs compared with it."""
 
     base: Run[MigrationCase]
     others: list[Run[MigrationCase]]
@@ -24,15 +26,15 @@ WAITING = MigrationCase("cluster", (), (("drain", "wait"),))
 ONE_TARGET = MigrationCase("compaction")
 SEVERAL_TARGETS = MigrationCase("compaction", (), (("targets", "several"),))
 FORMS = (ONE_TARGET, SEVERAL_TARGETS)
-"""The forms of compaction that are held against the paper's."""
+"""The forms of compaction that are compared with the paper's."""
 
 PROMOTING, NOT_PROMOTING = MigrationCase("priorities"), MigrationCase("priorities", ("requeue",))
 TIERS = MigrationCase("tiers")
 
 
 def compactions(index: Runs) -> list[ComparedGroup]:
-    """Each workload without and with the forms of compaction, where it was so run first."""
-    found: dict[str, ComparedGroup] = {}
+    """Return each workload without and with compaction, in its first such setting."""
+    groups: dict[str, ComparedGroup] = {}
     for setting in index.settings:
         forms = [
             Run(setting, case)
@@ -40,45 +42,45 @@ def compactions(index: Runs) -> list[ComparedGroup]:
             if case.name == "compaction" and not case.react
         ]
         if forms and WITHOUT in index.cases(setting):
-            found.setdefault(setting.workload, ComparedGroup(Run(setting, WITHOUT), forms))
-    return list(found.values())
+            groups.setdefault(setting.workload, ComparedGroup(Run(setting, WITHOUT), forms))
+    return list(groups.values())
 
 
 def figure_4(index: Runs) -> dict[int, ComparedGroup]:
-    """Those of the loads of Figure 4."""
-    found = {one.base.setting.workload: one for one in compactions(index)}
-    return {load: found[name] for name, load in LOADS.items() if name in found}
+    """Return the compactions by load, for the loads of Figure 4."""
+    groups = {group.base.setting.workload: group for group in compactions(index)}
+    return {load: groups[name] for name, load in LOADS.items() if name in groups}
 
 
 def table_2(index: Runs) -> dict[int, ComparedGroup]:
-    """The loads of Table 2, without and with migration into the better partition."""
-    found: dict[int, ComparedGroup] = {}
+    """Return the loads of Table 2, without and with migration into the high partition."""
+    groups: dict[int, ComparedGroup] = {}
     for setting in index.settings:
         load = WIDE.get(setting.workload)
         if load and {PROMOTING, NOT_PROMOTING} <= {*index.cases(setting)}:
             pair = ComparedGroup(Run(setting, NOT_PROMOTING), [Run(setting, PROMOTING)])
-            found.setdefault(load, pair)
-    return found
+            groups.setdefault(load, pair)
+    return groups
 
 
 def drained(index: Runs) -> Iterator[ComparedGroup]:
-    """Nodes that an operation drains, emptied by waiting and by migration."""
+    """Yield settings with drains: nodes emptied by waiting, and by migration."""
     for setting in index.settings:
         if setting.scenario.operations and {WITHOUT, WAITING} <= {*index.cases(setting)}:
             yield ComparedGroup(Run(setting, WAITING), [Run(setting, WITHOUT)])
 
 
 def eternal(index: Runs) -> Iterator[ComparedGroup]:
-    """A load alone, and with eternal jobs: workloads named ``load-X`` and ``eternal-X``."""
-    known = {one for one in index.settings if TIERS in index.cases(one)}
+    """Yield a load alone and with eternal jobs: workloads named ``load-X`` and ``eternal-X``."""
+    tiered = {setting for setting in index.settings if TIERS in index.cases(setting)}
     for setting in index.settings:
         alone = setting._replace(workload=setting.workload.replace("eternal", "load"))
-        if setting.workload.startswith("eternal") and {setting, alone} <= known:
+        if setting.workload.startswith("eternal") and {setting, alone} <= tiered:
             yield ComparedGroup(Run(alone, TIERS), [Run(setting, TIERS)])
 
 
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
-    """Where some policy has a reaction: the first to which none was given, and all others."""
+    """Yield settings with a reaction: the first policy without any, and all others."""
     for setting in index.settings:
         cases = index.cases(setting)
         base = next((case for case in cases if not case.react), None)
@@ -88,25 +90,28 @@ def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
 
 
 def sleeping(index: Runs) -> list[ComparedGroup]:
-    """Nodes that may sleep, first without; last compaction where none sleeps, if that was run."""
+    """Return settings in which nodes may sleep; the base has no sleeping nodes.
+
+    The last run of a group is compaction without sleeping nodes, if there is one.
+    """
     awake = {
-        (one.base.setting.workload, one.base.setting.scenario): run
-        for one in compactions(index)
-        for run in one.others
+        (group.base.setting.workload, group.base.setting.scenario): run
+        for group in compactions(index)
+        for run in group.others
         if run.case == ONE_TARGET
     }
-    found = []
+    groups = []
     for base, others in _reacting(index, "sleep"):
         alone = awake.get(base.setting[1:])
-        found.append(ComparedGroup(base, [*others, *([alone] if alone else [])]))
-    return found
+        groups.append(ComparedGroup(base, [*others, *([alone] if alone else [])]))
+    return groups
 
 
 def defragmented(index: Runs) -> Iterator[ComparedGroup]:
-    """Boxes of a torus, without and with moves that make room."""
+    """Yield torus settings without and with defragmentation."""
     return _reacting(index, "defragment")
 
 
 def foreseen(index: Runs) -> Iterator[ComparedGroup]:
-    """Failures that may be foreseen: the baseline, and all that was tried against it."""
+    """Yield settings with proactive migration: the baseline, and all other policies."""
     return _reacting(index, "foresee")

@@ -20,13 +20,13 @@ _PRINTED = ("paper, without", "paper, with")
 
 
 def pictures(index: Runs) -> Iterator[Picture]:
-    """As far as there are runs for them."""
+    """Yield the figures for which there are runs."""
     loads = figure_4(index)
     if FIGURE_3_LOAD in loads:
         title = f"node time at {FIGURE_3_LOAD} % load"
         yield Picture("Figure 3", title, _figure_3(index, loads[FIGURE_3_LOAD]))
     if loads:
-        yield Picture("Figure 4", "share of node time that is mixed", _figure_4(index, loads))
+        yield Picture("Figure 4", "share of node time in mixed nodes", _figure_4(index, loads))
     for load, pair in table_2(index).items():
         for partition, states in TABLE_2[load].items():
             svg = _table_2(index, partition, states, pair)
@@ -34,8 +34,8 @@ def pictures(index: Runs) -> Iterator[Picture]:
 
 
 def _means(index: Runs, run: Run[MigrationCase], of: str = "node_states") -> dict[str, float]:
-    found = {state: index.mean(*run, f"{of}_{state}") for state in STATES}
-    return {state: mean for state, mean in found.items() if mean is not None}
+    means = {state: index.mean(*run, f"{of}_{state}") for state in STATES}
+    return {state: mean for state, mean in means.items() if mean is not None}
 
 
 def _printed(states: Mapping[str, tuple[float, float]], which: int) -> dict[str, float]:
@@ -67,14 +67,14 @@ def _word(case: MigrationCase) -> str:
 
 
 def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
-    """A group of bars per load; whiskers are 95 % intervals; grey: printed."""
+    """Draw a group of bars per load, with 95 % intervals as whiskers and printed values in grey."""
     series: dict[str, dict[int, tuple[float, float]]] = {}
     for load, pair in loads.items():
         for run in _shown(pair):
-            found = mean_of(index, run, "node_states_mixed")
-            if found:
+            mean = mean_of(index, run, "node_states_mixed")
+            if mean:
                 bars = series.setdefault(_word(run.case), {})
-                bars[load] = found.mean, found.half or 0.0
+                bars[load] = mean.mean, mean.half or 0.0
     for which, name in enumerate(_PRINTED):
         series[name] = {load: (MIXED[load][which], 0.0) for load in loads}
     figure = new_figure(max(1.0 + 1.2 * len(loads), 4.6), 3.8)
@@ -83,7 +83,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
         _bars(axis, list(loads), bars, name, (place, len(series)))
     axis.set_xticks(range(len(loads)), [f"{load} %" for load in loads])
     axis.set_xlabel("load", fontsize=9)
-    axis.set_ylabel("share of node time that is mixed", fontsize=9)
+    axis.set_ylabel("share of node time in mixed nodes", fontsize=9)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     axis.grid(axis="y", alpha=0.3)
     axis.set_axisbelow(True)
@@ -95,7 +95,7 @@ def _bars(
     axis: Any, loads: list[int], bars: Mapping[int, tuple[float, float]], name: str,
     place: tuple[int, int],
 ) -> None:  # fmt: skip
-    """One series, ``place``: which of how many."""
+    """Draw a series of bars; ``place``: its number, and the number of series."""
     width = 0.85 / place[1]
     at = [loads.index(load) + (place[0] - (place[1] - 1) / 2) * width for load in bars]
     heights, halves = zip(*bars.values(), strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that the paper prints, held against the intervals of ours."""
+"""Claims on printed numbers: each must lie within the interval of our number."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rebat.papers.migration.tables import INSIDE, NEAR, OUTSIDE, place_of, state
 from rebat.results.intervals import BySeed, minus
 
 Numbers = Mapping[str, tuple[BySeed, float]]
-"""What they are -> our values, and the printed one."""
+"""A label -> our values, and the printed value."""
 
 
 def judgements(index: Runs) -> Iterator[Judgement]:
-    """Of each group, how many of its numbers lie in our intervals: all of them must."""
+    """Judge groups of printed numbers: all numbers must lie within our intervals."""
     return judge(claims(index), index)
 
 
 def claims(index: Runs) -> Iterator[Claim]:
-    """Those of Figures 3 and 4, and of Table 2."""
+    """Yield the claims on Figures 3 and 4, and on Table 2."""
     loads = figure_4(index)
     if loads:
         yield from _figure_4(index, loads)
@@ -39,7 +39,7 @@ def _claim(about: str, text: str, paper: str, numbers: Numbers) -> Claim:
     inside = sum(place == INSIDE for place in places.values())
     others = "".join(_listed(places, place) for place in (NEAR, OUTSIDE))
     return Claim(
-        text, f"share of the {n} printed numbers in our intervals", 
+        text, f"share of the {n} printed numbers within our intervals",
         Rule(f"all{others}", 1, 1, True),
         paper, lambda index: inside / n if n and None not in places.values() else None, about,
     )  # fmt: skip
@@ -51,7 +51,7 @@ def _listed(places: Mapping[str, str | None], wanted: str) -> str:
 
 
 def _all(numbers: Numbers) -> str:
-    """The printed ones, in percent or points."""
+    """List the printed values, in percent or points."""
     return ", ".join(f"{100 * printed:.1f}" for _, printed in numbers.values())
 
 
@@ -80,7 +80,7 @@ def _figure_3(index: Runs, pair: ComparedGroup) -> Iterator[Claim]:
     for name, (run, which) in {"without migration": (pair.base, 0), **runs}.items():
         values = states_of(index, run)
         numbers = {state: (values[state], FIGURE_3[state][which]) for state in STATES}
-        text = f"{name}: nodes are empty, mixed, full for {_all(numbers)} % of their time"
+        text = f"{name}: nodes are empty, mixed and full for {_all(numbers)} % of their time"
         yield _claim(f"load {FIGURE_3_LOAD} %", text, "Figure 3", numbers)
 
 
@@ -93,7 +93,7 @@ def _table_2(index: Runs, load: int, pair: ComparedGroup) -> Iterator[Claim]:
             for state in STATES
         }  # fmt: skip
         text = (
-            f"{name} migration the low partition is empty, mixed, full, and then the high one, "
-            f"for {_all(numbers)} % of node time"
+            f"{name} migration nodes are empty, mixed and full, first in the low and then in the "
+            f"high partition, for {_all(numbers)} % of node time"
         )
         yield _claim(f"two partitions, load {load} %", text, "Table 2", numbers)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of job migration: Figures 3 and 4, Tables 1 and 2 and the statements of the paper,
-what it says of drains and eternal jobs, and energy, defragmentation and proactive migration beyond.
+"""The report of job migration: Figures 3 and 4, Tables 1 and 2, and the claims of the paper.
+
+Drains and eternal jobs are described in the paper but not measured. Energy, defragmentation and
+proactive migration go beyond the paper.
 
 References
 ----------
@@ -21,10 +23,11 @@ from rebat.papers.migration.runs import index_of
 
 LEAD = (
     "M. Rodríguez-Pascual, J. Cao, J. A. Moríñigo, G. Cooperman, R. Mayo-García: Job migration in "
-    "HPC clusters by means of checkpoint/restart, 2019. Section 4, simulated by rebat: random days "
-    "of a cluster of eight nodes of 16 cores, whose jobs may be checkpointed and go on elsewhere, "
-    "at the cost that Table 1 prints. The paper shows one day of each load; here are means over "
-    "several. Then what it names and does not measure, and what it does not name."
+    "HPC clusters by means of checkpoint/restart, 2019. This report simulates section 4: random "
+    "days of a cluster of eight nodes with 16 cores each. Jobs can be checkpointed and restarted "
+    "on other nodes, at the cost in Table 1. The paper shows one day per load; values here are "
+    "means over several days. Then come experiments that the paper names but does not measure, "
+    "and experiments beyond the paper."
 )
 
 
@@ -34,23 +37,24 @@ def _seconds(memory_mb: int) -> str:
 
 
 REMARKS = (
-    "The days are drawn from the laws that the paper names; the means of the run times and of the "
-    "numbers of cores stand in its figures only and are chosen here, so that without migration the "
-    "share of mixed nodes is about the paper's. The listings of its two algorithms are lost too: "
-    "compaction empties one node each minute while nothing waits, all of whose jobs go to one "
-    "other; with several targets they go wherever there is room. Node time is of 24 hours, "
-    "integrated exactly; the paper looks every 5 s.",
-    "Intervals are of 95 % (Student's t) over the seeds of the workloads, or of the failures where "
-    "there are any. Differences are paired by seed. An interval is left out where all seeds agree. "
-    "With five seeds or more a printed value is called inside where our interval holds it. The "
-    "paper's are of a single day: near is one that is not inside, but where 95 % of single days of "
-    "ours would lie if they were normal. Of the changes in Table 2 at 90 % no sign is judged: the "
-    "paper calls the percentages roughly the same.",
-    "The cost of migrations is in core-seconds: the seconds of Table 1 that a job pays as it goes "
-    "on, times its cores. Divided by the number of migrations it is core-seconds each, not seconds "
-    f"of a job: these are {_seconds(100)}, {_seconds(1000)}. "
-    "Energy goes by three numbers, the watts of a node asleep, empty and full, that nobody "
-    "measured (axis power).",
+    "The days are drawn from the distributions that the paper names. The mean run time and the "
+    "mean number of cores are only in figures of the paper. Here they are chosen so that the share "
+    "of mixed nodes without migration is close to the paper's. The listings of the paper's two "
+    "algorithms are not available either. Here compaction empties one node per minute while no job "
+    "waits, and moves all of the node's jobs to one other node; with several targets, to any nodes "
+    "with room. Node time covers 24 hours and is integrated exactly; the paper samples every 5 s.",
+    "Intervals are 95 % intervals (Student's t) over the seeds of the workloads, or over the seeds "
+    "of the failures if there are failures. Differences are paired by seed. The interval is "
+    "omitted if all seeds agree. With at least five seeds, a printed value is inside if our "
+    "interval contains it. The paper's values are from a single day: a printed value is near if it "
+    "is not inside but in the range of 95 % of our single days, assuming normality. The "
+    "direction of the changes in Table 2 at 90 % is not judged: the paper calls the percentages "
+    "roughly the same.",
+    "The cost of migrations is in core-seconds: the seconds of Table 1 that a job pays when it "
+    "continues, times its cores. The cost per migration is therefore in core-seconds too. In "
+    f"seconds of a job, Table 1 has {_seconds(100)}, {_seconds(1000)}. "
+    "Energy depends on three assumed values: the watts of a node asleep, empty and full (axis "
+    "power). They are not measured.",
 )
 
 
@@ -58,10 +62,10 @@ def report(
     path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:  # fmt: skip
-    """What a campaign's ``results.parquet`` shows, its workloads first."""
+    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
     index = index_of(path)
     return Report(
-        title="Job migration by checkpoint and restart: the evaluation again",
+        title="Job migration by checkpoint and restart: evaluation repeated",
         lead=LEAD,
         remarks=(*REMARKS, *answers.answers(index)),
         judgements=[*claims.judgements(index), *printed.judgements(index)],
@@ -69,8 +73,8 @@ def report(
         pictures=[*pictures.pictures(index), *more_pictures],
         provenance=provenance,
         subject="about",
-        figures_note="Bars are means over seeds, whiskers their 95 % intervals. Of the cores of a "
-        "cluster, what moves is in strong colours, with its number.",
+        figures_note="Bars are means over seeds, whiskers their 95 % intervals. In pictures of "
+        "cores, jobs that move have strong colours and their number.",
     )
 
 

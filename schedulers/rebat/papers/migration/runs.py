@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulations of a campaign by policy, and what is made of their metrics."""
+"""The simulations of a campaign by policy, and derived metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = {
 
 
 class MigrationCase(NamedTuple):
-    """A policy: its name, the reactions that the campaign gave it, and its other axes."""
+    """A policy: its name, the reactions that the campaign sets, and its other axes."""
 
     name: str
     react: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class MigrationCase(NamedTuple):
 
     @property
     def short(self) -> str:
-        """For people, without the other axes.
+        """A readable name without the other axes.
 
         >>> case_of("baseline:react=foresee+stealing,period=3600").short
         'proactive migration and stealing'
@@ -40,7 +40,7 @@ class MigrationCase(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The same with them.
+        """A readable name with the other axes.
 
         >>> case_of("compaction:targets=several,period=900").label
         'compaction (several targets, every 15 min)'
@@ -49,7 +49,7 @@ class MigrationCase(NamedTuple):
 
     @property
     def how(self) -> str:
-        """The other axes for people."""
+        """The other axes as readable text."""
         return ", ".join(_axis(name, value) for name, value in self.axes)
 
 
@@ -63,7 +63,7 @@ def _axis(name: str, value: str) -> str:
 
 
 def case_of(policy: str) -> MigrationCase:
-    """A policy as a campaign writes it, but for the power of a node, which changes no schedule."""
+    """Parse a policy of a campaign; ``power`` is dropped, as it does not affect the schedule."""
     name, axes = parsed(policy)
     react = axes.pop("react", "")
     axes.pop("power", None)
@@ -80,9 +80,9 @@ def _a_day(count: str, scale: float = 1.0) -> Callable[[Read], BySeed]:
     return read
 
 
-def _where(metric: str, some: str) -> Callable[[Read], BySeed]:
+def _where(metric: str, condition: str) -> Callable[[Read], BySeed]:
     def read(of: Read) -> BySeed:
-        count = of(some)
+        count = of(condition)
         return {seed: value for seed, value in of(metric).items() if count.get(seed)}
 
     return read
@@ -97,38 +97,38 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
     "empty_after_s": _where("drains_mean_s", "drains_emptied"),
     "empty_after_max_s": _where("drains_max_s", "drains_emptied"),
 }
-"""What is made of metrics: per day, core-seconds a migration, share of core time, share of the
-drained nodes that got empty, and how long these took (of seeds where some did)."""
+"""Derived metrics: values per day, core-seconds per migration, the share of core time, the share of
+drained nodes that became empty, and the time until they were empty (seeds with such nodes only)."""
 
 
 Runs = RunIndex[MigrationCase]
 
 
 def index_of(path: Path) -> Runs:
-    """The simulations of a campaign's ``results.parquet``."""
+    """Return the index of the simulations in a campaign's ``results.parquet``."""
     return RunIndex(simulations(path, case_of), DERIVED)
 
 
 def ratio_of(
     index: Runs, ours: Run[MigrationCase], base: Run[MigrationCase], metric: str
 ) -> Interval | None:
-    """The mean relative difference, paired by seed."""
+    """Return the mean relative difference of two runs, paired by seed."""
     return change_of(index, ours, base, metric, share=True)
 
 
 def minutes(value: float) -> str:
-    """Seconds as minutes."""
+    """Format seconds as minutes."""
     return f"{value / 60:.1f}"
 
 
 def seeds(index: Runs, run: Run[MigrationCase]) -> str:
-    """How many there are, for people."""
+    """Return the number of seeds as text."""
     count = len(index.values(*run, "useful_utilisation"))
     return f"{count} seed{'s' * (count != 1)}"
 
 
 def named(runs: Sequence[Run[MigrationCase]]) -> dict[str, Run[MigrationCase]]:
-    """Runs by what people call them: in full where the short name is that of several."""
+    """Return runs by readable name, which includes the axes if short names are not unique."""
     times = Counter(run.case.short for run in runs)
     return {
         run.case.short if times[run.case.short] == 1 else run.case.label: run for run in runs

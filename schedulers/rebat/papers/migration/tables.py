@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 3 and 4 and Tables 1 and 2 as tables: ours with intervals, the paper's beside them."""
+"""Figures 3 and 4 and Tables 1 and 2 as tables: our values with intervals, and the paper's."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from rebat.papers.migration.runs import MigrationCase, Runs, named, seeds
 from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
 
 INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
-"""Where a printed value lies: in the interval of our mean, where 95 % of single seeds lie if they
-are normal, or further away. The paper's are of one day."""
+"""Where a printed value lies: within the interval of our mean, within the range of 95 % of single
+seeds (assuming a normal distribution), or outside both. The paper's values are from one day."""
 
 
 def place_of(values: BySeed, printed: float) -> str | None:
-    """Where a printed value lies; None: too few seeds to say."""
-    found = interval(values, STUDENT)
-    if found is None or found.half is None or len(values) < ENOUGH_SEEDS:
+    """Return where a printed value lies; None with fewer than `ENOUGH_SEEDS` seeds."""
+    ours = interval(values, STUDENT)
+    if ours is None or ours.half is None or len(values) < ENOUGH_SEEDS:
         return None
-    distance = abs(printed - found.mean)
-    if distance <= found.half:
+    distance = abs(printed - ours.mean)
+    if distance <= ours.half:
         return INSIDE
-    return NEAR if distance <= found.half * sqrt(len(values) + 1) else OUTSIDE
+    return NEAR if distance <= ours.half * sqrt(len(values) + 1) else OUTSIDE
 
 
-def beside(values: BySeed, printed: float, shown: Shown) -> str:
-    """A printed value, and where it lies if that is not outside."""
+def printed_text(values: BySeed, printed: float, shown: Shown) -> str:
+    """Format a printed value, followed by its place if this is inside or near."""
     place = place_of(values, printed)
     return shown(printed) + (f" ({place})" if place in (INSIDE, NEAR) else "")
 
 
 def tables(index: Runs) -> Iterator[Table]:
-    """As far as there are runs for them."""
+    """Yield the tables for which there are runs."""
     loads = figure_4(index)
     if loads:
         yield _figure_4(index, loads)
@@ -56,24 +56,29 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
     for load, (base, forms) in loads.items():
         without, with_ = published.MIXED[load]
         before = index.values(*base, "node_states_mixed")
-        cells = [narrow(interval(before, STUDENT), share), beside(before, without, share), "", ""]
+        cells = [
+            narrow(interval(before, STUDENT), share),
+            printed_text(before, without, share),
+            "",
+            "",
+        ]
         rows.append([f"{load} %, without", *cells])
         for name, run in named(forms).items():
             after = index.values(*run, "node_states_mixed")
             fall = minus(after, before)
-            cells = [narrow(interval(after, STUDENT), share), beside(after, with_, share)]
+            cells = [narrow(interval(after, STUDENT), share), printed_text(after, with_, share)]
             cells += [
                 narrow(interval(fall, STUDENT), points),
-                beside(fall, with_ - without, points),
+                printed_text(fall, with_ - without, points),
             ]
             rows.append([f"{load} %, {name}", *cells])
     columns = ["load", "mixed", "paper", "change, points", "paper"]
     over = seeds(index, next(iter(loads.values())).base)
-    return Table(f"Figure 4, means over {over}", "Share of node time that is mixed", columns, rows)
+    return Table(f"Figure 4, means over {over}", "Share of node time in mixed nodes", columns, rows)
 
 
 class _Row(NamedTuple):
-    """Shares of the three states: what is shown, by state, and what the paper prints of it."""
+    """A row of shares: label, our values and the paper's values by state, and their format."""
 
     label: str
     values: Mapping[str, BySeed]
@@ -90,13 +95,13 @@ def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
             values = row.values[state]
             printed = row.printed.get(state)
             line.append(narrow(interval(values, STUDENT), row.shown))
-            line.append("" if printed is None else beside(values, printed, row.shown))
+            line.append("" if printed is None else printed_text(values, printed, row.shown))
         lines.append(line)
     return Table(paper, title, ["", *columns], lines)
 
 
 def states_of(index: Runs, run: Run[MigrationCase], of: str = "node_states") -> dict[str, BySeed]:
-    """The share of time of each state, by seed."""
+    """Return the share of time of each state, by seed."""
     return {state: index.values(*run, f"{of}_{state}") for state in published.STATES}
 
 
@@ -129,7 +134,7 @@ def _table_2(index: Runs, load: int, pair: ComparedGroup) -> Table:
 def _overheads(index: Runs) -> Table:
     shown = (
         ("migrations a day", "migrations_a_day", number),
-        ("core-seconds each", "cost_of_one", number),
+        ("core-seconds per migration", "cost_of_one", number),
         ("core-hours a day", "core_h_a_day", number),
         ("share of core time", "cost_share", "{:.2%}".format),
     )
@@ -141,6 +146,6 @@ def _overheads(index: Runs) -> Table:
             cells = [narrow(mean_of(index, run, metric), how) for _, metric, how in shown]
             memory = published.MEMORY_MB.get(workload, published.USUAL_MB)
             rows.append([f"{workload}, {name}", str(memory), *cells])
-    columns = ["", "MB a task", *(heading for heading, *_ in shown)]
-    paper = f"Table 1 at work, means over {seeds(index, groups[0].base)}"
-    return Table(paper, "What checkpoints and restarts cost", columns, rows)
+    columns = ["", "MB per task", *(heading for heading, *_ in shown)]
+    paper = f"with the costs of Table 1, means over {seeds(index, groups[0].base)}"
+    return Table(paper, "Cost of checkpoints and restarts", columns, rows)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node-stealing paper claims, each by a rule, judged against the section that claims it.
+"""Claims of the node-stealing paper, each with a rule.
 
-A ratio is SFSJ's (H111's) value over Baseline's, paired by failure scenario. A claim holds when the
-whole 95 % interval of its mean is within the bounds of the rule.
+A ratio is the value of SFSJ (H111) over Baseline's, paired by failure scenario. A claim holds if
+the entire 95 % interval of the mean lies between the bounds of its rule.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rebat.results.intervals import BySeed, Interval, combined, interval, minus
 
 
 class InSemantics(NamedTuple):
-    """What a claim is judged on: a setting in one semantics."""
+    """The subject of a claim: a setting in one semantics."""
 
     runs: RunIndex[str]
     setting: Setting
@@ -38,13 +38,13 @@ class InSemantics(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, str]:
-        """The names of some size classes, of those that there are."""
+        """The names of the largest and the smallest size class."""
         classes = self.runs.size_classes(self.setting)
         names = [name for name in classes if name != "all"] or ["all"]
         return {"largest": names[-1], "smallest": names[0]}
 
     def values(self, policy: str, metric: str) -> BySeed:
-        """Of a policy in this semantics."""
+        """Return a metric of a policy in this semantics, by seed."""
         return self.runs.values(self.setting, self.semantics + policy, metric)
 
 
@@ -66,53 +66,54 @@ def _from(low: float, high: float) -> Rule:
 
 
 _REAL = (
-    "generated months pack worse than real ones; on Mira's November 2018, 30 seeds, it is {} as "
-    "the paper says and {} as the program (docs/findings/differences.md)"
+    "generated months pack worse than real ones. On Mira's November 2018 with 30 seeds the ratio "
+    "is {} as in the paper and {} as in the program (docs/findings/differences.md)"
 )
 _DRAWS = (
-    "this is one draw of the workload; over thirty it is {} as the paper says and {} as the "
-    "program (docs/findings/synthetic)"
+    "this is a single generated workload. Over thirty workloads the ratio is {} as in the paper "
+    "and {} as in the program (docs/findings/synthetic)"
 )
 
+_HIGHER = "SFSJ has a higher useful utilisation than Baseline"
+
 MONTHS = (
-    Claim("useful utilisation rises", "", _RISES, "1.4 to 1.7 % higher (section 6.1.1)",
+    Claim(_HIGHER, "", _RISES, "1.4 to 1.7 % higher (section 6.1.1)",
           _ratio("useful_utilisation")),
-    Claim("idle node time falls", "", _FALLS, "by 10 to 40 % (section 6.1.1)",
-          _ratio("platform_idle")),
-    Claim("maximum flow of the largest jobs falls ({largest})", "", _FALLS,
-          "significantly improves, up to 10 % in some scenarios (section 6.1.2)",
+    Claim("SFSJ has less idle node time than Baseline", "", _FALLS,
+          "by 10 to 40 % (section 6.1.1)", _ratio("platform_idle")),
+    Claim("SFSJ has a smaller largest flow of the largest jobs ({largest}) than Baseline", "",
+          _FALLS, "significantly improves, up to 10 % in some scenarios (section 6.1.2)",
           _ratio("flow_max_s", "largest")),
-    Claim("maximum flow of the smallest jobs rises, by no more than a factor of 2 ({smallest})",
+    Claim("SFSJ raises the largest flow of the smallest jobs ({smallest}) by at most a factor of 2",
           "", _from(1, 2), "a slight overhead; a factor 2 in the worst case (section 6.1.2)",
           _ratio("flow_max_s", "smallest")),
-    Claim("weighted mean flow falls", "", _FALLS, "we do observe a decrease (section 6.1.2)",
-          _ratio("flow_weighted_mean_s"),
+    Claim("SFSJ has a smaller weighted mean flow than Baseline", "", _FALLS,
+          "we do observe a decrease (section 6.1.2)", _ratio("flow_weighted_mean_s"),
           why=_REAL.format("0.996 [0.980, 1.010]", "1.002 [0.988, 1.017]")),
-    Claim("mean flow rises slightly if at all: by less than 10 %", "",
+    Claim("SFSJ raises the mean flow by less than 10 %", "",
           Rule("SFSJ / Baseline below 1.1", 0, 1.1, whole=True),
           "may slightly increase (section 6.1.2)", _ratio("flow_mean_s"),
           why=_REAL.format("1.028 [1.010, 1.043]", "1.007 [0.992, 1.024]")),
 )  # fmt: skip
 
 SYNTHETIC = (
-    Claim("useful utilisation rises", "", _RISES, "70 % to 72 % (Table 7)",
-          _ratio("useful_utilisation"),
+    Claim(_HIGHER, "", _RISES, "70 % to 72 % (Table 7)", _ratio("useful_utilisation"),
           why=_DRAWS.format("1.025 [1.021, 1.030]", "1.011 [1.007, 1.016]")),
-    Claim("maximum flow of the largest jobs falls by 10 to 15 %, give or take 5 points ({largest})",
+    Claim("SFSJ lowers the largest flow of the largest jobs ({largest}) by 10 to 15 % (± 5 points)",
           "", _from(0.8, 0.95), "10-15 % (section 6.3)", _ratio("flow_max_s", "largest"),
           why=_DRAWS.format("0.890 [0.872, 0.906]", "0.946 [0.926, 0.963]")),
-    Claim("mean flow of the largest jobs falls by 10 to 15 %, give or take 5 points ({largest})",
+    Claim("SFSJ lowers the mean flow of the largest jobs ({largest}) by 10 to 15 % (± 5 points)",
           "", _from(0.8, 0.95), "10-15 % (section 6.3)", _ratio("flow_mean_s", "largest"),
           why=_DRAWS.format("0.869 [0.851, 0.884]", "0.953 [0.935, 0.967]")),
-    Claim("maximum flow of the smallest jobs rises by a large factor: 2 or more ({smallest})", "",
-          Rule("SFSJ / Baseline above 2", 2, inf, whole=True),
+    Claim("SFSJ raises the largest flow of the smallest jobs ({smallest}) by a factor of 2 or more",
+          "", Rule("SFSJ / Baseline above 2", 2, inf, whole=True),
           "increases by a large factor (section 6.3)", _ratio("flow_max_s", "smallest"),
           why=_DRAWS.format("1.047 [1.020, 1.076]", "1.000 [0.980, 1.024]")),
 )  # fmt: skip
 
 
 def _below_all_others(on: InSemantics) -> Interval | None:
-    """H311's utilisation less the lowest of the others, by seed."""
+    """Return H311's utilisation minus the lowest of the others, by seed."""
     names = [name for name in policies(on.runs, on.setting) if name != "h311"]
     others = [of for name in names if (of := on.values(name, "useful_utilisation"))]
     if len(others) < 2:
@@ -122,7 +123,7 @@ def _below_all_others(on: InSemantics) -> Interval | None:
 
 
 VARIANTS = (
-    Claim("H311 (wait for the next checkpoint) has the lowest utilisation",
+    Claim("H311 (wait for the next checkpoint) has the lowest useful utilisation",
           "H311's minus the lowest of the others", Rule("below 0", high=0, whole=True),
           "76.18 % and 75.17 %, the lowest of Table 8", _below_all_others),
     Claim("H311 steals more often than H111", "H311's steals minus H111's",
@@ -134,7 +135,7 @@ VARIANTS = (
 
 
 class _Row(NamedTuple):
-    """What `SWEEP` is judged on: the settings of one downtime, the least MTBF first."""
+    """The subject of `SWEEP`: the settings of one downtime, in ascending order of the MTBF."""
 
     runs: RunIndex[str]
     settings: Family
@@ -151,16 +152,16 @@ def _gained(on: _Row) -> Interval | None:
 
 
 SWEEP = (
-    Claim("downtime {downtime}: SFSJ gains more when failures are frequent",
-          "utilisation ratio at an MTBF of {least} minus that at {most}",
+    Claim("downtime {downtime}: SFSJ gains more if failures are frequent",
+          "utilisation ratio at an MTBF of {least} minus the ratio at {most}",
           Rule("above 0", low=0, whole=True),
           "the smaller the MTBF, the higher the utilization (section 6.2.1)", _gained),
 )  # fmt: skip
-"""Section 6.2.1: the more failures, and the shorter the downtime, the larger the gain."""
+"""Section 6.2.1: the gain grows with the number of failures and with shorter downtimes."""
 
 
 def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
-    """The paper's claims, in each semantics that was run, where our runs can tell."""
+    """Judge the paper's claims in each semantics, as far as there are runs."""
     for setting, family in main_settings(runs):
         claims = rows_of(setting.workload)
         for name in semantics(runs, setting):
@@ -170,7 +171,7 @@ def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
 
 
 def rows_of(workload: str) -> list[Claim]:
-    """The claims about a workload; what is known of why one fails is known of the paper's alone."""
+    """Return the claims about a workload; known causes apply to the paper's workloads only."""
     claims: tuple[Claim, ...] = SYNTHETIC if workload == published.SYNTHETIC else MONTHS
     if workload not in published.UTILISATION:
         claims = tuple(msgspec.structs.replace(claim, why="") for claim in claims)

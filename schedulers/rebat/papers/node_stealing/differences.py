@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gain of node stealing under each difference between the paper and its program.
 
-The gain is the ratio of a stealing policy to Baseline with the same axes, paired by seed; the
-effect of a difference is how much it changes that ratio, again seed by seed.
+The gain is the ratio of a stealing policy to Baseline with the same axes, paired by seed. The
+effect of a difference is the change of this ratio, paired by seed.
 """
 
 from __future__ import annotations
@@ -24,27 +24,29 @@ ENDS = {"": "from the paper", PROGRAM: "from the program"}
 def report(
     path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
 ) -> Report:
-    """What a campaign's ``results.parquet`` shows."""
+    """Return the report of a campaign's ``results.parquet``."""
     runs = RunIndex(simulations(path, str))
     return Report(
         title="What drives the gain of node stealing",
         lead=(
-            "The ratio of node stealing to Baseline with the same axes, as the paper of Du, "
-            "Marchal, Pallez and Robert (CCPE 2024) says and as its program does, and with each "
-            "difference between them alone. Ratios and effects are paired by seed; = marks what "
-            "the seeds do not tell from no gain (1) or no effect (0)."
+            "The paper of Du, Marchal, Pallez and Robert (CCPE 2024) and its program differ in "
+            "several details. This report shows the ratio of node stealing to Baseline with the "
+            "semantics of the paper, with the semantics of the program, and with one detail of the "
+            "other at a time. The effect of a detail is the change of the ratio. Ratios and "
+            "effects are paired by seed; = marks an interval that contains no gain (1) or no "
+            "effect (0)."
         ),
         judgements=[],
         tables=[*_tables(runs), *tables],
         pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
-        figures_note="A point is a mean over seeds, a line its 95 % interval.",
+        figures_note="Points are means over seeds, lines their 95 % intervals.",
         claims=False,
     )
 
 
 class Named(NamedTuple):
-    """A policy as a campaign writes it: its end, its name there, and its axes."""
+    """A parsed policy: paper or program (a key of `ENDS`), name without prefix, and axes."""
 
     end: str
     name: str
@@ -52,9 +54,9 @@ class Named(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """What it has that its end has not, for people.
+        """The difference from the paper or the program, as text.
 
-        Where ``semantics`` is changed alone, the axes that would follow it are pinned.
+        If an axis sets ``semantics``, the other axes only pin values that would follow from it.
         """
         if any(axis.startswith("semantics=") for axis in self.axes):
             return next(axis for axis in self.axes if axis.startswith("semantics="))
@@ -62,7 +64,8 @@ class Named(NamedTuple):
 
 
 def parsed(policy: str) -> Named:
-    """
+    """Parse a policy of a campaign.
+
     >>> parsed("authors-h111:tie=order").name, parsed("h111").difference
     ('h111', '(none)')
     """
@@ -72,7 +75,7 @@ def parsed(policy: str) -> Named:
 
 
 def counterpart(policy: str, others: Iterable[str]) -> str | None:
-    """The Baseline of the same end with the most of the same axes, and with no others.
+    """Return the Baseline of the same end that shares most axes and has no others.
 
     >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
     'baseline:margin=5'
@@ -91,15 +94,15 @@ def counterpart(policy: str, others: Iterable[str]) -> str | None:
 
 
 def gain(runs: RunIndex[str], setting: Setting, policy: str, metric: str) -> BySeed:
-    """The ratio to its Baseline, by seed."""
+    """Return the ratio of a policy to its Baseline, by seed."""
     base = counterpart(policy, runs.cases(setting))
     return {} if base is None else ratios(*runs.paired(setting, policy, base, metric))
 
 
 def _stealing(runs: RunIndex[str], setting: Setting, end: str) -> list[str]:
-    """The stealing policies of an end, itself first."""
-    found = [name for name in runs.cases(setting) if parsed(name).end == end]
-    return [name for name in found if parsed(name).name != "baseline"]
+    """Return the stealing policies of an end; the first has no differences."""
+    names = [name for name in runs.cases(setting) if parsed(name).end == end]
+    return [name for name in names if parsed(name).name != "baseline"]
 
 
 def _tables(runs: RunIndex[str]) -> Iterator[Table]:
@@ -114,7 +117,7 @@ def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]
     first, *_ = names
     rows = []
     for name in names:
-        row = [parsed(name).difference if name != first else "the end itself"]
+        row = [parsed(name).difference if name != first else "no difference"]
         for metric in DRAWN:
             ours = gain(runs, setting, name, metric.metric)
             row.append(marked(interval(ours)))
@@ -135,12 +138,12 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
         shown: dict[str, dict[str, Interval]] = {}
         for metric in DRAWN:
             for name in names:
-                found = interval(gain(runs, setting, name, metric.metric))
-                if found is not None:
+                ratio = interval(gain(runs, setting, name, metric.metric))
+                if ratio is not None:
                     label = f"{ENDS[parsed(name).end]}: {parsed(name).difference}"
-                    shown.setdefault(metric.heading, {})[label] = found
+                    shown.setdefault(metric.heading, {})[label] = ratio
         if shown:
-            title = f"{setting.label} ({setting.grid}): the gain under each difference"
+            title = f"{setting.label} ({setting.grid}): gain with each difference"
             over = n_of(runs, setting)
             svg = ratios_svg(shown, "Baseline with the same axes", over)
             yield Picture("", title, svg, over)

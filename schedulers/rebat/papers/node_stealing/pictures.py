@@ -11,7 +11,7 @@ from rebat.figures import boxes
 from rebat.figures.steal_hour import steal_hour
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import RunIndex, Setting
-from rebat.papers.node_stealing.beside import beside_printed
+from rebat.papers.node_stealing.printed import printed_pictures
 from rebat.papers.node_stealing.runs import (
     ALIASES,
     PROGRAM,
@@ -28,13 +28,13 @@ from rebat.runs.simulating import simulate_run
 from rebat.runs.spec import RunSpec
 from rebat.runs.unit import Unit
 
-_FLOWS = (("Maximum flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
+_FLOWS = (("Largest flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 
 def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    """The printed tables beside ours, Figures 1, 3 to 13 and 19 to 21, as far as there are runs."""
+    """Yield printed tables next to ours, and Figures 1, 3 to 13 and 19 to 21, if there are runs."""
     for setting, family in main_settings(runs):
-        yield from beside_printed(runs, setting)
+        yield from printed_pictures(runs, setting)
         names = policies(runs, setting)
         if "baseline" not in names:
             continue
@@ -46,12 +46,12 @@ def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             shown = [policy for policy in variants if policy in names]
             if shown and (len(shown) > 1 or variants == ("h111",)):
                 yield _ratio_picture(runs, setting, (paper, title), shown)
-        if len({one.scenario.mtbf_s for one in family}) > 1:
+        if len({item.scenario.mtbf_s for item in family}) > 1:
             yield from _over_mtbf(runs, family)
 
 
 _COMPARISONS = (
-    ("Figures 6, 7, 13", "SFSJ over Baseline", ("h111",)),
+    ("Figures 6, 7, 13", "SFSJ / Baseline", ("h111",)),
     ("Figure 19", "timings: now, proactive, next checkpoint", ("h111", "h211", "h311")),
     ("Figure 20", "victims: fewest nodes, latest release", ("h111", "h121")),
     ("Figure 21", "criteria: fewer nodes, later release, smaller flow", ("h111", "h112", "h113")),
@@ -64,7 +64,7 @@ _Read = Callable[[Setting, str, str, str], BySeed]
 def _series(
     runs: RunIndex[str], setting: Setting, names: Sequence[str], metric: str, read: _Read
 ) -> dict[str, dict[str, list[float]]]:
-    """By policy and size class, a value per seed."""
+    """Return values per seed by policy and size class."""
     classes = runs.size_classes(setting)
     return {
         policy: {of: [*read(setting, policy, metric, of).values()] for of in classes}
@@ -75,7 +75,7 @@ def _series(
 def _flow_panels(
     runs: RunIndex[str], setting: Setting, names: Sequence[str], free: Setting | None = None
 ) -> list[boxes.Panel]:
-    """Maximum and mean flow by size class; as dots Baseline's in the setting ``free``."""
+    """Return panels of largest and mean flow by size class; dots: Baseline in ``free``."""
     panels = []
     for title, metric in _FLOWS:
         series = _series(runs, setting, names, metric, runs.values)
@@ -89,7 +89,7 @@ def _flow_panels(
 
 
 def _against_failure_free(runs: RunIndex[str], setting: Setting) -> Picture:
-    calm = (setting._replace(scenario=one) for one in setting.scenario.failure_free)
+    calm = (setting._replace(scenario=scenario) for scenario in setting.scenario.failure_free)
     panels = _flow_panels(runs, setting, ["baseline"], next(filter(runs.cases, calm), None))
     title = f"{setting.workload}: Baseline with failures ({setting.scenario.label})"
     note = seeds_of(runs, ["baseline"], setting)
@@ -129,8 +129,8 @@ def _decomposition(runs: RunIndex[str], setting: Setting, names: Sequence[str]) 
             for use in NODE_TIME
             if use.name != "platform_useful"
         }
-    svg = boxes.stacks(bars, "share of node time not useful")
-    title = f"{setting.workload}: where the platform's time goes ({setting.scenario.label})"
+    svg = boxes.stacks(bars, "share of node time that is not useful")
+    title = f"{setting.workload}: use of node time ({setting.scenario.label})"
     note = f"means over {seeds_of(runs, names, setting)}"
     return Picture("Figure 3", title, svg, note)
 
@@ -138,16 +138,16 @@ def _decomposition(runs: RunIndex[str], setting: Setting, names: Sequence[str]) 
 def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
     classes = [name for name in runs.size_classes(family[0]) if name != "all"]
     shown = (
-        ("utilisation, SFSJ / Baseline", "useful_utilisation", None),
-        (f"max flow of {classes[-1]}, ratio", "flow_max_s", classes[-1]),
+        ("useful utilisation, SFSJ / Baseline", "useful_utilisation", None),
+        (f"largest flow of {classes[-1]}, ratio", "flow_max_s", classes[-1]),
         ("weighted mean flow, ratio", "flow_weighted_mean_s", None),
     )
     panels = []
     for label, metric, size_class in shown:
         lines: dict[str, list[tuple[float, float]]] = {}
-        for one in sorted(family, key=lambda s: (s.scenario.downtime_s, s.scenario.mtbf_s)):
-            gains = ratios(runs, one, "h111", metric, size_class)
-            mtbf_s, downtime_s = one.scenario.mtbf_s, one.scenario.downtime_s
+        for item in sorted(family, key=lambda s: (s.scenario.downtime_s, s.scenario.mtbf_s)):
+            gains = ratios(runs, item, "h111", metric, size_class)
+            mtbf_s, downtime_s = item.scenario.mtbf_s, item.scenario.downtime_s
             if gains and mtbf_s is not None:
                 name = "SFSJ" if downtime_s is None else f"downtime {exact(downtime_s)}"
                 mean = sum(gains.values()) / len(gains)
@@ -155,13 +155,16 @@ def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
         if lines:
             panels.append((label, lines))
     if panels:
-        title = f"{family[0].workload}: as failures grow rarer ({family[0].scenario.family_label})"
+        title = f"{family[0].workload}: effect of the MTBF ({family[0].scenario.family_label})"
         note = f"means over {seeds_of(runs, ['h111'], *family)}"
         yield Picture("Figures 9, 10, 11", title, boxes.lines(panels), note)
 
 
 def an_hour(units: Sequence[Unit]) -> Iterator[Picture]:
-    """The machine around the first steal of the first SFSJ run, simulated once more."""
+    """Yield a picture of the machine around the first steal of the first SFSJ run.
+
+    The run is simulated again.
+    """
     stealing = (unit for unit in units if unit.spec.scenario.failures and _steals(unit.spec))
     unit = next(stealing, None)
     if unit is None:
@@ -171,7 +174,7 @@ def an_hour(units: Sequence[Unit]) -> Iterator[Picture]:
     if within:
         svg = steal_hour(result.ledger, result.summary.n_nodes, within[0])
         about = f"{scenario_of(unit.spec).label}, seed {unit.labels['seed']}"
-        title = f"{unit.spec.workload}: an hour around a steal ({about}; point at a rectangle)"
+        title = f"{unit.spec.workload}: an hour around a steal ({about}; hover for details)"
         yield Picture("cf. Figure 2", title, svg)
 
 

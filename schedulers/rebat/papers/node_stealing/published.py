@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node-stealing paper prints, as data (Du, Marchal, Pallez, Robert 2024).
+"""Printed values of the node-stealing paper (Du, Marchal, Pallez, Robert 2024).
 
-Values are fractions where the paper prints per cent. Workloads go by the generators' names.
+Values are fractions where the paper prints per cent. Workloads have the generators' names.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
 }
 
 ACCOUNTING = "program"
-"""How the printed values count checkpoints; results of earlier versions do not say how they do."""
+"""How the printed values count checkpoints; also assumed for old results without this field."""
 
 
 def printed_for(setting: Setting) -> bool:
-    """Whether the paper's tables are about this scenario of a workload."""
+    """Return whether the paper's tables are about this scenario of a workload."""
     workload, scenario = setting.workload, setting.scenario
     mtbf_s, downtime_s = _SCENARIOS.get(workload, (None, None))
     usual = ScenarioLabel(
         "authors", mtbf_s, downtime_s, checkpoint=USUAL_CHECKPOINTS, accounting=ACCOUNTING
     )
-    asked = scenario._replace(horizon_s=None, accounting=scenario.accounting or ACCOUNTING)
+    actual = scenario._replace(horizon_s=None, accounting=scenario.accounting or ACCOUNTING)
     unending = scenario.horizon_s in USUAL_HORIZONS_S
-    return unending and workload in _SCENARIOS and asked == usual
+    return unending and workload in _SCENARIOS and actual == usual
 
 
 T = TypeVar("T")
 
 
 def printed(table: Mapping[str, Mapping[str, T]], setting: Setting) -> dict[str, T]:
-    """What a table prints of a workload by policy, where it is about this scenario."""
+    """Return the printed values of a workload by policy; empty for other scenarios."""
     return dict(table.get(setting.workload, {})) if printed_for(setting) else {}
 
 
@@ -105,7 +105,7 @@ STEALS: dict[str, dict[str, tuple[float, float]]] = {
 
 
 def idle_as_program(share: float, window_days: float = 20.0, divisor_days: float = 30.0) -> float:
-    """The idle percentage as the authors' scripts have it.
+    """Return the idle share as the authors' scripts compute it.
 
     They divide the time without an idle node, measured over 20 days, by 30 days.
     """

@@ -17,15 +17,17 @@ def report(
     path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:  # fmt: skip
-    """What a campaign's ``results.parquet`` shows, its workloads first."""
+    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
     runs = index_of(path)
     return Report(
-        title="Node stealing for failed jobs: the evaluation again",
+        title="Node stealing for failed jobs: evaluation repeated",
         lead=(
             "Y. Du, L. Marchal, G. Pallez, Y. Robert: Improving Batch Schedulers with Node "
-            "Stealing for Failed Jobs, CCPE 2024. Sections 5 to 7, simulated by rebat; printed "
-            "values beside ours where the paper prints them. Generated months have the paper's "
-            "statistics, not its jobs: compare shapes, not digits."
+            "Stealing for Failed Jobs, CCPE 2024. This report simulates sections 5 to 7 and shows "
+            "the paper's printed values next to ours. Generated months have the statistics of the "
+            "paper's workloads, not the same jobs: compare trends, not digits. Policies run with "
+            "the semantics of the paper (as in the paper) or with those of the authors' program "
+            "(as in the program)."
         ),
         judgements=list(judgements(runs)),
         tables=[*workloads, *tables(runs)],

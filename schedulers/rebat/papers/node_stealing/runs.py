@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs of a campaign the parts of the report are about."""
+"""The runs of a campaign for each part of the report."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from rebat.results.scenario import ScenarioLabel
 HOUR = 3600.0
 ALIASES = {"sfsj": "h111", "conservative": "baseline", "authors-sfsj": "authors-h111"}
 PROGRAM = "authors-"
-"""With this before it a policy is as the authors' program does it; else it is as the paper says."""
+"""Prefix of policies with the semantics of the authors' program; others have the paper's."""
 
-HEADINGS = {PROGRAM: "as the program", "": "as the paper says"}
+HEADINGS = {PROGRAM: "as in the program", "": "as in the paper"}
 
 Family = Sequence[Setting]
-"""Settings with failures that differ in MTBF and downtime alone."""
+"""Settings with failures that differ only in MTBF and downtime."""
 
 
 def index_of(path: Path) -> RunIndex[str]:
-    """The simulations of a campaign's ``results.parquet``, whatever their grid."""
+    """Return the index of the simulations in a campaign's ``results.parquet``, over all grids."""
     return RunIndex(simulations(path, lambda policy: ALIASES.get(policy, policy), by_grid=False))
 
 
 def base_of(policy: str) -> str:
-    """What a policy is compared with: Baseline of its own semantics."""
+    """Return the policy to compare with: Baseline in the same semantics."""
     return PROGRAM + "baseline" if policy.startswith(PROGRAM) else "baseline"
 
 
 def policies(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Policies with results, baseline first, of either semantics."""
+    """Return the policies with results in any semantics, baseline first."""
     names = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
     return sorted(names, key=lambda name: (name != "baseline", name))
 
 
 def semantics(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """'' where policies were run as the paper says, PROGRAM where as the program does."""
+    """Return the prefixes of the semantics with runs: '' for the paper, `PROGRAM`."""
     return sorted({PROGRAM if c.startswith(PROGRAM) else "" for c in runs.cases(setting)})
 
 
 def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
-    """What tables and figures are made for, each with its family."""
+    """Yield the settings of tables and figures, each with its family."""
     families: dict[tuple[str, ScenarioLabel], list[Setting]] = {}
     for setting in runs.settings:
         if setting.scenario.failure_model is not None:
@@ -59,7 +59,7 @@ def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
 
 
 def main_of(runs: RunIndex[str], family: Family) -> Setting:
-    """The setting with most policies: the paper's 1 h and 1 h where it was run."""
+    """Return the main setting: MTBF 1 h and downtime 1 h, else the one with most policies."""
     for item in family:
         if (item.scenario.mtbf_s, item.scenario.downtime_s) == (HOUR, HOUR):
             return item
@@ -69,12 +69,12 @@ def main_of(runs: RunIndex[str], family: Family) -> Setting:
 def ratios(
     runs: RunIndex[str], setting: Setting, policy: str, metric: str, of: str | None = None
 ) -> BySeed:
-    """Per seed, the policy's value over Baseline's on the same failures."""
+    """Return the policy's value over Baseline's on the same failures, by seed."""
     return intervals.ratios(*runs.paired(setting, policy, base_of(policy), metric, of))
 
 
 def seeds_of(runs: RunIndex[str], names: Iterable[str], *settings: Setting) -> str:
-    """On how many seeds the numbers of these policies rest."""
+    """Return the number of seeds of policies, as text."""
     return seeds_text(
         len(runs.values(setting, policy, "useful_utilisation"))
         for policy, setting in product(names, settings)
@@ -82,6 +82,6 @@ def seeds_of(runs: RunIndex[str], names: Iterable[str], *settings: Setting) -> s
 
 
 def seeds_note(runs: RunIndex[str], setting: Setting, shown: str = "in brackets") -> str:
-    """On how many seeds the numbers of a setting rest, as a note."""
+    """Return a note with the number of seeds of a setting."""
     names = [a + name for a in semantics(runs, setting) for name in policies(runs, setting)]
     return f"means over {seeds_of(runs, names, setting)}, 95 % intervals {shown}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the paper leaves open, one choice changed at a time: which of them move the makespans."""
+"""Parameters that the paper leaves open: the effect of each on the makespans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebat.papers.replacement.runs import ReplacementCase, Runs, rise
 from rebat.results.intervals import RANKS, Interval, interval, spread
 
 Column = tuple[str, bool, str]
-"""A policy, whether it replaces, and what is shown of it: its rise, utilisation or idle share."""
+"""A policy, whether it replaces nodes, and the value: a rise, the utilisation or a source."""
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
     published.MIXED: (
@@ -25,16 +25,16 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("sa", True, "by_idle"), ("sa", True, "requeued"), ("sa", True, "by_restart"),
     ),
 }  # fmt: skip
-"""Of the tables for workloads like those two; a column is empty where it was not run."""
+"""The columns of the tables for variants of two workloads; empty if there are no runs."""
 
 RIGID = {"easy": "EASY", "greedy": "greedy"}
-"""Other ways to schedule rigid jobs than the baseline's."""
+"""Policies for rigid jobs other than the baseline."""
 
 Row = Mapping[Column, Interval]
 
 
 def choices(runs: Runs) -> Iterator[tuple[Table, str]]:
-    """For either workload a table with the reference first, and a sentence on what it shows."""
+    """Yield a table per workload, with the reference in the first row, and a sentence on it."""
     for workload, columns in COLUMNS.items():
         rows = dict(_rows(runs, columns, workload))
         if len(rows) > 1:
@@ -42,60 +42,61 @@ def choices(runs: Runs) -> Iterator[tuple[Table, str]]:
 
 
 def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tuple[str, Row]]:
-    settings = [one for one in runs.settings if _varies(one, workload)]
+    settings = [setting for setting in runs.settings if _varies(setting, workload)]
     for setting in settings:
-        found: dict[str, dict[Column, Interval]] = {}
+        rows: dict[str, dict[Column, Interval]] = {}
         for case in runs.cases(setting):
             label = _label(setting, case, settings[0])
-            row = found.setdefault(label, {})
+            row = rows.setdefault(label, {})
             name = "baseline" if case.name in RIGID else case.name
             for column in columns:
                 if column[:2] == (name, case.replaces):
                     shown = _shown(runs, setting, case, column[2])
                     if shown:
                         row[column] = shown
-        yield from ((label, row) for label, row in found.items() if row)
+        yield from ((label, row) for label, row in rows.items() if row)
 
 
 def _varies(setting: Setting, workload: str) -> bool:
-    """Whether these runs vary those of a workload of Table III: its name is their beginning."""
+    """Return whether a setting is a variant of a workload of Table III, by its name."""
     return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 
 def _label(setting: Setting, case: ReplacementCase, reference: Setting) -> str:
-    """The grid, and what of the failures' law and of the policy is not as in the first."""
+    """Return the grid, and the differences from the reference in failure law and policy."""
     usual = (reference.scenario.law or "").split(",")
     law = [part for part in (setting.scenario.law or "").split(",") if part not in usual]
-    return ", ".join(filter(None, (setting.grid, *law, RIGID.get(case.name), case.how, case.rest)))
+    return ", ".join(
+        filter(None, (setting.grid, *law, RIGID.get(case.name), case.how, case.other_axes))
+    )
 
 
-def _shown(runs: Runs, setting: Setting, case: ReplacementCase, what: str) -> Interval | None:
-    if what == "rise":
+def _shown(runs: Runs, setting: Setting, case: ReplacementCase, value: str) -> Interval | None:
+    if value == "rise":
         return interval(rise(runs, setting, case), RANKS)
-    metric = "useful_utilisation" if what == "utilisation" else f"share_{what}"
+    metric = "useful_utilisation" if value == "utilisation" else f"share_{value}"
     return runs.interval(setting, case, metric, method=RANKS)
 
 
 def _printed(workload: str, column: Column) -> float | None:
-    name, replaces, what = column
-    if what == "rise":
-        return (
-            (published.RISES_REPLACED if replaces else published.RISES).get(workload, {}).get(name)
-        )
-    if what == "utilisation":
+    name, replaces, value = column
+    if value == "rise":
+        table = published.RISES_REPLACED if replaces else published.RISES
+        return table.get(workload, {}).get(name)
+    if value == "utilisation":
         return published.UTILISATION.get(workload)
-    return published.SOURCES.get(workload, {}).get(what)
+    return published.SOURCES.get(workload, {}).get(value)
 
 
 def _heading(column: Column) -> str:
-    name, replaces, what = column
-    words = {"by_idle": "idle", "requeued": "waits", "by_restart": "start over"}.get(what, what)
-    return published.WORDS[name] + (" replaced" if replaces else "") + f": {words}"
+    name, replaces, value = column
+    words = {"by_idle": "idle", "requeued": "waits", "by_restart": "start over"}.get(value, value)
+    return published.WORDS[name] + (" with replacement" if replaces else "") + f": {words}"
 
 
 def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) -> Table:
-    def cell(column: Column, found: Interval | None) -> str:
-        return spread(found, change if column[2] == "rise" else share)
+    def cell(column: Column, estimate: Interval | None) -> str:
+        return spread(estimate, change if column[2] == "rise" else share)
 
     def paper(column: Column) -> str:
         value = _printed(workload, column)
@@ -110,9 +111,10 @@ def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) ->
         for label, row in rows.items()
     ]
     lines.append(["paper", *(paper(column) for column in columns), ""])
-    head = ["choice", *(_heading(column) for column in columns), "distance of the rises, points"]
-    title = f"{workload}: one choice changed at a time (the first row: none)"
-    return Table("what the paper leaves open", title, head, lines)
+    head = ["parameter", *(_heading(column) for column in columns)]
+    head.append("distance from the printed rises, points")
+    title = f"{workload}: one parameter changed at a time (first row: reference)"
+    return Table("open in the paper", title, head, lines)
 
 
 def _rises(workload: str) -> list[Column]:
@@ -123,7 +125,7 @@ def _rises(workload: str) -> list[Column]:
 
 
 def _distance(workload: str, row: Row) -> float | None:
-    """Root mean square of rise - printed rise over the policies; None where one is missing."""
+    """Return the root mean square of rise - printed rise over policies; None if one is missing."""
     wanted = _rises(workload)
     if any(column not in row for column in wanted):
         return None
@@ -132,21 +134,23 @@ def _distance(workload: str, row: Row) -> float | None:
 
 
 def _distance_text(workload: str, row: Row) -> str:
-    found = _distance(workload, row)
-    return "" if found is None else f"{100 * found:.1f}"
+    distance = _distance(workload, row)
+    return "" if distance is None else f"{100 * distance:.1f}"
 
 
 def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
-    """Which row is nearest to the printed rises, and which moves each column most."""
+    """State the row closest to the printed rises, and the row with most effect on each column."""
     first, reference = next(iter(rows.items()))
-    known = {label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None}
+    distances = {
+        label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None
+    }
     parts = []
-    if known:
-        best = min(known, key=lambda label: known[label])
-        at = f"; {first!r} is at {100 * known[first]:.1f}" if first in known else ""
-        parts.append(
-            f"nearest to the printed rises is {best!r}, {100 * known[best]:.1f} points{at}"
-        )
+    if distances:
+        best = min(distances, key=lambda label: distances[label])
+        text = f"{best!r} is closest to the printed rises ({100 * distances[best]:.1f} points"
+        if first in distances:
+            text += f"; {first!r}: {100 * distances[first]:.1f}"
+        parts.append(f"{text})")
     for column in reference:
         moved = {
             label: row[column].mean - reference[column].mean
@@ -155,5 +159,7 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
         }
         if moved:
             most = max(moved, key=lambda label: abs(moved[label]))
-            parts.append(f"{_heading(column)} moves most by {most!r} ({100 * moved[most]:+.1f})")
-    return f"{workload}, choices: " + "; ".join(parts) + "."
+            parts.append(
+                f"{most!r} has the largest effect on {_heading(column)} ({100 * moved[most]:+.1f})"
+            )
+    return f"{workload}, open parameters: " + "; ".join(parts) + "."

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements of section V of Prabhakaran et al. 2018, judged by rules beside the verdict.
+"""The claims of section V of Prabhakaran et al. 2018, each with a rule.
 
-All numbers are medians over seeds of values that share a workload and, where there are any,
-failures. A statement of an order holds by the sign of the median.
+All numbers are medians over seeds. Compared values share the workload and the failures. A claim
+that one value exceeds another is judged by the sign of the median difference.
 """
 
 from __future__ import annotations
@@ -40,39 +40,40 @@ from rebat.results.intervals import RANKS, BySeed, combined, interval, minus, re
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02
-"""A makespan is close to another, or almost the same, within the share that is printed of one."""
+"""Two makespans are close, or almost the same, below the relative difference that is printed for a
+close pair."""
 
 NEGLIGIBLE = 0.02
 EQUAL_SHARES = 0.05
-"""Shares of 18 and 20 % are called almost equal."""
+"""The paper calls shares of 18 and 20 % almost equal."""
 
 _V_A, _V_B, _V_C = (f"section V-{part}" for part in "ABC")
 
 
 class InWorkload(NamedTuple):
-    """What a claim is judged on: the first runs of a workload."""
+    """The subject of a claim: the first runs of a workload."""
 
     runs: Runs
     setting: Setting
 
     def free(self, name: str) -> BySeed:
-        """Makespans without failures."""
+        """Return the makespans without failures."""
         return free(self.runs, self.setting, ReplacementCase(name))
 
     def values(self, name: str, metric: str = "makespan_s", replaces: bool = False) -> BySeed:
-        """Under failures."""
+        """Return a metric under failures."""
         return self.runs.values(self.setting, ReplacementCase(name, replaces), metric)
 
     def rise(self, name: str, replaces: bool = False) -> BySeed:
-        """By how much failures lengthen the makespan."""
+        """Return the relative increase of the makespan due to failures."""
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Of the hits that were helped by a source."""
+        """Return the share of hits for which a source provided the replacement."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:
-        """Under DBES, where moldable jobs may not start over."""
+        """Return a metric under DBES without restarts of moldable jobs."""
         return self.runs.values(self.setting, ReplacementCase("dbes", True, how=NO_STEP_4), metric)
 
 
@@ -83,11 +84,11 @@ def _claim(
     rule: Rule | Contains,
     paper: str,
 ) -> Claim:
-    """A claim about the median of values."""
+    """Return a claim about the median of values."""
     return Claim(text, quantity, rule, paper, lambda on: interval(values(on), RANKS))
 
 
-_RISE = "median of with / without failures - 1"
+_RISE = "median of makespan with / without failures - 1"
 _RELATIVE = "median relative difference"
 _OF_HITS = "median share of all hits"
 _CLOSE = below(CLOSE)
@@ -114,7 +115,8 @@ def _replacement_helps(name: str, paper: str) -> list[Claim]:
     return [
         _claim(f"replacement shortens the makespan of {WORDS[name]} under failures", _RELATIVE,
                lambda on: relative(on.values(name, replaces=True), on.values(name)), BELOW, paper),
-        _claim(f"{WORDS[name]}: with replacement it stays close to that without failures", _RISE,
+        _claim(f"{WORDS[name]}: with replacement the makespan stays close to the makespan without "
+               "failures", _RISE,
                lambda on: on.rise(name, True), _CLOSE, paper),
     ]  # fmt: skip
 
@@ -124,18 +126,19 @@ def _remote(name: str, paper: str) -> list[Claim]:
         _claim(f"{WORDS[name]}: most replacements come from other malleable jobs that shrink",
                "their median share of all hits", lambda on: on.share(name, "by_remote"),
                above(0.5), paper),
-        _claim(f"{WORDS[name]}: these are more than idle ones", "median difference of the shares",
+        _claim(f"{WORDS[name]}: malleable jobs that shrink replace more nodes than idle nodes do",
+               "median difference of the shares",
                lambda on: minus(on.share(name, "by_remote"), on.share(name, "by_idle")),
                ABOVE, paper),
     ]  # fmt: skip
 
 
 def _sources(paper: str) -> list[Claim]:
-    """What Figures 5 and 7 show alike."""
+    """Return the claims that Figures 5 and 7 share."""
     return [
         *(claim for name in MALLEABLE for claim in _remote(name, paper)),
         _claim("the share of idle replacements is highest under PRA",
-               "median of PRA's less the larger of PWA's and DBES's",
+               "median of PRA's share minus the larger of PWA's and DBES's",
                lambda on: minus(on.share("pra", "by_idle"),
                                 combined(max, on.share("pwa", "by_idle"),
                                          on.share("dbes", "by_idle"))),
@@ -144,13 +147,13 @@ def _sources(paper: str) -> list[Claim]:
 
 
 def _than_rigid(name: str, rule: Rule, words: str) -> Claim:
-    return _claim(f"without failures the makespan of {WORDS[name]} is {words} than rigid",
+    return _claim(f"without failures the makespan of {WORDS[name]} is {words} than that of rigid",
                   _RELATIVE, lambda on: relative(on.free(name), on.free("baseline")), rule,
                   f"{_V_A}, Figure 4")  # fmt: skip
 
 
 def _less_than_rigid(name: str) -> Claim:
-    return _claim(f"failures lengthen the makespan of {WORDS[name]} less than rigid",
+    return _claim(f"failures lengthen the makespan of {WORDS[name]} less than that of rigid",
                   "median difference of the relative rises",
                   lambda on: minus(on.rise(name), on.rise("baseline")), BELOW,
                   f"{_V_A}, Figure 4")  # fmt: skip
@@ -158,8 +161,8 @@ def _less_than_rigid(name: str) -> Claim:
 
 def _few_start_over(name: str) -> Claim:
     return _claim(
-        f"{WORDS[name]}: fewer replacements by moldable jobs that start over than by any other "
-        "source", "median of their share less the least of idle and shrinking",
+        f"{WORDS[name]}: moldable jobs that start over provide fewer replacements than any other "
+        "source", "median of their share minus the smaller share of idle and shrinking",
         lambda on: minus(on.share(name, "by_restart"),
                          combined(min, on.share(name, "by_idle"), on.share(name, "shrinks"))),
         BELOW, f"{_V_A}, Figure 5",
@@ -167,8 +170,8 @@ def _few_start_over(name: str) -> Claim:
 
 
 def _none_requeued(name: str) -> Claim:
-    return _claim(f"{WORDS[name]}: no job is requeued for want of a replacement",
-                  "median number of them", lambda on: on.values(name, "resizes_requeued", True),
+    return _claim(f"{WORDS[name]}: no job is requeued because a replacement is missing",
+                  "median number of jobs", lambda on: on.values(name, "resizes_requeued", True),
                   between(0, 0)._replace(words="0"), _V_A)  # fmt: skip
 
 
@@ -188,18 +191,19 @@ ON_MIXED = (
     *_sources(f"{_V_A}, Figure 5"),
     *map(_few_start_over, MALLEABLE),
     *map(_none_requeued, MALLEABLE),
-    _claim("DBES: more jobs are requeued where moldable ones may not start over",
-           "median difference of their numbers",
+    _claim("DBES: more jobs are requeued if moldable jobs may not start over",
+           "median difference of the numbers",
            lambda on: minus(on.without_step_4("resizes_requeued"),
                             on.values("dbes", "resizes_requeued", True)), ABOVE, _V_A),
-    _claim(f"DBES: then {REQUEUED} of {AFFECTED} jobs that failures affect are requeued", _OF_HITS,
+    _claim(f"DBES: if moldable jobs may not start over, {REQUEUED} of {AFFECTED} jobs that "
+           "failures affect are requeued", _OF_HITS,
            lambda on: on.without_step_4("share_requeued"), Contains(REQUEUED / AFFECTED),
            f"{REQUEUED / AFFECTED:.1%} ({_V_A})"),
 )  # fmt: skip
 
 
 def _three(on: InWorkload) -> BySeed:
-    """The longest over the shortest makespan of DBES: free, under failures, with replacement."""
+    """Return longest / shortest - 1 of DBES's makespans: no failures, failures, replacement."""
     of = (on.free("dbes"), on.values("dbes"), on.values("dbes", replaces=True))
     return relative(combined(max, *of), combined(min, *of))
 
@@ -215,7 +219,8 @@ ON_MALLEABLE_RIGID = (
            BELOW, _FIGURE_6),
     *(_failures_cost(name, _FIGURE_6) for name in MALLEABLE),
     *(claim for name in MALLEABLE for claim in _replacement_helps(name, _FIGURE_6)),
-    _claim("DBES: almost the same makespan without failures, with them, and with replacement",
+    _claim("DBES: the makespan is almost the same without failures, with failures, and with "
+           "replacement",
            "median of the longest / shortest of the three - 1", _three, _CLOSE, _V_B),
     *_sources(f"{_V_B}, Figure 7"),
 )  # fmt: skip
@@ -234,8 +239,8 @@ ON_MOLDABLE_RIGID = (
                Contains(share), f"{share:.0%} ({_V_C}, Figure 9)")
         for source, share in SOURCES[MOLDABLE_RIGID].items()
     ),
-    _claim("SA: almost as many replacements by moldable jobs that start over as by waiting",
-           "median difference of the shares",
+    _claim("SA: moldable jobs that start over and waiting provide almost equal shares of the "
+           "replacements", "median difference of the shares",
            lambda on: minus(on.share("sa", "by_restart"), on.share("sa", "requeued")),
            Rule(f"between {-EQUAL_SHARES} and {EQUAL_SHARES}", -EQUAL_SHARES, EQUAL_SHARES), _V_C),
     _claim(f"SA: the utilisation is {_USED:.0%}", "median useful utilisation, with replacement",
@@ -249,7 +254,7 @@ CLAIMS = {
 
 
 def judgements(runs: Runs) -> Iterator[Judgement]:
-    """All statements that there are runs for, each on the first runs of its workload."""
+    """Judge all claims for which there are runs, on the first runs of each workload."""
     for workload, claims in CLAIMS.items():
         setting = runs.main(workload)
         if setting:

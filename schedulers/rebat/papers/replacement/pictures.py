@@ -20,7 +20,7 @@ CASES = (NO_FAILURES, "failures", "failures, replacement")
 
 
 def pictures(runs: Runs) -> Iterator[Picture]:
-    """Two for each workload of Table III."""
+    """Yield two figures for each workload of Table III."""
     for workload, (makespans, sources) in FIGURES.items():
         setting = runs.main(workload)
         if setting is None:
@@ -34,13 +34,13 @@ def pictures(runs: Runs) -> Iterator[Picture]:
 
 
 def _makespans(runs: Runs, setting: Setting) -> str:
-    """A group of bars per policy; whiskers are their intervals."""
-    plain = [one for one in runs.cases(setting) if not (one.replaces or one.rest or one.how)]
+    """Draw a group of bars per policy, with intervals as whiskers."""
+    plain = [c for c in runs.cases(setting) if not (c.replaces or c.other_axes or c.how)]
     figure = new_figure(1.5 + 1.5 * len(plain), 3.4)
     axis = figure.subplots()
     for place, (case, colour) in enumerate(zip(CASES, colours(len(CASES)), strict=True)):
         _bars(axis, runs, setting, plain, place, case, colour)
-    axis.set_xticks(range(len(plain)), [one.label for one in plain])
+    axis.set_xticks(range(len(plain)), [case.label for case in plain])
     axis.set_ylabel("makespan (h)", fontsize=9)
     axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
     axis.grid(axis="y", alpha=0.3)
@@ -59,13 +59,13 @@ def _bars(
         if case == NO_FAILURES:
             values = free(runs, setting, policy)
         else:
-            asked = policy._replace(replaces=case != "failures")
-            values = runs.values(setting, asked, "makespan_s")
-        found = interval(values, RANKS)
-        if found:
+            failing = policy._replace(replaces=case != "failures")
+            values = runs.values(setting, failing, "makespan_s")
+        middle = interval(values, RANKS)
+        if middle:
             value, *ends = (
                 number / 3600
-                for number in (found.mean, found.low or found.mean, found.high or found.mean)
+                for number in (middle.mean, middle.low or middle.mean, middle.high or middle.mean)
             )
             shown.append((x + (place - 1) * width, value, value - ends[0], ends[1] - value))
     if shown:
@@ -75,14 +75,14 @@ def _bars(
 
 
 def _sources(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:
-    """Policy -> source -> mean share of all hits, and the paper's."""
-    found = {}
+    """Return mean shares of all hits by policy and source, followed by the paper's."""
+    shares = {}
     for case in runs.cases(setting):
         means = {name: runs.mean(setting, case, f"share_{name}") for name in SOURCES}
         if case.replaces and None not in means.values():
             label = case.label.replace(" with replacement", "")
-            found[label] = {SOURCES[name]: mean or 0.0 for name, mean in means.items()}
+            shares[label] = {SOURCES[name]: mean or 0.0 for name, mean in means.items()}
     printed = PRINTED.get(setting.workload)
-    if found and printed:
-        found["paper"] = {SOURCES[name]: share for name, share in printed.items()}
-    return found
+    if shares and printed:
+        shares["paper"] = {SOURCES[name]: share for name, share in printed.items()}
+    return shares

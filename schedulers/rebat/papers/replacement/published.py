@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What section V of Prabhakaran et al. 2018 prints. Shares are fractions of 1."""
+"""Printed values of section V of Prabhakaran et al. 2018. Shares are fractions of 1."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ RISES: dict[str, dict[str, float]] = {
     MIXED: {"baseline": 0.18, "pra": 0.06, "pwa": 0.11, "dbes": 0.05},
     MOLDABLE_RIGID: {"sa": 0.11},
 }
-"""By how much failures without replacement lengthen the makespan (sections V-A and V-C)."""
+"""Relative increase of the makespan by failures, without replacement (sections V-A and V-C)."""
 
 RISES_REPLACED: dict[str, dict[str, float]] = {MOLDABLE_RIGID: {"sa": 0.02}}
-"""The same with replacement (section V-C)."""
+"""Relative increase of the makespan by failures, with replacement (section V-C)."""
 
 SOURCES: dict[str, dict[str, float]] = {
     MOLDABLE_RIGID: {"by_idle": 0.62, "requeued": 0.18, "by_restart": 0.20}
 }
-"""Where replacements come from (section V-C, Figure 9)."""
+"""Sources of replacements, as shares (section V-C, Figure 9)."""
 
 UTILISATION: dict[str, float] = {MOLDABLE_RIGID: 0.65}
-"""Section V-C."""
+"""Useful utilisation (section V-C)."""
 
 AFFECTED, REQUEUED = 220, 8
-"""Jobs affected by failures under DBES, mixed workload, and those of them that were requeued when
-moldable jobs may not start over (section V-A)."""
+"""Jobs affected by failures under DBES (mixed workload), and the number of them that are requeued
+if moldable jobs may not start over (section V-A)."""
 
 FIGURES: dict[str, tuple[str, str]] = {
     MIXED: ("Figure 4", "Figure 5"),
     MALLEABLE_RIGID: ("Figure 6", "Figure 7"),
     MOLDABLE_RIGID: ("Figure 8", "Figure 9"),
 }
-"""Makespans, and sources of replacements."""
+"""Workload -> figures of the makespans and of the sources of replacements."""
 
 WORDS = {
     "baseline": "rigid", "sa": "SA", "pra": "PRA", "pwa": "PWA", "dbes": "DBES",
     "easy": "rigid, EASY", "greedy": "rigid, greedy", "sfsj": "stealing", "h111": "stealing",
 }  # fmt: skip
-"""What the paper calls the policies."""
+"""The paper's names of the policies."""

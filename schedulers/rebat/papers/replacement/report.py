@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of node replacement: Figures 4 to 9 and the statements of the paper, the choices that
-it leaves open, and replacement against stealing.
+"""The report of node replacement: Figures 4 to 9 and the claims of the paper.
+
+Further tables show the parameters that the paper leaves open, and compare replacement with
+stealing.
 
 References
 ----------
@@ -20,22 +22,24 @@ from rebat.papers.replacement.small_run import replacement_pictures
 
 LEAD = (
     "S. Prabhakaran, M. Neumann, F. Wolf: Efficient Fault Tolerance through Dynamic Node "
-    "Replacement, 2018. Section V, simulated by rebat: workloads of rigid, moldable and malleable "
-    "jobs on a machine whose nodes fail about once an hour, without checkpointing costs. The paper "
-    "shows one run of each; here are medians over several workloads, each with failures of its own."
+    "Replacement, 2018. This report simulates section V: workloads of rigid, moldable and "
+    "malleable jobs on a machine with about one node failure per hour and no checkpoint cost. The "
+    "paper shows one run per case; values here are medians over several workloads, each with "
+    "separate failures."
 )
 REMARKS = (
-    "The workloads are drawn from the laws that the paper prints, not its own; what it leaves open "
-    "(how jobs arrive, how exact estimates are, how failures and repairs scatter, how DBES "
-    "decides) is chosen here, and some of it varied, one by one, in the tables of choices.",
-    "Values are paired: a workload with failures is compared with itself without, policies on the "
-    "same failures. A source is counted once for every attempt that a failure hits; the paper "
-    "does not say whether it counts jobs, attempts or processors. Printed values are judged with "
-    "five seeds or more.",
-    "Beside a median stand the order statistics between which the true one lies with 95 % (the 2nd "
-    "and the 9th of ten values), or the least and the greatest of fewer than six. Means would "
-    "tell of single workloads: a job that needs nearly all processors waits until nearly every "
-    "node is repaired, and repairs have a heavy tail.",
+    "The workloads are drawn from the distributions that the paper prints; they are not the "
+    "paper's workloads. The paper leaves several parameters open: the arrival of jobs, the "
+    "accuracy of estimates, the distributions of failures and repairs, and the decisions of DBES. "
+    "They are chosen here, and some are varied one at a time in the tables of open parameters.",
+    "Values are paired: a workload with failures is compared with the same workload without, and "
+    "policies are compared on the same failures. A source is counted once per attempt that a "
+    "failure hits; the paper does not state whether it counts jobs, attempts or processors. "
+    "Printed values are judged if there are at least five seeds.",
+    "The interval of a median is given by order statistics: the true median lies between them with "
+    "95 % (the 2nd and the 9th of ten values). With fewer than six values, it is the smallest and "
+    "the largest. Means would depend on single workloads: a job that needs nearly all processors "
+    "waits until nearly every node is repaired, and repair times have a heavy tail.",
 )
 
 
@@ -43,19 +47,19 @@ def report(
     path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:  # fmt: skip
-    """What a campaign's ``results.parquet`` shows, its workloads first."""
+    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
     runs = index_of(path)
     varied = list(choices.choices(runs))
     sentences = [*(text for _, text in varied), *stealing.answers(runs)]
     return Report(
-        title="Dynamic node replacement: the evaluation again",
+        title="Dynamic node replacement: evaluation repeated",
         lead=LEAD,
         remarks=(*REMARKS, *sentences),
         judgements=[*claims.judgements(runs), *stealing.judgements(runs)],
         tables=[
             *workloads,
             *tables.tables(runs),
-            *(one for one, _ in varied),
+            *(table for table, _ in varied),
             *stealing.tables(runs),
         ],
         pictures=[*pictures.pictures(runs), *more_pictures],

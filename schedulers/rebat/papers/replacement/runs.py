@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs of a campaign the report is about: with failures and without, with replacement and
-without."""
+"""The runs of a campaign for the report: with and without failures and replacement."""
 
 from __future__ import annotations
 
@@ -17,28 +16,30 @@ SOURCES = {
     "by_local": "shrinks itself", "by_idle": "idle", "by_remote": "others shrink",
     "by_restart": "moldable jobs start over", "requeued": "waits",
 }  # fmt: skip
-"""What became of an attempt that a failure hit: the counts of `metrics.resizes`."""
+"""The outcomes of attempts that a failure hit: the counts of `measures.resizes`."""
 
 _HOW = ("steps", "spares", "repair", "solver")
 """The axes of the replacement."""
 
 NO_STEP_4 = "steps=local+idle+remote+wait"
-"""No moldable job starts over for another."""
+"""Replacement without step 4: no moldable job starts over for another job."""
 
 
 class ReplacementCase(NamedTuple):
-    """A policy: its name, whether it replaces and whether it steals, its other axes, and those of
-    the replacement."""
+    """A policy: its name, whether it replaces and steals nodes, and the text of its axes.
+
+    ``how`` contains the axes of the replacement, ``other_axes`` all others.
+    """
 
     name: str
     replaces: bool = False
     steals: bool = False
-    rest: str = ""
+    other_axes: str = ""
     how: str = ""
 
     @property
     def label(self) -> str:
-        """For people.
+        """A readable name.
 
         >>> case_of("dbes:react=replacement,steps=idle,manager=egs").label
         'DBES with replacement (steps=idle, manager=egs)'
@@ -48,18 +49,18 @@ class ReplacementCase(NamedTuple):
             name = "stealing"
         also = " and " if name == "stealing" else " with "
         how = self.how.replace(NO_STEP_4, "without step 4")
-        axes = ", ".join(filter(None, (how, self.rest)))
+        axes = ", ".join(filter(None, (how, self.other_axes)))
         return name + (f"{also}replacement" if self.replaces else "") + (f" ({axes})" * bool(axes))
 
 
 def case_of(policy: str) -> ReplacementCase:
-    """A policy as a campaign writes it."""
+    """Parse a policy of a campaign."""
     name, axes = parsed(policy)
     react = axes.pop("react", axes.pop("recovery", "")).split("+")
     how = [f"{axis}={axes.pop(axis)}" for axis in _HOW if axis in axes]
-    rest = ", ".join(f"{axis}={value}" if value else axis for axis, value in axes.items())
+    others = ", ".join(f"{axis}={value}" if value else axis for axis, value in axes.items())
     steals = "stealing" in react or name in ("sfsj", "h111")
-    return ReplacementCase(name, "replacement" in react, steals, rest, ", ".join(how))
+    return ReplacementCase(name, "replacement" in react, steals, others, ", ".join(how))
 
 
 def _sum(*names: str) -> Callable[[Read], BySeed]:
@@ -75,29 +76,29 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
         ("idle", "platform_idle"), ("down", "platform_downtime"), ("lost", "lost"),
     )},
 }  # fmt: skip
-"""Shares of what failures hit that were helped by one of ``SOURCES``, and shares of node time."""
+"""Derived metrics: the share of hits per source of replacements, and shares of node time."""
 
 Runs = RunIndex[ReplacementCase]
 
 
 def index_of(path: Path) -> Runs:
-    """The simulations of a campaign's ``results.parquet``; settings are those with failures."""
+    """Return the index of the simulations in ``results.parquet``; settings have failures."""
     return with_failures(RunIndex(simulations(path, case_of), DERIVED))
 
 
 def with_failures(runs: Runs) -> Runs:
-    """The same index, whose settings are those with failures."""
+    """Return the index after removing settings without failures from its list."""
     runs.settings = [item for item in runs.settings if item.scenario.failure_model]
     return runs
 
 
 def free(runs: Runs, setting: Setting, case: ReplacementCase, metric: str = "makespan_s") -> BySeed:
-    """A metric without failures, and so without replacement."""
+    """Return a metric without failures, and therefore without replacement."""
     alone = case._replace(replaces=False, steals=False, how="")
     calm = (setting._replace(scenario=item) for item in setting.scenario.failure_free)
     return next(filter(None, (runs.values(item, alone, metric) for item in calm)), {})
 
 
 def rise(runs: Runs, setting: Setting, case: ReplacementCase) -> BySeed:
-    """By how much failures raise the makespan, as a share of that without them."""
+    """Return the relative increase of the makespan due to failures, by seed."""
     return relative(runs.values(setting, case, "makespan_s"), free(runs, setting, case))

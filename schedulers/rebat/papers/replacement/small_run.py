@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report of node replacement needs beside the results: a small run to look at."""
+"""A picture for the report of node replacement: a small example run."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ WORDS = {
     "grow": "grows", "shrink": "shrinks", "lend": "shrinks for the other", "local": "hit: shrinks",
     "idle": "hit: idle node", "remote": "hit: nodes of the other", "restart": "hit: starts over",
 }  # fmt: skip
-"""What the picture writes for the words of the policy."""
+"""Words of the policy -> words of the picture."""
 
 
 def replacement_pictures() -> Iterator[Picture]:
-    """The small run, drawn."""
+    """Yield a picture of the small run."""
     result = small_run()
     svg = gantt_svg({POLICY: result.ledger}, result.summary.n_nodes, WORDS)
-    yield Picture("", "a small run of our own: a replacement, shrinks and growths", svg)
+    yield Picture("", "a small example: a replacement, shrinks and growths", svg)
 
 
 def small_run() -> RunResult:
-    """Two jobs on four nodes of two processors, two of which fail.
+    """Simulate two jobs on four nodes of two processors; two nodes fail.
 
-    Job 1 is rigid, on four processors for four hours. Job 2 is malleable, from two processors to
-    six, and has twelve processor-hours of work; under DBES it takes what job 1 leaves. After an
-    hour a node fails under job 1, to which job 2 gives two processors; later one under job 2.
+    Job 1 is rigid and uses four processors for four hours. Job 2 is malleable, uses two to six
+    processors, and has twelve processor-hours of work. Under DBES it takes the processors that job
+    1 leaves free. After an hour a node of job 1 fails, and job 2 gives two processors to job 1.
+    Later a node of job 2 fails.
     """
     jobs = [
         Job("1", 4, 0, to_us(4 * HOUR_S + 60), "1"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigid jobs of a production machine: what replacement gives against node stealing."""
+"""Rigid jobs of a production machine: replacement compared with node stealing."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ COLUMNS = (
     column("rejected"),
 )
 DIFFERENCES = (
-    Column("utilisation, points", "useful_utilisation", percent, points),
+    Column("useful utilisation, points", "useful_utilisation", percent, points),
     *(item._replace(change=change, relative=True) for item in COLUMNS[1:4]),
 )
 
 
 def compared(runs: Runs) -> Iterator[Setting]:
-    """Where both replacement and stealing were run."""
+    """Yield the settings with runs of both replacement and stealing."""
     for setting in runs.settings:
         cases = runs.cases(setting)
         if any(c.steals for c in cases) and any(c.replaces and not c.steals for c in cases):
@@ -38,7 +38,7 @@ def compared(runs: Runs) -> Iterator[Setting]:
 
 
 def tables(runs: Runs) -> Iterator[Table]:
-    """What each way to react made of a month, and against the baseline on the same failures."""
+    """Yield a table of means and a table of differences from the baseline for each setting."""
     for setting in compared(runs):
         those = [Run(setting, case) for case in runs.cases(setting)]
         workload = setting.workload
@@ -48,35 +48,35 @@ def tables(runs: Runs) -> Iterator[Table]:
         base = Run(setting, ReplacementCase("baseline"))
         if base in those:
             pairs = [(run.case.label, run, base) for run in those if run != base]
-            title = f"{workload}: against the baseline on the same failures"
+            title = f"{workload}: compared with the baseline on the same failures"
             rows = differences(runs, pairs, DIFFERENCES)
             yield Table("paired by seed", title, ["policy", *headings(DIFFERENCES)], rows)
 
 
 def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
-    """The baseline, replacement, stealing and both, without other axes, as far as they were run."""
+    """Return the runs of baseline, replacement, stealing and both, without other axes."""
     kinds = {
         (False, False): "baseline", (True, False): "replacement",
-        (False, True): "stealing", (True, True): "both",
+        (False, True): "stealing", (True, True): "replacement with stealing",
     }  # fmt: skip
     by_reaction: dict[str, Run[ReplacementCase]] = {}
     for case in runs.cases(setting):
-        if not (case.rest or case.how):
+        if not (case.other_axes or case.how):
             by_reaction.setdefault(kinds[case.replaces, case.steals], Run(setting, case))
     return by_reaction
 
 
 def _gained(
-    runs: Runs, who: Mapping[str, Run[ReplacementCase]], ours: str, base: str
+    runs: Runs, by_kind: Mapping[str, Run[ReplacementCase]], ours: str, base: str
 ) -> Interval | None:
-    """How much more of the machine one of them makes use of than another."""
-    if ours not in who or base not in who:
+    """Return the mean difference of the useful utilisation of two runs; None if one is missing."""
+    if ours not in by_kind or base not in by_kind:
         return None
-    return interval(difference(runs, who[ours], who[base], "useful_utilisation"), STUDENT)
+    return interval(difference(runs, by_kind[ours], by_kind[base], "useful_utilisation"), STUDENT)
 
 
 def _better(ours: str, base: str, paper: str = "not in the paper") -> Claim:
-    return Claim(f"{ours} makes better use of the machine than {base}",
+    return Claim(f"{ours} has a higher useful utilisation than {base}",
                  "mean difference of the useful utilisation", ABOVE, paper,
                  lambda on: _gained(on[0], on[1], ours, base))  # fmt: skip
 
@@ -86,26 +86,28 @@ CLAIMS = (
     _better("stealing", "baseline",
             "node stealing for failed jobs (Du et al. 2024, section 6.1)"),
     _better("replacement", "stealing"),
-    _better("both", "stealing"),
+    _better("replacement with stealing", "stealing"),
 )  # fmt: skip
 
 
 def judgements(runs: Runs) -> Iterator[Judgement]:
-    """Which of them makes better use of the machine."""
+    """Judge which of the reactions has the higher useful utilisation."""
     for setting in compared(runs):
         yield from judge(CLAIMS, (runs, _pure(runs, setting)), setting.workload)
 
 
 def answers(runs: Runs) -> Iterator[str]:
-    """What replacement would give on each machine against stealing, in a sentence."""
+    """Yield a sentence per machine that compares replacement with stealing."""
     for setting in compared(runs):
-        who = _pure(runs, setting)
-        gains = {kind: _gained(runs, who, kind, "baseline") for kind in who if kind != "baseline"}
+        by_kind = _pure(runs, setting)
+        kinds = [kind for kind in by_kind if kind != "baseline"]
+        gains = {kind: _gained(runs, by_kind, kind, "baseline") for kind in kinds}
         texts = ", ".join(f"{kind} {spread(gain, points)}" for kind, gain in gains.items() if gain)
         if texts:
             yield (
-                f"What would replacement give on {setting.workload} against node stealing? Points "
-                f"of useful utilisation over the baseline on the same failures: {texts}. Rigid "
-                "jobs can be helped by idle nodes alone; replacement keeps those of the job that "
-                "are alive, and waits where stealing takes a node from another."
+                f"How does replacement compare with node stealing on {setting.workload}? Gain over "
+                "the baseline on the same failures, in points of useful utilisation: "
+                f"{texts}. For rigid jobs only idle nodes can replace failed nodes. Replacement "
+                "keeps the nodes of the job that are up, and waits if no node is idle. Stealing "
+                "takes a node from another job instead."
             )

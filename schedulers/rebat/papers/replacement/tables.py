@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makespans, where the time went, and what became of jobs that failures hit: medians over seeds."""
+"""Tables of makespans, use of node time, and outcomes of hit jobs: medians over seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebat.papers.replacement.runs import SOURCES, ReplacementCase, Runs, free, 
 from rebat.results.intervals import RANKS, STUDENT, BySeed, Shown, interval, spread
 
 COLUMNS = (
-    Column("utilisation", "useful_utilisation", share),
+    Column("useful utilisation", "useful_utilisation", share),
     Column("idle", "idle_share", share),
     Column("down", "down_share", share),
     Column("lost to moves and failures", "lost_share", share),
@@ -27,12 +27,12 @@ NO_FAILURES = "no failures"
 
 
 def middle(values: BySeed, shown: Shown) -> str:
-    """The median of values with its interval."""
+    """Format the median of values with its interval."""
     return spread(interval(values, RANKS), shown)
 
 
 def tables(runs: Runs) -> Iterator[Table]:
-    """Two tables for each workload of Table III, where it was run first."""
+    """Yield two tables for each workload of Table III, from its first setting."""
     for workload in FIGURES:
         setting = runs.main(workload)
         if setting:
@@ -70,9 +70,9 @@ def _failing(runs: Runs, setting: Setting, case: ReplacementCase) -> list[str]:
 
 
 def printed_rise(workload: str, case: ReplacementCase) -> str:
-    """The paper's rise of the makespan, if it prints one."""
+    """Return the printed rise of the makespan; empty without one."""
     table = (RISES_REPLACED if case.replaces else RISES).get(workload, {})
-    plain = not (case.rest or case.how)
+    plain = not (case.other_axes or case.how)
     return f"{table[case.name]:+.0%}" if plain and case.name in table else ""
 
 
@@ -86,6 +86,6 @@ def _sources(runs: Runs, setting: Setting) -> Table:
     if setting.workload in PRINTED:
         paper = PRINTED[setting.workload]
         rows.append(["paper", *(share(paper[name]) if name in paper else "" for name in SOURCES)])
-    title = f"{setting.workload}: what becomes of a job that a failure hits"
+    title = f"{setting.workload}: outcomes of jobs that a failure hits"
     columns = ["policy", *SOURCES.values()]
     return Table(f"{FIGURES[setting.workload][1]}, medians over seeds", title, columns, rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claims of RR-9296, section 5.2, on job sets that were drawn: Figures 2 to 4."""
+"""The claims of RR-9296, section 5.2, on synthetic job sets: Figures 2 to 4."""
 
 from __future__ import annotations
 
@@ -27,47 +27,48 @@ from rebat.papers.silent_errors.sets import (
 )
 
 LOW_Q = 0.2
-"""A failure probability up to this is called low."""
+"""Failure probabilities up to this value count as low."""
 
 WIDE = 15_000
-"""Where the paper compares R-LIST-Q with R-LIST-0."""
+"""The number of processors at which the paper compares R-LIST-Q with R-LIST-0."""
 
 
 class InSweep(NamedTuple):
-    """What a claim is judged on: a sweep, with one kind of reservations, and a heuristic if it is
-    about one."""
+    """The subject of a claim: a sweep with one kind of reservations, and usually a heuristic."""
 
     sweep: Sweep
     heuristic: str = ""
     reservations: str = TRUE
 
     def line(self, rule: str = "LPT") -> Line:
-        """The means of the heuristic with a rule."""
+        """Return the means of the heuristic with a rule."""
         return self.sweep.line(self.heuristic, rule, self.reservations)
 
     def gaps(self) -> Line:
-        """mean(LA) - mean(LPT)."""
+        """Return mean(LA) - mean(LPT) of the heuristic."""
         lpt, la = self.line(), self.line("LA")
         return {x: la[x] - lpt[x] for x in la if x in lpt}
 
     def at(self, x: float, reservations: str | None = None) -> dict[str, float]:
-        """The mean of each heuristic; none where some was not played."""
+        """Return the mean of each heuristic; empty if one was not simulated."""
         lines = self.sweep.all_best(reservations or self.reservations)
         results = {name: line[x] for name, line in lines.items() if x in line}
         return results if len(results) == len(HEURISTICS) else {}
 
     def others(self) -> dict[str, dict[float, float]]:
-        """The lines of all heuristics but R-LIST-0."""
+        """Return the lines of all heuristics except R-LIST-0."""
         return self.sweep.all_best(self.reservations, HEURISTICS[1:])
 
     def zero(self) -> Line:
-        """R-LIST-0 with LA."""
+        """Return the line of R-LIST-0 with LA."""
         return self.sweep.line("R-LIST-0", "LA")
 
 
 class ClaimRow(NamedTuple):
-    """A claim with the heuristics that it is about, each by itself; ``both``: with either kind of
-    reservations, where there are any."""
+    """A claim, and the heuristics for which it is judged separately.
+
+    ``both``: judge with both kinds of reservations, for heuristics that use reservations.
+    """
 
     claim: Claim
     heuristics: tuple[str, ...] = ("",)
@@ -75,7 +76,7 @@ class ClaimRow(NamedTuple):
 
 
 def judged(rows: tuple[ClaimRow, ...], sweep: Sweep) -> Iterator[Judgement]:
-    """The claims of all rows that can be judged."""
+    """Judge the claims of all rows."""
     for claim, heuristics, both in rows:
         for name in heuristics:
             on = InSweep(sweep, name)
@@ -88,9 +89,10 @@ def judged(rows: tuple[ClaimRow, ...], sweep: Sweep) -> Iterator[Judgement]:
 def with_both(
     claim: Claim, on: Any, about: str, words: Mapping[str, str]
 ) -> Iterator[Judgement]:  # fmt: skip
-    """A claim that hangs on the kind of reservations, judged with either.
+    """Judge a claim with both kinds of reservations.
 
-    That it holds with stale ones alone is an experiment on why it does not with Algorithm 1's.
+    If the claim holds only with stale reservations, they are the cause that it does not hold with
+    those of Algorithm 1.
     """
     results: dict[str, Judgement] = {}
     for reservations, kind in KINDS:
@@ -99,13 +101,13 @@ def with_both(
             results[reservations] = verdict
     ours, stale = results.get(TRUE), results.get(STALE)
     if ours and stale and stale.holds and not ours.holds:
-        why = f"It hangs on the reservations: with stale ones it is {stale.ours}, and holds."
+        why = f"The cause is the reservations: with stale ones it is {stale.ours}, and holds."
         results[TRUE] = msgspec.structs.replace(ours, why=why)
     yield from results.values()
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """The best of the other rules minus the worse of the two, of means over the axis."""
+    """Return a function for best of the other rules minus worse of the two, over all means."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}
@@ -115,7 +117,7 @@ def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
 
 
 def best_of_others(means: Mapping[str, float], best: tuple[str, str]) -> float | None:
-    """The least mean of other rules minus the larger of two; None where there is none."""
+    """Return the smallest mean of other rules minus the larger of two; None if one is missing."""
     others = [mean for rule, mean in means.items() if rule not in best]
     if not others or not all(rule in means for rule in best):
         return None
@@ -187,7 +189,7 @@ def _zero_on_average(on: InSweep) -> float | None:
     return fmean(lines["R-LIST-0"].values()) if lines else None
 
 
-_RISE = "LPT: largest mean over that at q-bar = 0, minus 1"
+_RISE = "LPT: largest mean / mean at q-bar = 0, minus 1"
 _HUMP = "normalised makespans first increase with"
 _FIGURE_2, _FIGURE_4A = "section 5.2, Figure 2", "section 5.2, Figure 4a"
 _OTHER_RULES = "best of the other rules minus the worse of the two"
@@ -196,7 +198,7 @@ OVER_Q = (
     ClaimRow(Claim("{name}: " + _HUMP + " q-bar, then decrease",
               "LPT: the q-bar of the largest mean", _inside, _FIGURE_2, _peak), LISTS),
     ClaimRow(Claim("{name}: performance appears to be independent of q-bar",
-              "LPT: mean / mean over all q-bar - 1, where it is farthest from 0",
+              "LPT: mean / mean over all q-bar - 1, at the q-bar where it is farthest from 0",
               between(-0.05, 0.05), _FIGURE_2, _farthest), SHELVES),
     *(
         ClaimRow(Claim("{name}: " + " and ".join(best) + " are the two best rules",
@@ -207,7 +209,7 @@ OVER_Q = (
     ClaimRow(Claim("{name}: LA performs better than LPT under any q-bar",
               "largest of mean(LA) - mean(LPT) over q-bar", BELOW, "section 5.2",
               lambda on: _most(on.gaps().values())), LISTS[:1]),
-    ClaimRow(Claim("{name}: LPT performs better than LA when q-bar is low",
+    ClaimRow(Claim("{name}: LPT performs better than LA if q-bar is low",
               f"smallest of mean(LA) - mean(LPT) over q-bar up to {LOW_Q:g}", ABOVE, "section 5.2",
               lambda on: _least(gap for q, gap in on.gaps().items() if q <= LOW_Q)), LISTS[1:]),
     ClaimRow(Claim("{name} is little affected by failures", _RISE, between(0, 0.10),
@@ -216,7 +218,7 @@ OVER_Q = (
         ClaimRow(Claim("{name} is much affected by failures", _RISE, between(0.20, 0.30),
                   f"20 to 30 % (section 5.2{but})", _rise), heuristics)
         for heuristics, but in (
-            (LISTS[1:], ""), (SHELVES, "; it says of shelves that q-bar does not matter"),
+            (LISTS[1:], ""), (SHELVES, "; for shelves it also states that q-bar does not matter"),
         )
     ),
     ClaimRow(Claim("the list-based heuristics behave similarly at q-bar = 0 ({kind})",
@@ -226,13 +228,13 @@ OVER_Q = (
               f"{BEST}: smallest mean(other) / mean(R-LIST-0) over others and q-bar > 0",
               above(1.02), _FIGURE_4A, _outperforms)),
     ClaimRow(Claim("R-LIST-Q is the worst at q-bar = 0.5 ({kind})",
-              f"{BEST}: mean(R-LIST-Q) over the largest mean of the others", above(1), _FIGURE_4A,
+              f"{BEST}: mean(R-LIST-Q) / largest mean of the others", above(1), _FIGURE_4A,
               lambda on: _over_others(on.at(0.5), "R-LIST-Q"))),
     ClaimRow(Claim("R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 ({kind})",
               f"{BEST}: mean(R-LIST-Q) / mean(R-LIST-0) - 1", between(0.20, 0.32),
               "26 % (section 5.2, Figure 4a)", lambda on: _over(on.at(0.5), "R-LIST-Q"))),
     ClaimRow(Claim("R-SHELF-NB is the worst at q-bar = 0 and 0.9 ({kind})",
-              f"{BEST}: mean(R-SHELF-NB) over the largest mean of the others, the smaller of both",
+              f"{BEST}: mean(R-SHELF-NB) / largest mean of the others, the smaller of the two",
               above(1), _FIGURE_4A, _worst_outside)),
     ClaimRow(Claim("no heuristic is more than 40 % above the lower bound ({kind})",
               f"{BEST}: largest mean over heuristics and q-bar", between(1, 1.4),
@@ -252,7 +254,7 @@ OVER_Q = (
 
 def _better(rule: str) -> Claim:
     sign = -1 if rule == "LA" else 1
-    return Claim(f"{{name}}: {rule} is the better of LPT and LA under all P",
+    return Claim(f"{{name}}: {rule} is the better of LPT and LA for all P",
                  "smallest gap to the other rule over P", ABOVE, "section 5.2, Figure 3",
                  lambda on: _least(gap * sign for gap in on.gaps().values()))  # fmt: skip
 
@@ -273,7 +275,7 @@ def _q_far_above(on: InSweep) -> float | None:
     return q[WIDE] / zero[WIDE] - 1 if WIDE in q and WIDE in zero else None
 
 
-_SPREAD = "largest mean over P over the smallest, minus 1"
+_SPREAD = "largest mean over P / smallest, minus 1"
 _FIGURE_4B = "section 5.2, Figure 4b"
 
 OVER_PROCS = (
@@ -287,15 +289,15 @@ OVER_PROCS = (
     ClaimRow(Claim("R-LIST-0 with LA is little affected by the number of processors", _SPREAD,
               between(0, 0.10), "less than 10 % (section 5.2, Figure 4b)",
               lambda on: _spread(on.zero())), both=False),
-    ClaimRow(Claim("R-LIST-0 with LA is the best under all P ({kind})",
+    ClaimRow(Claim("R-LIST-0 with LA is the best for all P ({kind})",
               f"{BEST}: smallest mean(other) / mean(R-LIST-0, LA) over others and P", above(1),
               _FIGURE_4B, lambda on: _least(mean / on.zero()[p] for line in on.others().values()
                                             for p, mean in line.items()))),
     ClaimRow(Claim("R-LIST-0 with LA is the least affected by P ({kind})",
-              f"{BEST}: smallest spread (largest mean over smallest) of the others minus its own",
+              f"{BEST}: smallest spread (largest / smallest mean) of the others minus its spread",
               ABOVE, _FIGURE_4B, _least_affected)),
     ClaimRow(Claim(f"R-LIST-Q is the worst at P = {WIDE:,} ({{kind}})",
-              f"{BEST}: mean(R-LIST-Q) over the largest mean of the others", above(1), _FIGURE_4B,
+              f"{BEST}: mean(R-LIST-Q) / largest mean of the others", above(1), _FIGURE_4B,
               _q_worst)),
     ClaimRow(Claim(f"R-LIST-Q is far above R-LIST-0 at P = {WIDE:,} ({{kind}})",
               f"{BEST}: mean(R-LIST-Q) / mean(R-LIST-0, LA) - 1", between(0.17, 0.29),
@@ -303,7 +305,7 @@ OVER_PROCS = (
     ClaimRow(Claim("R-LIST-Q varies much with P ({kind})", f"{BEST}: {_SPREAD}",
               between(0.15, 0.25), "about 20 % (section 5.2, Figure 4b)",
               lambda on: _spread(on.sweep.best("R-LIST-Q", on.reservations)))),
-    ClaimRow(Claim("no heuristic is more than 40 % above the bound under any P ({kind})",
+    ClaimRow(Claim("no heuristic is more than 40 % above the lower bound for any P ({kind})",
               f"{BEST}: largest mean over heuristics and P", between(1, 1.4),
               "never more than 40 % worse, with good priorities (section 5.2)",
               lambda on: _most(mean for line in on.others().values() for mean in line.values()))),
@@ -312,7 +314,7 @@ OVER_PROCS = (
 
 
 def judge_synthetic(sets: JobSets, source: str) -> Iterator[Judgement]:
-    """All claims on job sets that were drawn."""
+    """Judge all claims on synthetic job sets."""
     yield from judged(OVER_Q, over_q(sets, source))
     sweep = over_procs(sets, source)
     if len(sweep.xs) > 2:

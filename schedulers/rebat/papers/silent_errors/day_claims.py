@@ -24,14 +24,14 @@ from rebat.papers.silent_errors.sets import (
 )
 
 LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
-"""What the largest ratios in Table 1 stay below (section 5.3)."""
+"""Upper bounds of the largest ratios in Table 1 (section 5.3)."""
 
 LOW_DEVIATION = 0.1
-"""A standard deviation over days up to this is called low; the largest of Table 1 is 0.088."""
+"""Standard deviations over days up to this value count as low; Table 1 has at most 0.088."""
 
 
 class InDays(NamedTuple):
-    """What a claim is judged on: the days of a trace, at one failure probability of several.
+    """The subject of a claim: the days of a trace at one failure probability.
 
     The value of a day is a mean over its failure scenarios.
     """
@@ -44,22 +44,22 @@ class InDays(NamedTuple):
     reservations: str = TRUE
 
     def days(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> Sets:
-        """By day."""
+        """Return the values by day."""
         at = self.q if q is None else q
         return self.sets.of(Cell(self.source, self.n_procs, at, self.reservations, heuristic, rule))
 
     def mean(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> float | None:
-        """Over the days; None where none was played."""
+        """Return the mean over the days; None without results."""
         days = self.days(heuristic, rule, q)
         return fmean(days.values()) if days else None
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
-        """Of every heuristic; none where some was not played."""
+        """Return the mean of each heuristic; empty if one was not simulated."""
         results = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
         return results if len(results) == len(HEURISTICS) else {}
 
     def all_days(self, heuristics: Sequence[str]) -> list[Sets]:
-        """The days of each; none where some was not played."""
+        """Return the days of each heuristic; empty if one was not simulated."""
         results = [self.days(heuristic) for heuristic in heuristics]
         return results if all(results) else []
 
@@ -94,16 +94,16 @@ def _gap(rule: str, on: InDays) -> float | None:
 
 
 def _fewer_failures(on: InDays) -> str:
-    """An experiment on why LA is farther from LPT than the paper says."""
+    """Explain why LA differs more from LPT than in the paper."""
     cell = Cell(on.source, on.n_procs, on.q, TRUE, "R-LIST-0", "LA")
     ours = fmean(on.sets.of(cell, "failures").values())
     printed = PRINTED_FAILURES.get(on.q)
     if printed is None or ours > printed / 2:
         return ""
     return (
-        f"At this q-bar {ours:.1f} attempts fail on our days, {printed:.1f} on the paper's. At "
-        "q-bar = 0.2 more of them fail on Mira's days of January and February 2020 than on the "
-        "paper's, and the number is 0.0211 (campaigns/silent-errors/more-failures.toml)."
+        f"At this q-bar {ours:.1f} attempts fail on our days and {printed:.1f} on the paper's. At "
+        "q-bar = 0.2 more attempts fail on Mira's days of January and February 2020 than on the "
+        "paper's days, and the value is 0.0211 (campaigns/silent-errors/more-failures.toml)."
     )
 
 
@@ -115,16 +115,16 @@ RULES = (
         for heuristic in HEURISTICS
     ),
     Claim("LPT is at least as good as LA for most job sets",
-          "share of days, at any q-bar, of the heuristic where it is smallest", above(0.5),
+          "share of days over all q-bar, for the heuristic with the smallest share", above(0.5),
           "section 5.3", _for_most_days),
     *(
         Claim(f"{rule} and LPT give similar performance at q-bar = {{q}}",
-              f"mean({rule}) / mean(LPT) - 1, of the heuristic where it is farthest from 0",
+              f"mean({rule}) / mean(LPT) - 1, for the heuristic where it is farthest from 0",
               between(-0.05, 0.05), "section 5.3", lambda on, r=rule: _gap(r, on), why=why)
         for rule, why in (("LA", _fewer_failures), ("HPA", ""))
     ),
 )  # fmt: skip
-"""At the largest failure probability, where one is named."""
+"""Claims at one failure probability are judged at the largest."""
 
 
 # ---- heuristics
@@ -160,15 +160,15 @@ def _largest_of_rules(on: InDays) -> dict[str, float]:
 
 
 def _la_alone(on: InDays) -> str:
-    """Whether LA alone is why R-LIST-0 does not stay near the bound."""
+    """State that only LA exceeds the bound, if so."""
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
         return ""
-    return f"It is with LA: with LPT the largest is {lpt:.4f}, and the claim holds."
+    return f"This is with LA: with LPT the largest is {lpt:.4f}, and the claim holds."
 
 
 COMPARISON = (
-    Claim("R-SHELF-B is the worst at q-bar = {q}", "LPT: its mean minus R-SHELF-NB's", ABOVE,
+    Claim("R-SHELF-B is the worst at q-bar = {q}", "LPT: its mean minus R-SHELF-NB's mean", ABOVE,
           "section 5.3; its Table 1 has R-SHELF-NB as the worst", _blocking_worst),
     Claim("the shelf-based heuristics are the worst at q-bar = {q}",
           "LPT: better mean of the shelves minus the worst of the lists", ABOVE,
@@ -183,7 +183,7 @@ COMPARISON = (
 
 
 def _few_jobs(on: InDays) -> str:
-    """Whether it is days with fewer jobs than any of the paper's that deviate."""
+    """State that the deviation is due to days with fewer jobs than any of the paper's, if so."""
     crowded = [
         [v for day, v in days.items() if on.sets.jobs.get((on.source, day), 0) >= LEAST_JOBS]
         for days in on.all_days(LISTS)
@@ -191,8 +191,8 @@ def _few_jobs(on: InDays) -> str:
     n_days = min(map(len, crowded))
     deviation = max(map(pstdev, crowded)) if n_days > 1 else LOW_DEVIATION + 1
     return "" if deviation > LOW_DEVIATION else (
-        f"It is days of few jobs: on the {n_days} that have {LEAST_JOBS} or more, as all of "
-        f"the paper's have, it is {deviation:.4f}, and holds."
+        f"The cause is days with few jobs: on the {n_days} days with {LEAST_JOBS} or more jobs, "
+        f"as on all of the paper's days, it is {deviation:.4f}, and the claim holds."
     )  # fmt: skip
 
 
@@ -205,10 +205,10 @@ def _largest(family: str, heuristics: Sequence[str], kind: str) -> Claim:
 
 
 TABLE_1 = (
-    Claim("list-based: average ratios very close to 1 at q-bar = {q} ({kind})",
+    Claim("the list-based heuristics have average ratios very close to 1 at q-bar = {q} ({kind})",
           "LPT: largest mean of the three over days", between(1, 1.1), "section 5.3, Table 1",
           lambda on: max((fmean(v.values()) for v in on.all_days(LISTS)), default=None)),
-    Claim("list-based: low standard deviations at q-bar = {q} ({kind})",
+    Claim("the list-based heuristics have low standard deviations at q-bar = {q} ({kind})",
           "LPT: largest of the three over days", between(0, LOW_DEVIATION), "section 5.3, Table 1",
           lambda on: max((pstdev(v.values()) for v in on.all_days(LISTS)), default=None),
           why=_few_jobs),
@@ -218,7 +218,7 @@ TABLE_1_SHELVES = (_largest("R-SHELF", SHELVES, ""),)
 
 
 def judge_days(sets: JobSets, source: str) -> Iterator[Judgement]:
-    """All claims on the days of a trace."""
+    """Judge all claims on the days of a trace."""
     sweep = over_q(sets, source)
     on = InDays(sets, source, int(sweep.fixed), sweep.xs, sweep.xs[-1])
     yield from judge(RULES, on, source, {"q": f"{on.q:g}"})

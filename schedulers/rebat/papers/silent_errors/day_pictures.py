@@ -14,7 +14,7 @@ from rebat.papers.silent_errors.published import PRINTED
 from rebat.papers.silent_errors.sets import LISTS, TRUE, Cell, JobSets, Sets, over_q
 
 SHOWN = ("LPT", "LA", "HPA")
-"""The rules of which section 5.3 speaks; the rest is a band."""
+"""The rules that section 5.3 discusses; the others are drawn as a band."""
 
 BAND_COLOUR = "#dddddd"
 _BAND = Key("from the best to the worst of the other rules", BAND_COLOUR, "band")
@@ -26,16 +26,17 @@ _ByRule = Mapping[str, Sets]
 
 
 def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
+    """Yield Figures 5 and 6, and Table 1 as a figure."""
     sweep = over_q(sets, source)
     n_procs, qs = int(sweep.fixed), sweep.xs
     yield from _at_a_glance(sets, source)
-    note = f"Unit: {RATIO}, mean over failure scenarios, day by day. {sets.basis(source)}."
+    note = f"Unit: {RATIO}, mean over failure scenarios for each day. {sets.basis(source)}."
     for heuristic in HEURISTICS:
         painters = [
-            _days(f"q-bar = {q:g}, {_failures(sets, cell):.1f} failed attempts a day", found,
+            _days(f"q-bar = {q:g}, {_failures(sets, cell):.1f} failed attempts per day", by_rule,
                   PRINTED.get((q, heuristic)))
             for q in qs
-            if (found := _by_rule(sets, cell := Cell(source, n_procs, q, TRUE, heuristic, "")))
+            if (by_rule := _by_rule(sets, cell := Cell(source, n_procs, q, TRUE, heuristic, "")))
         ]  # fmt: skip
         if painters:
             rules = sets.rules(source)
@@ -51,30 +52,31 @@ def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
 
 
 def _by_rule(sets: JobSets, cell: Cell, metric: str = "mean") -> dict[str, Sets]:
-    """The days of each rule that was played, in order."""
+    """Return the sorted days of each rule with results."""
     rows = {rule: sets.of(cell._replace(rule=rule), metric) for rule in sets.rules(cell.source)}
     return {rule: dict(sorted(days.items())) for rule, days in rows.items() if days}
 
 
 def _failures(sets: JobSets, cell: Cell) -> float:
-    found = _by_rule(sets, cell, "failures")
-    return fmean(number for days in found.values() for number in days.values())
+    by_rule = _by_rule(sets, cell, "failures")
+    return fmean(number for days in by_rule.values() for number in days.values())
 
 
-def _days(title: str, found: _ByRule, printed: Any) -> Callable[[Any], None]:
-    """A panel: lines of some rules over the days, a band of the others, the printed values."""
+def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
+    """Return the painter of a panel: lines of `SHOWN` rules over the days, a band, and printed
+    values."""
 
     def paint(axis: Any) -> None:
-        names = sorted({day for days in found.values() for day in days})
+        names = sorted({day for days in by_rule.values() for day in days})
         place = {day: float(number) for number, day in enumerate(names, 1)}
-        others = [days for rule, days in found.items() if rule not in SHOWN]
+        others = [days for rule, days in by_rule.items() if rule not in SHOWN]
         if others:
             spans = {place[day]: [days[day] for days in others if day in days] for day in names}
-            known = {at: means for at, means in spans.items() if means}
-            lows, highs = map(min, known.values()), map(max, known.values())
-            axis.fill_between([*known], [*lows], [*highs], color=BAND_COLOUR, linewidth=0)
+            filled = {at: means for at, means in spans.items() if means}
+            lows, highs = map(min, filled.values()), map(max, filled.values())
+            axis.fill_between([*filled], [*lows], [*highs], color=BAND_COLOUR, linewidth=0)
         for rule in reversed(SHOWN):  # LPT on top
-            if days := found.get(rule):
+            if days := by_rule.get(rule):
                 axis.plot(
                     [place[day] for day in days], [*days.values()],
                     color=RULE_COLOURS[rule], linewidth=1.6 if rule == "LPT" else 1.1,
@@ -90,14 +92,14 @@ def _days(title: str, found: _ByRule, printed: Any) -> Callable[[Any], None]:
 
 
 def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
-    """The means over days of every rule, and the printed ones of LPT."""
+    """Yield a picture of the means over days of all rules, and the printed means of LPT."""
     sweep = over_q(sets, source)
     n_procs, qs = int(sweep.fixed), sweep.xs
     painters = []
     for q in qs:
         cells = [Cell(source, n_procs, q, TRUE, heuristic, "") for heuristic in HEURISTICS]
-        if found := {cell.heuristic: rows for cell in cells if (rows := _by_rule(sets, cell))}:
-            painters.append(_dots(q, found))
+        if by_heuristic := {c.heuristic: rows for c in cells if (rows := _by_rule(sets, c))}:
+            painters.append(_dots(q, by_heuristic))
     if painters:
         rules = sets.rules(source)
         dots = [Key(rule, RULE_COLOURS[rule], "dot") for rule in RULE_COLOURS if rule in rules]
@@ -109,9 +111,9 @@ def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
         )  # fmt: skip
 
 
-def _dots(q: float, found: Mapping[str, _ByRule]) -> Callable[[Any], None]:
+def _dots(q: float, by_heuristic: Mapping[str, _ByRule]) -> Callable[[Any], None]:
     def paint(axis: Any) -> None:
-        for at, (heuristic, by_rule) in enumerate(found.items()):
+        for at, (heuristic, by_rule) in enumerate(by_heuristic.items()):
             for number, (rule, colour) in enumerate(RULE_COLOURS.items()):
                 if days := by_rule.get(rule):
                     mean = fmean(days.values())
@@ -119,8 +121,8 @@ def _dots(q: float, found: Mapping[str, _ByRule]) -> Callable[[Any], None]:
             if printed := PRINTED.get((q, heuristic)):
                 axis.plot(
                     at - 0.42, printed.average, "D", color=PRINTED_COLOUR, markersize=4
-                )  # beside LPT, which comes first
+                )  # next to LPT, the first dot
         axis.set_title(f"q-bar = {q:g}", fontsize=10)
-        axis.set_xticks(range(len(found)), [*found], fontsize=7)
+        axis.set_xticks(range(len(by_heuristic)), [*by_heuristic], fontsize=7)
 
     return paint

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the figures of RR-9296 are drawn: panels on one scale, one SVG each, and their colours."""
+"""Drawing of the figures of RR-9296: panels with a shared scale, one SVG each, and colours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULE_COLOURS = {
     "LPT": _BLUE, "LA": _RED, "HPA": _GREEN, "SPT": _YELLOW, "LPA": _CYAN, "SA": _PURPLE,
     "RANDOM": _GREY,
 }  # fmt: skip
-"""The two best rules and HPA, of which section 5.3 speaks, farthest apart."""
+"""The two best rules and HPA, which section 5.3 discusses, have the most distinct colours."""
 
 HEURISTIC_COLOURS = {
     "R-LIST-0": _BLUE, "R-LIST-1": _GREEN, "R-LIST-Q": _RED, "R-SHELF-B": _PURPLE,
@@ -28,11 +28,11 @@ HEURISTIC_COLOURS = {
 PRINTED_COLOUR = "#000000"
 
 WIDTH, HEIGHT = 5.0, 2.9
-"""Of a panel, in inches: as wide as a telephone, so that its letters can be read there."""
+"""Size of a panel in inches; readable on the screen of a phone."""
 
 
 class RatioPanel(NamedTuple):
-    """Lines by name over an axis; ``marks`` are the paper's printed points by name."""
+    """A panel with lines by name; ``marks`` are the printed points of the paper by name."""
 
     title: str
     axis: str
@@ -41,29 +41,29 @@ class RatioPanel(NamedTuple):
 
 
 def colour_of(name: str) -> str:
-    """Of a rule or a heuristic, whatever its reservations."""
+    """Return the colour of a rule or a heuristic, for both kinds of reservations."""
     plain = name.removesuffix(f", {STALE}")
     return RULE_COLOURS.get(plain) or HEURISTIC_COLOURS.get(plain) or PRINTED_COLOUR
 
 
 def keys(names: Iterable[str]) -> list[Key]:
-    """The legend of lines."""
+    """Return the legend of lines."""
     return [Key(n, colour_of(n), "dashed" if n.endswith(STALE) else "line") for n in names]
 
 
-def draw(panels: Sequence[RatioPanel], what: str = RATIO) -> str:
-    """Panels of lines, an SVG each, on one scale."""
-    return drawn([_painter(panel) for panel in panels], what)
+def draw(panels: Sequence[RatioPanel], label: str = RATIO) -> str:
+    """Draw panels of lines as one SVG each, with a shared scale."""
+    return drawn([_painter(panel) for panel in panels], label)
 
 
-def drawn(painters: Sequence[Callable[[Any], None]], what: str, height: float = HEIGHT) -> str:
-    """An SVG for each painter of an axis, all on the scale that the widest needs."""
+def drawn(painters: Sequence[Callable[[Any], None]], label: str, height: float = HEIGHT) -> str:
+    """Draw an SVG for each painter of an axis, with a shared scale."""
     figures = []
     for paint in painters:
         figure = new_figure(WIDTH, height)
         axis = figure.subplots()
         paint(axis)
-        axis.set_ylabel(what, fontsize=9)
+        axis.set_ylabel(label, fontsize=9)
         axis.tick_params(labelsize=8)
         axis.yaxis.set_major_locator(_few(5))
         axis.grid(alpha=0.3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job sets that a campaign file names: drawn as in RR-9296, or the days of a trace."""
+"""Job sets of a campaign file: synthetic as in RR-9296, or the days of a trace."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Name = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^/]*$")]
 
 
 class SyntheticIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[synthetic.NAME]``: job sets drawn as in Section 5.1, its numbers being the defaults."""
+    """``[synthetic.NAME]``: job sets drawn as in Section 5.1, with its numbers as defaults."""
 
     sets: Positive = SYNTHETIC_SETS
     jobs: Positive = SYNTHETIC_JOBS
 
 
 class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[days.NAME]``: a job set per day of a trace; without `file`, the user has to name one.
+    """``[days.NAME]``: a job set per day of a trace; without `file`, the user names the trace.
 
-    `size` is the trace option of that name, here "allocated" unless given.
+    `size` is the trace option with the same name; its default is "allocated".
     """
 
     file: str | None = None
@@ -48,7 +48,7 @@ class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobSet(NamedTuple):
-    """A job set: its name in reports and in random streams, and its jobs; times in us."""
+    """A job set: its name in reports and random streams, and its jobs; times in microseconds."""
 
     name: str
     times: Ints
@@ -57,7 +57,7 @@ class JobSet(NamedTuple):
 
 
 def job_sets(document: Document, seed: int) -> tuple[dict[str, list[JobSet]], list[str]]:
-    """The sets of each source, and the sources without any, as nobody says which trace.
+    """Return the job sets of each source, and the sources without a trace.
 
     Raises
     ------
@@ -67,47 +67,48 @@ def job_sets(document: Document, seed: int) -> tuple[dict[str, list[JobSet]], li
     synthetic, days = (_tables(document, key) for key in ("synthetic", "days"))
     twice = sorted(synthetic.keys() & days.keys())
     if twice:
-        raise InputError(f"has {twice[0]!r} twice", "synthetic, days")
+        raise InputError(f"{twice[0]!r} is a duplicate", "synthetic, days", "one table per name")
     if not synthetic and not days:
-        raise InputError("is missing", "synthetic or days", "a table [synthetic.NAME] or more")
-    found: dict[str, list[JobSet]] = {}
+        expected = "at least one table [synthetic.NAME] or [days.NAME]"
+        raise InputError("is missing", "synthetic or days", expected)
+    sources: dict[str, list[JobSet]] = {}
     for name, table in synthetic.items():
-        made = convert(table, SyntheticIn, f"synthetic.{name}")
-        found[name] = list(_drawn(made, seed))
+        counts = convert(table, SyntheticIn, f"synthetic.{name}")
+        sources[name] = list(_drawn(counts, seed))
     for name, table in days.items():
         where = f"days.{name}"
-        found[name] = _days(convert(table, DaysIn, where), where, document)
-    return found, [name for name, sets in found.items() if not sets]
+        sources[name] = _days(convert(table, DaysIn, where), where, document)
+    return sources, [name for name, sets in sources.items() if not sets]
 
 
 def _tables(document: Document, key: str) -> dict[str, Any]:
     tables = document.tables.get(key, {})
     if not isinstance(tables, dict):
-        raise InputError("is no table", key, f"a table [{key}.NAME] per source")
+        raise InputError("is not a table", key, f"a table [{key}.NAME] per source")
     return tables
 
 
-def _drawn(made: SyntheticIn, seed: int) -> Iterator[JobSet]:
-    for number in range(made.sets):
-        times, sizes = synthetic_jobs(seed, number, made.jobs)
+def _drawn(counts: SyntheticIn, seed: int) -> Iterator[JobSet]:
+    for number in range(counts.sets):
+        times, sizes = synthetic_jobs(seed, number, counts.jobs)
         yield JobSet(str(number), times, sizes, SYNTHETIC_PROCS)
 
 
 def _days(days: DaysIn, where: str, document: Document) -> list[JobSet]:
-    """The sets of a trace's days; none when nobody says which trace."""
-    beside: Path | None = document.path.parent / days.file if days.file else None
-    path = document.trace or beside
+    """Return the job sets of a trace's days; empty without a trace."""
+    own: Path | None = document.path.parent / days.file if days.file else None
+    path = document.trace or own
     if path is None:
         return []
     options: dict[str, Any] = {"size": days.size, "n_nodes": days.n_nodes}
     if not path.name.removesuffix(".gz").endswith(".json"):  # a Batsim workload has no options
         options |= {"size": days.size or "allocated", "overrun": "keep"}
     try:
-        found = read_day_sets(path, days.months, tz=days.tz, **options)
+        day_sets = read_day_sets(path, days.months, tz=days.tz, **options)
     except InputError as error:
         raise error.at(where) from None
-    kept = [JobSet(*day) for day in found if len(day.sizes) >= days.least_jobs]
-    if not kept:
-        what = f"no day with {days.least_jobs} jobs or more"
-        raise InputError(what, f"{where}.least_jobs", "a smaller number")
-    return kept
+    sets = [JobSet(*day) for day in day_sets if len(day.sizes) >= days.least_jobs]
+    if not sets:
+        problem = f"no day has {days.least_jobs} jobs or more"
+        raise InputError(problem, f"{where}.least_jobs", "a smaller number")
+    return sets

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF on job sets with explicit failure scenarios, from files.
 
-A job set file is JSON: ``P`` processors, ``jobs`` as objects with ``p`` (processors) and ``t``
-(time of one attempt, an integer in any unit), ``scenarios`` as objects with ``f`` (failed attempts
-per job), and optionally ``id`` (else the file's name names the set), ``n`` (checked) and ``verif``
-(must be 0: detectors cost nothing in RR-9296, Section 3.2). Other fields are ignored.
+A job set file is JSON with these fields; others are ignored.
+
+- ``P``: number of processors.
+- ``jobs``: objects with ``p`` (processors) and ``t`` (time of one attempt, an integer in any unit).
+- ``scenarios``: objects with ``f`` (failed attempts per job).
+- ``id``, optional: name of the set; default: the name of the file.
+- ``n``, optional: number of jobs, which is checked.
+- ``verif``, optional: must be 0, as detectors cost nothing in RR-9296, Section 3.2.
 """
 
 from __future__ import annotations
@@ -31,14 +35,14 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 
 
 class JobIn(msgspec.Struct, frozen=True):
-    """A job as the file gives it: processors and time of one attempt."""
+    """A job of a file: processors and time of one attempt."""
 
     p: _Positive
     t: _Positive
 
 
 class ScenarioIn(msgspec.Struct, frozen=True):
-    """A failure scenario: failed attempts of each job before the one that succeeds."""
+    """A failure scenario: number of failed attempts of each job before it succeeds."""
 
     f: list[_Count]
 
@@ -71,10 +75,10 @@ class MakespanSet(msgspec.Struct, frozen=True):
 
 
 class MakespanRow(NamedTuple):
-    """One makespan; the fields are the columns of the table.
+    """A makespan; the fields are the columns of the table.
 
-    `makespan` is exact, in the file's unit of time; `lower_bound` is ``L(f)``, equations (5) and
-    (6), correctly rounded; `scenario` counts from 0.
+    `makespan` is exact, in the file's unit of time. `lower_bound` is ``L(f)`` of equations (5) and
+    (6), correctly rounded. `scenario` counts from 0.
     """
 
     set: str
@@ -98,8 +102,8 @@ def read_job_set(path: Path) -> MakespanSet:
         jobs = msgspec.json.decode(text, type=MakespanSet)
         return _checked(jobs if jobs.id else msgspec.structs.replace(jobs, id=_stem(path)))
     except msgspec.DecodeError as error:  # also ValidationError: "what - at `$.place`"
-        what, _, place = str(error).partition(" - at ")
-        raise InputError(what, f"{path}: {place.strip('`')}" if place else str(path)) from None
+        problem, _, place = str(error).partition(" - at ")
+        raise InputError(problem, f"{path}: {place.strip('`')}" if place else str(path)) from None
     except InputError as error:
         raise error.at(str(path)) from None
 
@@ -113,7 +117,7 @@ def makespans(
     seed: int = 0,
     threads: int = 1,
 ) -> Iterator[MakespanRow]:
-    """Play every heuristic and rule on every scenario of every file.
+    """Simulate every heuristic and rule on every scenario of every file.
 
     Parameters
     ----------
@@ -126,20 +130,20 @@ def makespans(
     reservations : {'paper', 'easy_head', 'stale'}
         See `rebat.models.resilient.RESERVATIONS`.
     seed : int
-        For the rule RANDOM, together with the job's index.
+        Seed of the rule RANDOM, used together with the job's index.
     threads : int
-        Threads among which the scenarios of a file are shared; does not change the result.
+        Number of threads for the scenarios of a file; does not change the result.
 
     Yields
     ------
-    Row
-        By file, scenario, heuristic and rule, in the order given.
+    MakespanRow
+        In the order of files, scenarios, heuristics and rules.
 
     Raises
     ------
     InputError
-        For unknown names, before any row; for a bad file, before its rows; for two sets of one
-        name.
+        For unknown names, before the first row; for an invalid file, before its rows; for two sets
+        with the same name.
     """
     resilient.check_reservations(reservations)
     for rule in rules:
@@ -150,7 +154,7 @@ def makespans(
 
 
 class _Campaign(NamedTuple):
-    """What to play on each file; names already checked."""
+    """The simulations of each file, with checked names."""
 
     heuristics: tuple[resilient.Heuristic, ...]
     rules: tuple[str, ...]
@@ -164,7 +168,8 @@ def _rows(paths: Iterable[Path], campaign: _Campaign) -> Iterator[MakespanRow]:
     for path in paths:
         jobs = read_job_set(path)
         if jobs.id in seen:
-            raise InputError(f"set {jobs.id!r} was already in {seen[jobs.id]}", str(path))
+            problem = f"set {jobs.id!r} is already in {seen[jobs.id]}"
+            raise InputError(problem, str(path), "one file per set")
         seen[jobs.id] = path
         try:
             yield from _play(jobs, campaign)
@@ -173,7 +178,7 @@ def _rows(paths: Iterable[Path], campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
-    """The rows of one file; all scenarios of a heuristic and rule are played at once."""
+    """Yield the rows of a file; all scenarios of a heuristic and rule are simulated together."""
     times, sizes, failures, n_procs = jobs.times, jobs.sizes, jobs.failures, jobs.n_procs
     rank = {
         rule: ranks(rule, times, sizes, n_procs=n_procs, seed=campaign.seed)
@@ -199,10 +204,10 @@ def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _checked(jobs: MakespanSet) -> MakespanSet:
-    """What the types do not say: sizes against P, lengths against the number of jobs."""
+    """Check sizes against P and lengths against the number of jobs, and return the set."""
     n = len(jobs.jobs)
     if not jobs.jobs:
-        raise InputError("no job", "$.jobs", "at least one")
+        raise InputError("has no jobs", "$.jobs", "at least one job")
     if jobs.n is not None and jobs.n != n:
         raise InputError(f"n is {jobs.n}", "$.n", f"{n}, the number of jobs")
     if jobs.verif:
@@ -212,8 +217,8 @@ def _checked(jobs: MakespanSet) -> MakespanSet:
             raise InputError(f"{job.p} processors", f"$.jobs[{index}].p", f"1 to {jobs.n_procs}")
     for index, scenario in enumerate(jobs.scenarios):
         if len(scenario.f) != n:
-            what = f"{len(scenario.f)} numbers of failures"
-            raise InputError(what, f"$.scenarios[{index}].f", f"{n}, one per job")
+            problem = f"{len(scenario.f)} numbers of failures"
+            raise InputError(problem, f"$.scenarios[{index}].f", f"{n}, one per job")
     return jobs
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 2 to 4 of RR-9296: job sets that were drawn."""
+"""Figures 2 to 4 of RR-9296: synthetic job sets."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PRINTED_KEY = Key("printed in the paper, in the colour of its heuristic", "#5555
 
 
 class _Axis(NamedTuple):
-    """One of the two axes: the figures that show it, its words, its sweep.
+    """One of the two axes: its figures, label, unit, fixed value and sweep.
 
-    ``above`` are printed percentages above R-LIST-0 by heuristic.
+    ``above`` contains the printed percentages above R-LIST-0 by heuristic.
     """
 
     rules: str
@@ -42,7 +42,7 @@ class _Axis(NamedTuple):
     above: Mapping[str, Points]
 
     def of(self, lines: Mapping[str, Line]) -> dict[str, Points]:
-        """Those that were played, in the unit of the axis."""
+        """Return the non-empty lines, in the unit of the axis."""
         return {
             name: [(x / self.scale, y) for x, y in line.items()]
             for name, line in lines.items()
@@ -51,7 +51,7 @@ class _Axis(NamedTuple):
 
 
 def synthetic_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
-    """Figures 2 to 4."""
+    """Yield Figures 2 to 4."""
     qs, procs = over_q(sets, source), over_procs(sets, source)
     for axis in (
         _Axis("Figure 2", "4(a)", "average failure probability q-bar", 1, f"P = {qs.fixed:,}", qs,
@@ -85,12 +85,12 @@ def _of_heuristics(axis: _Axis) -> Iterator[Picture]:
     source = axis.sweep.source
     yield from _picture(f"Figure {axis.best}", f"{source}: Algorithm 1, {axis.where}", panels, axis)
     if any(name.endswith(STALE) for panel in both for name in panel.lines):
-        title = f"{source}: stale reservations beside Algorithm 1, {axis.where}"
+        title = f"{source}: stale reservations and Algorithm 1, {axis.where}"
         yield from _picture(f"cf. Figure {axis.best}", title, both, axis)
 
 
 def _above_zero(axis: _Axis) -> Iterator[Picture]:
-    """How far above R-LIST-0 the others are, with the percentages that the text prints."""
+    """Yield a picture of the percentages above R-LIST-0, with those that the text prints."""
     zero = axis.sweep.best("R-LIST-0")
     printed = {
         name: [(x / axis.scale, y) for x, y in points] for name, points in axis.above.items()
@@ -111,7 +111,7 @@ def _above_zero(axis: _Axis) -> Iterator[Picture]:
     if shown:
         yield Picture(
             f"cf. Figure {axis.best}",
-            f"{axis.sweep.source}: how far above R-LIST-0, {axis.where}",
+            f"{axis.sweep.source}: percentages above R-LIST-0, {axis.where}",
             draw(shown, "% above R-LIST-0"),
             note=f"Unit: % by which the mean makespan ratio exceeds R-LIST-0's, {BEST}. "
             f"{axis.sweep.basis}.",

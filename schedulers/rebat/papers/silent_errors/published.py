@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RR-9296 prints, as data."""
+"""Printed values of RR-9296."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rebat.models.resilient import HEURISTICS
 
 
 class PrintedRatio(NamedTuple):
-    """A heuristic's numbers at one failure probability: over the 30 days of June 2019."""
+    """A heuristic's ratios at one failure probability, over the 30 days of June 2019."""
 
     average: float
     deviation: float
@@ -17,10 +17,10 @@ class PrintedRatio(NamedTuple):
 
 
 LEAST_JOBS = 66
-"""Section 5.1: the days of June 2019 have from 66 to 277 jobs."""
+"""Smallest number of jobs per day: the days of June 2019 have 66 to 277 jobs (section 5.1)."""
 
 PRINTED_FAILURES = {0.0: 0.0, 0.05: 15.2913, 0.1: 254.453}
-"""Table 1, average number of failures by average failure probability."""
+"""Average failure probability -> average number of failures (Table 1)."""
 
 _TABLE_1: dict[float, tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
     # Table 1 (LPT): average ratio, standard deviation, maximum ratio, by heuristic.
@@ -48,7 +48,7 @@ PRINTED = {
 }
 
 ABOVE_OVER_Q = {"R-LIST-Q": [(0.5, 26.0)], "R-SHELF-NB": [(0.9, 15.0)]}
-"""Section 5.2, of Figure 4(a): % above R-LIST-0 at an average failure probability."""
+"""Figure 4(a), section 5.2: (average failure probability, % above R-LIST-0)."""
 
 ABOVE_OVER_PROCS = {"R-LIST-Q": [(15_000.0, 23.0)]}
-"""Section 5.2, of Figure 4(b): % above R-LIST-0 on so many processors."""
+"""Figure 4(b), section 5.2: (number of processors, % above R-LIST-0)."""

@@ -21,30 +21,31 @@ from rebat.papers.silent_errors.sets import JobSets
 from rebat.papers.silent_errors.tables import synthetic_tables, table_1
 
 STALE_REMARK = (
-    "Why two kinds of reservations: Algorithm 1 deletes all reservations and makes them anew at "
-    "every completion, but the authors' public program never cancels a reservation, so a job that "
-    "failed queues up behind every reservation given before and processors idle that Algorithm 1 "
-    "fills. With those stale reservations R-LIST-Q stands some 25 % above R-LIST-0 at q-bar = 0.5, "
-    "as the paper's Figure 4(a) has it; with Algorithm 1 as printed it does not. So the published "
-    "figures seem to rest on the program, which is no proof: their inputs are not published."
+    "Why two kinds of reservations: Algorithm 1 deletes all reservations at every completion and "
+    "recomputes them. The authors' public program never cancels a reservation. A failed job "
+    "therefore waits behind all earlier reservations, and processors stay idle that Algorithm 1 "
+    "would use. With these stale reservations R-LIST-Q is about 25 % above R-LIST-0 at "
+    "q-bar = 0.5, as in the paper's Figure 4(a). With Algorithm 1 as printed it is not. The "
+    "published figures therefore seem to come from the program. This is not a proof, because "
+    "their inputs are not published."
 )
 
 
 def report(
     table: Path, synthetic: Sequence[str], days: Sequence[str], provenance: Sequence[str]
 ) -> Report:
-    """What a campaign's ``results.parquet`` shows of job sets that were drawn, and of days."""
+    """Return the report of the synthetic job sets and of the days in ``results.parquet``."""
     sets = JobSets(table)
     synthetic = [name for name in synthetic if name in sets.settings]
     days = [name for name in days if name in sets.settings]
     return Report(
-        title="Resilient list and shelf scheduling: the evaluation again",
+        title="Resilient list and shelf scheduling: evaluation repeated",
         lead=(
             "A. Benoit, V. Le Fèvre, P. Raghavan, Y. Robert, H. Sun: Design and comparison of "
-            "resilient scheduling heuristics for parallel jobs, Inria RR-9296, 2020. Section 5, "
-            "simulated by rebat: makespans over their lower bounds, averaged over failure "
-            "scenarios and job sets. Job sets are drawn or come from other days than the paper's: "
-            "compare shapes, not digits."
+            "resilient scheduling heuristics for parallel jobs, Inria RR-9296, 2020. This report "
+            "simulates section 5. Values are makespans divided by their lower bounds, averaged "
+            "over failure scenarios and job sets. Job sets are synthetic, or come from other days "
+            "than the paper's: compare trends, not digits."
         ),
         remarks=[STALE_REMARK],
         judgements=[
@@ -59,7 +60,7 @@ def report(
             *(p for name in synthetic for p in synthetic_pictures(sets, name)),
             *(p for name in days for p in day_pictures(sets, name)),
         ],
-        provenance=[*provenance, "means are over the job sets that are done"],
+        provenance=[*provenance, "means are over the completed job sets"],
         subject="job sets",
         figures_note="Points are means over failure scenarios and, in Figures 2 to 4, job sets.",
     )

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The makespans of a campaign by source of job sets: over failure probabilities, over numbers of
-processors, over job sets."""
+"""The makespans of a campaign by source of job sets, and sweeps over one parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from rebat.results.reading import read_results
 
 Points = Sequence[tuple[float, float]]
 Line = Mapping[float, float]
-"""The mean at each failure probability, or on each number of processors."""
+"""The mean by failure probability, or by number of processors."""
 
 Sets = Mapping[Any, float]
 """A value per job set."""
@@ -24,13 +23,13 @@ LISTS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q")
 SHELVES = ("R-SHELF-B", "R-SHELF-NB")
 TRUE, STALE = "paper", "stale"
 KINDS = ((TRUE, "Algorithm 1"), (STALE, "stale reservations"))
-"""The two kinds of reservations, and what a report calls them."""
+"""The two kinds of reservations, and their names in reports."""
 
-BEST = "better of LPT and LA each"
+BEST = "with the better of LPT and LA"
 
 
 class Cell(NamedTuple):
-    """Which mean: of what sets, on how many processors, and so on."""
+    """The key of a mean: source of the job sets, number of processors, and further parameters."""
 
     source: str
     n_procs: int
@@ -44,7 +43,7 @@ _COLUMNS = (*Cell._fields, "set", "scenarios", "metric", "value", "key")
 
 
 def span(counts: Iterable[float]) -> str:
-    """One number, or the least and the greatest of several.
+    """Format a number, or the smallest and the largest of several.
 
     >>> span([30, 30]), span([9, 1000])
     ('30', '9 to 1,000')
@@ -54,10 +53,10 @@ def span(counts: Iterable[float]) -> str:
 
 
 class JobSets(Index[str, Cell]):
-    """Results by source, cell and job set; where grids share a cell, the first in the file counts.
+    """Results by source, cell and job set; if grids share a cell, the first in the file counts.
 
-    Its metrics are ``mean``, the normalised makespan over the failure ``scenarios``, and
-    ``failures``, how many attempts failed in the mean.
+    Metrics are ``mean`` (mean normalised makespan), ``failures`` (mean number of failed attempts)
+    and ``scenarios`` (number of failure scenarios).
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ class JobSets(Index[str, Cell]):
 
     def __init__(self, path: Path) -> None:
         self.jobs: dict[tuple[str, str], int] = {}
-        """How many each job set has, by source and name."""
+        """Number of jobs of each job set, by source and name."""
         super().__init__(self._rows(path))
 
     def _rows(self, path: Path) -> Iterator[Row[str, Cell]]:
@@ -85,18 +84,18 @@ class JobSets(Index[str, Cell]):
                 yield source, cell, "scenarios", "", name, scenarios
 
     def rules(self, source: str) -> list[str]:
-        """Those that were played."""
+        """Return the rules with results."""
         return list(dict.fromkeys(cell.rule for cell in self.cases(source)))
 
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
-        """By job set; heuristics that give no reservations are the same with either kind."""
+        """Return values by job set; heuristics without reservations use those of `TRUE`."""
         results = self.values(cell.source, cell, metric)
         if not results and cell.heuristic in ("R-LIST-0", *SHELVES):
             results = self.values(cell.source, cell._replace(reservations=TRUE), metric)
         return results
 
     def basis(self, source: str, *, n_procs: int | None = None, q: float | None = None) -> str:
-        """On how many job sets and failure scenarios means rest, in words."""
+        """Return the numbers of job sets and failure scenarios behind means, as text."""
         scenarios = [
             self.values(source, cell, "scenarios")
             for cell in self.cases(source)
@@ -108,9 +107,9 @@ class JobSets(Index[str, Cell]):
 
 
 class Sweep(NamedTuple):
-    """Means of a source over one of ``q`` and ``n_procs``, at a fixed value of the other.
+    """Means of a source over ``q`` or ``n_procs``, at a fixed value of the other.
 
-    ``xs`` are the values of that axis.
+    ``axis`` names the varied parameter, ``xs`` contains its values.
     """
 
     sets: JobSets
@@ -121,7 +120,7 @@ class Sweep(NamedTuple):
 
     @property
     def basis(self) -> str:
-        """On how much its means rest."""
+        """The numbers of job sets and failure scenarios behind the means."""
         if self.axis == "q":
             return self.sets.basis(self.source, n_procs=int(self.fixed))
         return self.sets.basis(self.source, q=self.fixed)
@@ -129,7 +128,7 @@ class Sweep(NamedTuple):
     def line(
         self, heuristic: str, rule: str = "LPT", reservations: str = TRUE
     ) -> dict[float, float]:
-        """The mean over scenarios and job sets, where something was played."""
+        """Return the means over scenarios and job sets, where there are results."""
         results = {}
         for x in self.xs:
             q, procs = (x, self.fixed) if self.axis == "q" else (self.fixed, x)
@@ -139,20 +138,20 @@ class Sweep(NamedTuple):
         return results
 
     def best(self, heuristic: str, reservations: str = TRUE) -> dict[float, float]:
-        """The mean with the better of LPT and LA, as Figure 4 compares heuristics."""
+        """Return the means with the better of LPT and LA, as in Figure 4."""
         lpt, la = (self.line(heuristic, rule, reservations) for rule in ("LPT", "LA"))
         return {x: min(lpt[x], la[x]) for x in lpt if x in la}
 
     def all_best(
         self, reservations: str = TRUE, heuristics: Sequence[str] = HEURISTICS
     ) -> dict[str, dict[float, float]]:
-        """By heuristic; none where some was not played."""
+        """Return `best` of each heuristic; empty if one was not simulated."""
         results = {name: self.best(name, reservations) for name in heuristics}
         return results if all(results.values()) else {}
 
 
 def over_q(sets: JobSets, source: str) -> Sweep:
-    """Figure 2's axis: at the number of processors with most failure probabilities."""
+    """Return the sweep of Figure 2, at the number of processors with most probabilities."""
     results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.n_procs, set()).add(cell.q)
@@ -161,7 +160,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
-    """Figure 3's axis: at the failure probability with most numbers of processors."""
+    """Return the sweep of Figure 3, at the probability with most numbers of processors."""
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)

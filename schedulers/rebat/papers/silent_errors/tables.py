@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table 1 of RR-9296, and its figures as numbers."""
+"""Table 1 of RR-9296, and Figure 4 as tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _percent(value: float | None) -> str:
 
 
 def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
-    """Figure 4 as numbers."""
+    """Yield Figure 4 as tables."""
     qs, procs = over_q(sets, source), over_procs(sets, source)
     yield Table(
         "cf. Figure 4(a)",
@@ -42,7 +42,7 @@ def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
         ["q-bar", "R-LIST-0", "R-LIST-1", "stale", "R-LIST-Q", "stale", "Q over 0", "stale",
          "paper"],
         _against(qs),
-        f"{_UNIT}; Q over 0 is R-LIST-Q over R-LIST-0, minus 1. {qs.basis}.",
+        f"{_UNIT}; Q over 0 is R-LIST-Q / R-LIST-0 - 1. {qs.basis}.",
     )  # fmt: skip
     for rule in ("LPT", "LA"):
         title = f"{source}: mean normalised makespan, {rule}, P = {qs.fixed:,}"
@@ -60,7 +60,7 @@ def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
 
 
 def _against(sweep: Sweep) -> list[list[str]]:
-    """A row per q-bar: each list with the better of LPT and LA, and Q over 0 with either kind."""
+    """Return a row per q-bar: the lists with the better of LPT and LA, and R-LIST-Q / R-LIST-0."""
     lines = [sweep.best(name, reservations) for name in LISTS[1:] for reservations in (TRUE, STALE)]
     table = []
     for q, base in sweep.best("R-LIST-0").items():
@@ -76,7 +76,7 @@ def _by_x(sweep: Sweep, lines: Sequence[Line]) -> list[list[str]]:
 
 
 def table_1(sets: JobSets, source: str) -> Table:
-    """Statistics over the days of each day's mean over the scenarios."""
+    """Return Table 1: statistics over days of each day's mean over the scenarios."""
     sweep = over_q(sets, source)
     n_procs = int(sweep.fixed)
     table = []
@@ -99,9 +99,9 @@ def table_1(sets: JobSets, source: str) -> Table:
             table.append([*row, _text(stale)])
     columns = ["q-bar", "heuristic", "failed attempts", "paper", "average", "paper", "deviation"]
     columns += ["paper", "maximum", "paper", "average, stale"]
-    title = f"{source}: LPT, P = {n_procs:,}; the paper's: June 2019"
+    title = f"{source}: LPT, P = {n_procs:,}; paper: June 2019"
     note = (
-        f"{_UNIT}, but for failed attempts, which are of a whole job set. Average, deviation and "
-        f"maximum are over the days. {sets.basis(source)}; the paper's: n = 30 x 1,000."
+        f"{_UNIT}; failed attempts are counted over an entire job set. Average, deviation and "
+        f"maximum are over the days. {sets.basis(source)}; paper: n = 30 x 1,000."
     )
     return Table("Table 1", title, columns, table, note)

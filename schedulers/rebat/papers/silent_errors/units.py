@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Silent-error units of a campaign: the evaluation of RR-9296.
 
-A unit is one job set at one failure probability, number of processors and kind of reservations:
-all heuristics x rules x failure scenarios.
+A unit is one job set with one failure probability, number of processors and kind of reservations.
+It simulates all heuristics x rules x failure scenarios.
 
 References
 ----------
@@ -40,7 +40,7 @@ from rebat.runs.unit import Unit, key_of
 NAME = "silent-errors"
 
 RESULTS_FORMAT = 1
-"""Raise it with every change that makes a unit's result another: of its form, or its numbers."""
+"""Increase this number with every change of the form or the numbers of a unit's result."""
 
 RULES = (*PAPER_RULES, "RANDOM")
 """The seven rules of Section 5.1."""
@@ -55,7 +55,7 @@ DETAILS: dict[str, type] = {"heuristic": str, "rule": str}
 
 
 class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]``; without `procs`, 10,000 for synthetic sets and the machine for a trace."""
+    """``[[grid]]``; `procs` defaults to 10,000 for synthetic sets and to the machine of a trace."""
 
     name: Name
     sets: tuple[str, ...]
@@ -68,8 +68,7 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SetSpec(msgspec.Struct, frozen=True):
-    """What is played: a job set of a source, by the name that the file gives it; all else is in
-    the unit's identity."""
+    """The job set of a unit and the name of its source; all else is in the unit's identity."""
 
     source: str
     drawn: bool
@@ -89,7 +88,7 @@ def _expand(document: Document) -> Expansion:
             if name not in sources:
                 raise unknown_name("set", name, sources).at(f"{where}.sets")
         units += _units(grid, where, sources, document, seed)
-    notes = [f"[days.{name}] is left out: no trace (give --trace FILE)" for name in untraced]
+    notes = [f"[days.{name}] is skipped: no trace (use --trace FILE)" for name in untraced]
     return Expansion(units, notes)
 
 
@@ -100,7 +99,7 @@ def _seed(value: Any) -> int:
 
 
 def _grid(table: dict[str, Any], where: str) -> JobSetGrid:
-    """A grid whose names are all known, with nothing empty or twice there."""
+    """Convert a grid and check that its lists are not empty and its names exist."""
     grid = convert(table, JobSetGrid, where)
     for key in _LISTS:
         nonempty(getattr(grid, key), f"{where}.{key}")
@@ -125,10 +124,10 @@ def _units(
             procs = grid.procs or (jobs.n_procs,)
             largest = int(jobs.sizes.max())
             if min(procs) < largest:
-                what = f"job set {jobs.name} of {source} has a job of {largest} processors"
-                raise InputError(what, where, f"procs of at least {largest}")
+                problem = f"job set {jobs.name} of {source} has a job of {largest} processors"
+                raise InputError(problem, where, f"procs of at least {largest}")
             content = hashlib.sha256(jobs.times.tobytes() + jobs.sizes.tobytes()).hexdigest()
-            for q, n_procs, kept in itertools.product(
+            for q, n_procs, reservations in itertools.product(
                 grid.failure_probability, procs, grid.reservations
             ):
                 identity = {
@@ -141,7 +140,7 @@ def _units(
                     "scenarios": grid.scenarios,
                     "heuristics": [resilient.heuristic(name).name for name in grid.heuristics],
                     "rules": [rule.upper() for rule in grid.rules],
-                    "reservations": kept,
+                    "reservations": reservations,
                 }
                 yield _unit(grid.name, SetSpec(source, drawn, jobs), identity)
 
@@ -163,23 +162,24 @@ def _unit(grid: str, spec: SetSpec, identity: dict[str, Any]) -> Unit:
 
 
 def play(unit: Unit) -> dict[str, Any]:
-    """A unit's result: mean and maximum of the normalised makespan by heuristic and rule.
+    """Run a unit: return mean and maximum of the normalised makespan by heuristic and rule.
 
-    Every scenario has a stream of its own, named by seed, job set and scenario: a heuristic meets
-    the same failures whatever else is played, and more of them as the probability rises.
+    Every scenario has a separate random stream, named by seed, job set and scenario. All heuristics
+    therefore have the same failures, and the number of failures grows with the probability.
     """
-    what, (name, times, sizes, _) = unit.identity, unit.spec.jobs
-    seed, n_procs, rate = what["seed"], what["n_procs"], error_rate(times, sizes, what["q"])
-    failures = draw_failures(times, sizes, rate, range(what["scenarios"]), seed=seed, job_set=name)
+    values, (name, times, sizes, _) = unit.identity, unit.spec.jobs
+    seed, n_procs, rate = values["seed"], values["n_procs"], error_rate(times, sizes, values["q"])
+    scenarios = range(values["scenarios"])
+    failures = draw_failures(times, sizes, rate, scenarios, seed=seed, job_set=name)
     bounds = lower_bounds(times, sizes, failures, n_procs)
     makespans = []
-    for rule in what["rules"]:
+    for rule in values["rules"]:
         rank = ranks(rule, times, sizes, n_procs=n_procs, seed=seed)
-        for heuristic in what["heuristics"]:
+        for heuristic in values["heuristics"]:
             ratios = normalised(
                 resilient.makespans(
                     heuristic, times, sizes, rank, failures,
-                    n_procs=n_procs, reservations=what["reservations"],
+                    n_procs=n_procs, reservations=values["reservations"],
                 ),
                 bounds,
             )  # fmt: skip
@@ -202,7 +202,7 @@ def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
 
 
 def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """How many jobs there are and how many attempts fail, then the makespans over their bounds."""
+    """Yield rows of the number of jobs, of failed attempts, and of the normalised makespans."""
     for name in ("jobs", "failures"):
         yield {"metric": name, "value": float(metrics[name])}
     for cell in metrics["makespans"]:
@@ -212,15 +212,25 @@ def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _warm_up(units: Sequence[Unit]) -> None:
-    one, queue = np.ones(2, np.int64), np.arange(2)
-    asked = {(tuple(u.identity["heuristics"]), u.identity["reservations"]) for u in units}
-    for names, kept in asked:
+    ones, queue = np.ones(2, np.int64), np.arange(2)
+    cases = {(tuple(u.identity["heuristics"]), u.identity["reservations"]) for u in units}
+    for names, reservations in cases:
         for name in names:
-            resilient.makespans(name, one, one, queue, one, n_procs=1, reservations=kept)
+            resilient.makespans(name, ones, ones, queue, ones, n_procs=1, reservations=reservations)
 
 
 class JobSetExtras(msgspec.Struct, frozen=True):
-    """What the report needs beside the results: names of sources, drawn or days, and its lines."""
+    """Data of the report in addition to the results.
+
+    Attributes
+    ----------
+    synthetic
+        Names of synthetic sources.
+    days
+        Names of sources from traces.
+    provenance
+        Lines of provenance.
+    """
 
     synthetic: list[str]
     days: list[str]
@@ -246,10 +256,10 @@ def _provenance(units: Sequence[Unit]) -> Iterator[str]:
         yield f"{source}: {len(days)} days of a trace, {days[0]} to {days[-1]}"
     for grid in dict.fromkeys(unit.grid for unit in units):
         labels = [unit.labels for unit in units if unit.grid == grid]
-        kept = ", ".join(dict.fromkeys(label["reservations"] for label in labels))
+        reservations = ", ".join(dict.fromkeys(label["reservations"] for label in labels))
         yield (
             f"{grid}: {len(labels)} runs of {labels[0]['scenarios']} scenarios, "
-            f"seed {labels[0]['seed']}, reservations {kept}"
+            f"seed {labels[0]['seed']}, reservations {reservations}"
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which batches of a campaign a report is about: completion times, gains, mean times to failure."""
+"""The batches of a campaign for the report: completion times, gains, mean times to failure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CASES = (
 
 
 class BatchSetting(NamedTuple):
-    """What is compared: batches of so many jobs of a size, on a torus with a trace.
+    """A setting for comparisons: trace, torus, number of jobs, and their size in nodes.
 
-    Without jobs, the failures of a trace alone.
+    Without jobs, the setting is about the failures of the trace alone.
     """
 
     trace: str
@@ -34,12 +34,12 @@ class BatchSetting(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """The setting as readable text."""
         return f"{self.trace}, {self.jobs} jobs of {self.size} nodes on {self.torus}"
 
 
 class PlacementCase(NamedTuple):
-    """One of them: how long the jobs are, and who chose where."""
+    """A case of a setting: duration of the jobs, policy, and list of boxes."""
 
     duration_s: float
     policy: str
@@ -47,7 +47,7 @@ class PlacementCase(NamedTuple):
 
 
 ALONE = PlacementCase(0.0, "", None)
-"""Of failures alone."""
+"""The case of failures alone."""
 
 _COLUMNS = (
     "trace", "torus", "size", "jobs", "duration_s", "policy", "list", "seed", "metric", "value",
@@ -55,7 +55,7 @@ _COLUMNS = (
 
 
 def batches(path: Path) -> Iterator[Row[BatchSetting, PlacementCase]]:
-    """The rows of a campaign's ``results.parquet`` that are of batches, or of failures alone."""
+    """Yield the rows of batches, and of failures alone, in a campaign's ``results.parquet``."""
     for row in read_results(path, "batch", _COLUMNS):
         trace, torus, size, jobs, duration_s, policy, which, seed, metric, value = row
         if policy is None:
@@ -72,7 +72,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
     ----------
     rows : iterable of Row
     laws : mapping
-        Of every trace its mean scale (h) and shape, if it could be one of the paper's.
+        Mean scale (h) and shape of every trace; None for laws unlike the paper's.
     """
 
     def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
@@ -83,63 +83,64 @@ class Batches(Index[BatchSetting, PlacementCase]):
 
     @property
     def tori(self) -> list[str]:
-        """Where batches ran and failures were counted."""
+        """The tori of all batches and failure counts."""
         return sorted({setting.torus for setting in (*self.settings, *self.traces)})
 
     def trace(self, setting: BatchSetting) -> Trace | None:
-        """Scale (h) and shape of a trace, where torus and number of jobs are the paper's too."""
+        """Return scale (h) and shape of a trace; None if torus or number of jobs differ."""
         own = (setting.torus, setting.jobs or JOBS)
         return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
 
     def of_scale(self, scale_h: float, size: int) -> list[BatchSetting]:
-        """The paper's with a trace of a scale, by shape."""
+        """Return the paper's settings with a trace of a scale, in order of the shape."""
         traces = {s: trace for s in self.settings if s.size == size and (trace := self.trace(s))}
         return sorted((s for s in traces if traces[s][0] == scale_h), key=lambda s: traces[s])
 
     def setting(self, trace: Trace, size: int) -> BatchSetting | None:
-        """The paper's with a trace.
+        """Return the paper's setting with a trace; None without runs.
 
         Raises
         ------
         InputError
-            When there are two: which is meant?
+            If two settings have the same law.
         """
         matches = [s for s in self.of_scale(trace[0], size) if self.trace(s) == trace]
         if len(matches) > 1:
             names = " and ".join(s.trace for s in matches)
-            raise InputError(f"{names} are one law", "law", "one name for one law")
+            raise InputError(f"{names} are the same law", "law", "one name per law")
         return matches[0] if matches else None
 
     def durations_s(self, setting: BatchSetting) -> list[float]:
-        """How long the jobs of its batches are."""
+        """Return the durations of the jobs of a setting's batches."""
         return sorted({case.duration_s for case in self.cases(setting)})
 
     def lists(self, setting: BatchSetting) -> list[str]:
-        """Those that FAPS chose from."""
+        """Return the lists of boxes from which FAPS chose."""
         return [which for policy, which in self.played(setting) if policy == "faps" and which]
 
     def played(self, setting: BatchSetting) -> list[tuple[str, str | None]]:
-        """Policies with their lists, those that were played."""
+        """Return the policies with runs, each with its list."""
         matches = {(case.policy, case.which) for case in self.cases(setting)}
         return [case for case in CASES if case in matches]
 
     def of(
         self, setting: BatchSetting, case: PlacementCase, metric: str = "completion_s"
     ) -> Interval | None:
-        """The mean of a metric over the seeds."""
+        """Return the mean of a metric over the seeds."""
         return self.interval(setting, case, metric, method=STUDENT)
 
     def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
-        """By how much a batch ends sooner than under another policy with the same list.
+        """Return by how much a batch ends sooner than under another policy with the same list.
 
-        It is the share of the other's time, paired by seed: both met the same failures.
+        The gain is a share of the other's completion time, paired by seed: both have the same
+        failures.
         """
         base = case._replace(policy=over, which=case.which if over == "rps" else None)
         mine, theirs = (self.values(setting, c, "completion_s") for c in (case, base))
         return {seed: 1 - mine[seed] / theirs[seed] for seed in mine if seed in theirs}
 
     def faps_gains(self, trace: Trace, size: int, hours: float, which: str, over: str) -> BySeed:
-        """The gains of FAPS in the paper's setting; none where it did not run."""
+        """Return the gains of FAPS in the paper's setting; empty without runs."""
         setting = self.setting(trace, size)
         return (
             self.gains(setting, PlacementCase(hours * HOUR_S, "faps", which), over)
@@ -149,8 +150,8 @@ class Batches(Index[BatchSetting, PlacementCase]):
 
 
 def extreme(pick: Any, samples: Sequence[BySeed]) -> Interval | None:
-    """The largest (or smallest) mean; its interval is one that all have at once with 95 %."""
-    some = [values for values in samples if values]
-    means = [interval(values, STUDENT, among=len(some)) for values in some]
+    """Return the largest (or smallest) mean; its interval holds for all means jointly (95 %)."""
+    filled = [values for values in samples if values]
+    means = [interval(values, STUDENT, among=len(filled)) for values in filled]
     result: Interval | None = pick(means, key=lambda item: item.mean) if means else None
     return result

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements of Vardas et al. 2022, section 3, judged by rules stated beside the verdict.
+"""The claims of Vardas et al. 2022, section 3, each with a rule.
 
-Every list of boxes is judged by itself. Where a number is the largest or smallest of several means,
-its interval is one that all of them have at once with 95 % (Bonferroni).
+Every list of boxes is judged separately. If a number is the largest or smallest of several means,
+its interval holds for all of them jointly with 95 % (Bonferroni).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rebat.results.intervals import STUDENT, BySeed, Interval, interval, minus
 
 WORDS = {LINEAR: "Slurm-linear", RPS: "RPS"}
 MARGINAL = 0.05
-"""Below this share a benefit is called rather limited, marginal, or the same time."""
+"""A benefit below this share counts as rather limited, marginal, or none."""
 
 _Number = Callable[[Batches], Interval | None]
 
 
 def judgements(batches: Batches) -> Iterator[Judgement]:
-    """All statements that there are runs for: on the paper's torus, with its jobs and repair."""
+    """Judge all claims for which there are runs on the paper's torus, with its jobs and repair."""
     for setting in batches.traces:
         yield from judge(_table_1(batches, setting), batches)
     for (trace, hours, over), shares in GAINS.items():
@@ -51,7 +51,7 @@ def _at_least(bound: float, words: str) -> Rule:
 
 
 def _table_1(batches: Batches, setting: BatchSetting) -> Iterator[Claim]:
-    """Whether the printed MTTFs come out, truncated as they are."""
+    """Yield claims on the printed MTTFs, which are truncated."""
     law = batches.trace(setting)
     row = TABLE_1.get(law) if law else None
     for metric, words, printed in (
@@ -78,8 +78,9 @@ def _printed(
 ) -> list[Claim]:
     return [
         Claim(
-            f"FAPS ends {hours:g} h jobs {share:.1%} sooner than {WORDS[over]}", "mean gain",
-            Contains(share, "whose interval holds the printed share"), f"{share:.1%} (section 3)",
+            f"with FAPS jobs of {hours:g} h complete {share:.1%} sooner than with {WORDS[over]}",
+            "mean gain", Contains(share, "the interval contains the printed share"),
+            f"{share:.1%} (section 3)",
             _of_faps(max, [trace], SIZE, (hours,), which, (over,)),
         )
         for share in shares
@@ -90,7 +91,7 @@ def _of_faps(
     pick: Any, traces: Sequence[Trace], size: int, hours: Sequence[float], which: str,
     over: Sequence[str] = (LINEAR,),
 ) -> _Number:  # fmt: skip
-    """The largest or smallest gain with one list, of every trace, duration and other policy."""
+    """Return a function for the extreme gain with a list, over traces, durations and policies."""
 
     def number(batches: Batches) -> Interval | None:
         return extreme(pick, [
@@ -102,7 +103,7 @@ def _of_faps(
 
 
 def _of_a_list(which: str) -> list[Claim]:
-    """What is said of any list of boxes."""
+    """Return the claims that apply to every list of boxes."""
     largest = "largest mean gain over Slurm-linear"
     claims = [
         Claim(f"the benefit of FAPS is {words}", largest, below(MARGINAL),
@@ -123,9 +124,9 @@ def _of_a_list(which: str) -> list[Claim]:
               f"scale 22000 h, shape 8, list {which}")
     )  # fmt: skip
     for shapes, hours, words, notable in (
-        ((8, 32), (4, 8, 24), "marginal or no benefit up to 24 h", False),
-        ((8,), (72,), "a more notable benefit for longer jobs and shape 8", True),
-        ((32,), (72,), "a limited benefit for shape 32, even for jobs of 72 h", False),
+        ((8, 32), (4, 8, 24), "FAPS has a marginal or no benefit up to 24 h", False),
+        ((8,), (72,), "FAPS has a more notable benefit for longer jobs and shape 8", True),
+        ((32,), (72,), "FAPS has a limited benefit for shape 32, even for jobs of 72 h", False),
     ):
         spans = ", ".join(f"{h} h" for h in hours)
         rule = _at_least(MARGINAL, f"at least {MARGINAL}") if notable else below(MARGINAL)
@@ -137,23 +138,26 @@ def _of_a_list(which: str) -> list[Claim]:
 
 
 class _MarginallyWorse(Rule):
-    """The smallest of several means is below 0 by chance: its whole interval must be."""
+    """A rule for the smallest of several means: its entire interval must be below 0.
+
+    The mean alone could be below 0 by chance.
+    """
 
     def holds(self, estimate: Interval) -> bool:
-        """Whether it is, and the mean not by much."""
+        """Return whether the interval is below the upper bound and the mean above the lower."""
         return estimate.mean > self.low and estimate.high is not None and estimate.high < self.high
 
     def undecided(self, estimate: Interval) -> bool:
-        """Never: an interval that holds 0 is not below it."""
+        """Return False: the rule uses the interval itself."""
         return False
 
 
-MARGINALLY_WORSE = _MarginallyWorse("above -0.01, its whole interval below 0", -0.01, 0.0)
+MARGINALLY_WORSE = _MarginallyWorse("above -0.01, with the entire interval below 0", -0.01, 0.0)
 OF_A_LIST = {which: _of_a_list(which) for which in LISTS}
 
 
 def _by_shape(batches: Batches, scale_h: float, hours: float, over: str) -> list[BySeed]:
-    """The gains with the list of all boxes under both shapes, as long as durations get."""
+    """Return the gains with the list of all boxes for both shapes."""
     traces = [(scale_h, shape) for shape in (8.0, 32.0)]
     return [batches.faps_gains(trace, SIZE, hours, "all", over) for trace in traces]
 
@@ -180,9 +184,9 @@ def _largest(policy: str, which: str | None, batches: Batches) -> Interval | Non
 
 OVERALL = (
     *(
-        Claim("FAPS gains more over RPS under the smaller shape",
-              "72 h: mean gain with shape 8 minus that with shape 32", ABOVE,
-              "section 3; its 23.5 % for shape 8 and 79 % for 32 say the opposite",
+        Claim("FAPS gains more over RPS for the smaller shape",
+              "72 h: mean gain with shape 8 minus mean gain with shape 32", ABOVE,
+              "section 3; its 23.5 % for shape 8 and 79 % for shape 32 contradict this",
               _apart(scale_h, 72, RPS), f"scale {scale_h} h, list all")
         for scale_h in (22000, 5800)
     ),
@@ -190,8 +194,9 @@ OVERALL = (
           "smaller mean gain over Slurm-linear of the two shapes",
           _at_least(MARGINAL, f"at least {MARGINAL}"), "section 3, Figure 4", _smaller,
           "scale 5800 h, list all"),
-    Claim("that benefit is larger under the smaller shape",
-          "24 h: mean gain with shape 8 minus that with shape 32", ABOVE, "section 3, Figure 4",
+    Claim("the benefit for jobs of 24 h is larger for the smaller shape",
+          "24 h: mean gain with shape 8 minus mean gain with shape 32", ABOVE,
+          "section 3, Figure 4",
           _apart(5800, 24, LINEAR), "scale 5800 h, list all"),
     *(
         Claim(f"the benefit of {words} is up to 82 %", "largest mean gain over Slurm-linear",
@@ -200,7 +205,7 @@ OVERALL = (
               f"all traces, list {which}" if which else "all traces")
         for policy, which, words in (
             *(("faps", item, "FAPS") for item in LISTS),
-            ("ceiling", None, "the least hazardous nodes, no box,"),
+            ("ceiling", None, "the least hazardous nodes without boxes"),
         )
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign file says of batches on a torus, and of the failures that they meet."""
+"""The grids of a campaign file for batches on a torus and for failures alone."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class FailureHorizon(msgspec.Struct, frozen=True):
     horizon_s: float
 
 
-Found = tuple[str, str, Batch | FailureHorizon]
-"""The name of its grid, that of its law, and what to run."""
+GridRun = tuple[str, str, Batch | FailureHorizon]
+"""Name of the grid, name of the law, and the run."""
 
 
-def runs(document: Document) -> Iterator[Found]:
-    """All that the grids of a file ask for; what meets the same failures stands together.
+def runs(document: Document) -> Iterator[GridRun]:
+    """Yield all runs of the grids of a file; runs with the same failures are adjacent.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def runs(document: Document) -> Iterator[Found]:
 def _laws(tables: Any) -> dict[str, PerNodeLaw]:
     """``[law.NAME]``: the name of a law and its parameters, as on the command line."""
     if not isinstance(tables, dict) or not tables:
-        raise InputError("is missing", "law", "a table [law.NAME] or more")
+        raise InputError("is missing", "law", "at least one table [law.NAME]")
     return {name: _law(table, f"law.{name}") for name, table in tables.items()}
 
 
@@ -91,21 +91,21 @@ def _law(table: Any, where: str) -> PerNodeLaw:
     return per_node(law, where)
 
 
-def _records(grid: RecordIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[Found]:
+def _records(grid: RecordIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[GridRun]:
     torus = _common(grid, where, laws)
     horizon_s = seconds(grid.horizon, f"{where}.horizon")
     for name, seed in itertools.product(grid.laws, grid.seeds):
         yield grid.name, name, FailureHorizon(torus, laws[name], seed, horizon_s)
 
 
-def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[Found]:
+def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Iterator[GridRun]:
     torus = _common(grid, where, laws)
     for key in ("durations", "policies"):
         nonempty(getattr(grid, key), f"{where}.{key}")
     distinct(grid.lists, f"{where}.lists")
     if bool(grid.lists) != any(policy in OF_BOXES for policy in grid.policies):
-        what, expected = ("has no effect", "") if grid.lists else ("is missing", "for ")
-        raise InputError(what, f"{where}.lists", f"{expected}policies {' or '.join(OF_BOXES)}")
+        problem, expected = ("has no effect", "") if grid.lists else ("is missing", "for ")
+        raise InputError(problem, f"{where}.lists", f"{expected}policies {' or '.join(OF_BOXES)}")
     durations_s = [seconds(value, f"{where}.durations") for value in grid.durations]
     distinct(durations_s, f"{where}.durations")
     cases = with_lists(grid.policies, grid.lists)
@@ -130,7 +130,7 @@ def _common(grid: BatchIn | RecordIn, where: str, laws: Mapping[str, PerNodeLaw]
 
 @contextmanager
 def _placed(where: str) -> Iterator[None]:
-    """Errors within are told with their place."""
+    """Add a place to errors raised in the block."""
     try:
         yield
     except InputError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report of boxes on a torus needs beside the results: a machine at an instant."""
+"""A picture for the report of boxes on a torus: the machine at one time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ from rebat.runs.unit import Unit
 Floats = npt.NDArray[np.float64]
 
 AHEAD_S = 24 * 3600.0
-"""The picture shows how likely units fail within so long."""
+"""The picture shows the probability that units fail within this duration."""
 
 
 def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
-    """The first run of FAPS under failures, simulated once more: its busiest date."""
+    """Yield a picture of the busiest time of the first run of FAPS with failures.
+
+    The run is simulated again.
+    """
     faps = (u for u in units if u.spec.scenario.failures and _division(u) and _foresees(u))
     unit = next(faps, None)
     if unit is None:
@@ -40,14 +43,14 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
     at_us = busiest(result)
     owner = owners(result.ledger, division, at_us)
     svg = torus_instant(division.torus.sizes, owner, _hazard(unit, result, division, at_us),
-                        f"probability to fail within {format_duration(AHEAD_S)}")  # fmt: skip
+                        f"probability of a failure within {format_duration(AHEAD_S)}")  # fmt: skip
     about = f"{unit.spec.policy}, {scenario_of(unit.spec).label}, seed {unit.labels['seed']}"
     title = f"{unit.spec.workload} on {division.torus} after {format_duration(to_s(at_us))}"
     yield Picture("", f"{title} ({about})", svg)
 
 
 def _division(unit: Unit) -> Units | None:
-    """The units of a run's machine, if its policy places jobs on a torus."""
+    """Return the units of a run's machine; None if its policy does not place jobs on a torus."""
     chosen = scheduler_of(unit.spec)
     if not isinstance(chosen, Preset) or not chosen.on_torus:
         return None
@@ -60,15 +63,15 @@ def _foresees(unit: Unit) -> bool:
 
 
 def busiest(result: RunResult) -> int:
-    """The first date within the window at which the fewest nodes are free, in microseconds."""
+    """Return the first time in the window with the fewest free nodes, in microseconds."""
     at, free = free_steps(result.ledger, result.summary.n_nodes)
-    first, last = (round(1e6 * date) for date in result.summary.window_s)
+    first, last = (round(1e6 * time_s) for time_s in result.summary.window_s)
     within = (first <= at) & (at < last)
     return int(at[within][np.argmin(free[within])]) if within.any() else first
 
 
 def _hazard(unit: Unit, result: RunResult, units: Units, at_us: int) -> Floats | None:
-    """How likely each unit is to fail within a day of a date; None: nothing is known."""
+    """Return each unit's probability to fail within `AHEAD_S`; None without laws of nodes."""
     failures, n_nodes = unit.spec.scenario.failures, result.summary.n_nodes
     laws = failures and failures.law.nodes(n_nodes, failures.seed)
     if laws is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes on a torus for many jobs at once: what they cost, and when foresight pays."""
+"""The report of boxes on a torus for many concurrent jobs: cost, and gain of foresight."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from rebat.results.intervals import STUDENT, Interval, interval
 
 LEAD = (
     "A. Vardas, M. Ploumidis, M. Marazakis: Exploring the Impact of Node Failures on the Resource "
-    "Allocation for Parallel Jobs, 2022, place one job at a time on a torus. Here a whole machine "
-    "is scheduled, with jobs of many sizes at once that wait for boxes to be free. So what the "
-    "paper says is held against another question than it asks."
+    "Allocation for Parallel Jobs, 2022, place one job at a time on a torus. This report schedules "
+    "a whole machine: jobs of many sizes run at the same time and wait for free boxes. The claims "
+    "of the paper are therefore judged in a situation that the paper does not examine."
 )
 REMARKS = (
-    "Intervals are of 95 % (Student's t) over the seeds of the failures; workloads are the same "
-    "for every seed. Differences are taken on the same failures. A claim holds by the sign of the "
-    "mean difference; where its interval holds 0, the seeds do not decide.",
-    "The head of the queue is blocked while it asks for no more nodes than are up and free. Box "
-    "waste are nodes of boxes that were not asked for; they are idle.",
+    "Intervals are 95 % intervals (Student's t) over the seeds of the failures; all seeds share "
+    "the workload. Differences are between runs with the same failures. A claim is judged by the "
+    "sign of the mean difference; if the interval contains 0, the result is not significant.",
+    "The head of the queue is blocked while it waits although enough nodes are up and free. Box "
+    "waste is nodes of boxes that their jobs did not request; these nodes are idle.",
 )
 BASES = ("rps", "slurm-linear")
-"""Against which the others are held."""
+"""The policies with which the others are compared."""
 
 _BLOCKED = "fragmentation_blocked_share"
 _WASTED = "platform_waste_failure"
@@ -46,18 +46,18 @@ COLUMNS = (
     column("useful_utilisation"),
     column("flow_weighted_mean_s"),
     column("failures_hit"),
-    Column("wasted by them, node h", _WASTED, lambda value: f"{value / 3600:.0f}"),
-    Column("head blocked, share of time", _BLOCKED, percent),
-    Column("nodes free then", "fragmentation_blocked_free_nodes", number),
+    Column("wasted by failures, node h", _WASTED, lambda value: f"{value / 3600:.0f}"),
+    Column("head of the queue blocked, share of time", _BLOCKED, percent),
+    Column("free nodes while blocked", "fragmentation_blocked_free_nodes", number),
     Column("box waste, node h", "fragmentation_box_waste", lambda value: f"{value / 3600:.0f}"),
 )
 DIFFERENCES = (
-    Column("utilisation, points", "useful_utilisation", percent, points),
+    Column("useful utilisation, points", "useful_utilisation", percent, points),
     Column("weighted mean flow, h", "flow_weighted_mean_s", percent,
            lambda value: f"{value / 3600:+.2f}"),
     Column("failures under a job", "failures_hit", number, signed),
-    Column("wasted by them, node h", _WASTED, number, lambda value: f"{value / 3600:+.0f}"),
-    Column("head blocked, points", _BLOCKED, percent, points),
+    Column("wasted by failures, node h", _WASTED, number, lambda value: f"{value / 3600:+.0f}"),
+    Column("head of the queue blocked, points", _BLOCKED, percent, points),
 )  # fmt: skip
 
 
@@ -65,10 +65,10 @@ def report(
     path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:  # fmt: skip
-    """What a campaign's ``results.parquet`` shows, its workloads first."""
+    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
     runs = RunIndex(simulations(path, str, by_grid=False))
     return Report(
-        title="Boxes on a torus for many jobs at once: what they cost, and what foresight gains",
+        title="Boxes on a torus for many concurrent jobs: their cost, and the gain of foresight",
         lead=LEAD,
         judgements=list(judgements(runs)),
         tables=[*workloads, *tables(runs)],
@@ -76,12 +76,12 @@ def report(
         provenance=provenance,
         remarks=REMARKS,
         subject="workload and failures",
-        figures_note="A machine at one date: a cell is an allocation unit, whichever it is.",
+        figures_note="The machine at one time. A cell is an allocation unit.",
     )
 
 
 def failing(runs: RunIndex[str]) -> list[Setting]:
-    """Every workload with every scenario of failures that it met, those of a workload together."""
+    """Return the settings with failures, grouped by workload."""
     workloads = list(dict.fromkeys(item.workload for item in runs.settings))
     families = list(dict.fromkeys(item.scenario.family for item in runs.settings))
     return sorted(
@@ -94,7 +94,7 @@ def failing(runs: RunIndex[str]) -> list[Setting]:
 
 
 def named(policies: Sequence[str], wanted: str) -> str | None:
-    """The one policy of that name, its torus apart; None when there is none, or several.
+    """Return the only policy of a name, ignoring its torus; None without one or with several.
 
     >>> named(["faps:torus=8,foresight=fit", "rps:torus=8", "rps"], "faps:foresight=fit")
     'faps:torus=8,foresight=fit'
@@ -113,22 +113,22 @@ def _without_torus(policy: str) -> str:
 
 
 def _runs_of(runs: RunIndex[str], setting: Setting) -> dict[str, Run[str]]:
-    """By policy, the baseline first."""
+    """Return the runs of a setting by policy, the baseline first."""
     names = sorted(runs.cases(setting), key=lambda name: (name != "baseline", name))
     return {name: Run(setting, name) for name in names}
 
 
 def tables(runs: RunIndex[str]) -> Iterator[Table]:
-    """For each workload and scenario what was, and against the bases."""
+    """Yield tables of means, and of differences from the bases, for each setting."""
     for setting in failing(runs):
         workload, label = setting.workload, setting.scenario.label
         those = _runs_of(runs, setting)
-        title = f"{workload}: what each placement makes of it ({label})"
+        title = f"{workload}: placements ({label})"
         rows = means(runs, those, COLUMNS)
         yield Table("means over seeds", title, ["policy", *headings(COLUMNS)], rows)
         for base in filter(None, (named([*those], wanted) for wanted in BASES)):
             pairs = [(name, run, those[base]) for name, run in those.items() if name != base]
-            title = f"{workload}: against {base} on the same failures ({label})"
+            title = f"{workload}: compared with {base} on the same failures ({label})"
             rows = differences(runs, pairs, DIFFERENCES)
             yield Table("paired by seed", title, ["policy", *headings(DIFFERENCES)], rows)
 
@@ -137,7 +137,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
 
 
 class InSetting(NamedTuple):
-    """What a claim is judged on: the runs of a setting."""
+    """The subject of a claim: the runs of a setting."""
 
     runs: RunIndex[str]
     setting: Setting
@@ -145,13 +145,13 @@ class InSetting(NamedTuple):
 
 _MEAN = "mean difference by seed"
 _ONE_AT_A_TIME = "for one job at a time: fewer aborts, earlier completion (section 3)"
-_NOT_TRIED = "not in the paper: there the law is known exactly"
+_NOT_TRIED = "not in the paper, which knows the law exactly"
 
 
 def _less(
     ours: str, base: str, metric: str = "failures_hit"
 ) -> Callable[[InSetting], Interval | None]:
-    """Of two policies, the first one's value less the second's."""
+    """Return a function for the mean difference of two policies, first minus second."""
 
     def number(on: InSetting) -> Interval | None:
         first, second = (named(on.runs.cases(on.setting), wanted) for wanted in (ours, base))
@@ -172,27 +172,29 @@ def _claim(
 
 _USED = "useful_utilisation"
 CLAIMS = (
-    _claim("FAPS: fewer failures hit a job than under RPS", "faps"),
-    _claim("FAPS: fewer than under Slurm-linear", "faps", "slurm-linear"),
-    _claim("FAPS: higher utilisation than RPS", "faps", "rps", _USED, ABOVE),
-    _claim("FAPS: higher utilisation than Slurm-linear", "faps", "slurm-linear", _USED, ABOVE),
-    _claim("FAPS: shorter weighted mean flow than RPS", "faps", "rps", "flow_weighted_mean_s"),
+    _claim("FAPS has fewer failures under a job than RPS", "faps"),
+    _claim("FAPS has fewer failures under a job than Slurm-linear", "faps", "slurm-linear"),
+    _claim("FAPS has a higher useful utilisation than RPS", "faps", "rps", _USED, ABOVE),
+    _claim("FAPS has a higher useful utilisation than Slurm-linear", "faps", "slurm-linear", _USED,
+           ABOVE),
+    _claim("FAPS has a smaller weighted mean flow than RPS", "faps", "rps", "flow_weighted_mean_s"),
     *(
-        _claim(f"FAPS by {how} under RPS", f"faps:foresight={law}", paper=_NOT_TRIED)
+        _claim(f"FAPS {how} has fewer failures under a job than RPS", f"faps:foresight={law}",
+               paper=_NOT_TRIED)
         for law, how in (
-            ("fit", "a law fitted to the history: fewer failures hit a job than"),
-            ("law*2", "times taken for twice as long: fewer than"),
-            ("law*0.5", "times taken for half as long: fewer than"),
-            ("youngest", "uptimes alone, the youngest nodes: fewer than"),
-            ("oldest", "uptimes alone, the oldest nodes: fewer than"),
+            ("fit", "with a law fitted to the history"),
+            ("law*2", "with times to failure overestimated by a factor of 2"),
+            ("law*0.5", "with times to failure underestimated by a factor of 2"),
+            ("youngest", "with uptimes only, preferring the youngest nodes,"),
+            ("oldest", "with uptimes only, preferring the oldest nodes,"),
         )
     ),
-)
-"""Each is judged wherever both policies ran."""
+)  # fmt: skip
+"""Claims on pairs of policies."""
 
 
 def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
-    """Every claim under every workload and scenario."""
+    """Judge all claims for every workload and scenario."""
     for setting in failing(runs):
         yield from judge(CLAIMS, InSetting(runs, setting), setting.label)
 

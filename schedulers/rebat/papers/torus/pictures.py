@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 2, 3 and 4 of Vardas et al. 2022, and the jobs of 512 nodes that it only mentions."""
+"""Figures 2, 3 and 4 of Vardas et al. 2022, and its jobs of 512 nodes, which it does not draw."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def pictures(batches: Batches, densities: Lines) -> Iterator[Picture]:
+    """Yield the figures for which there are runs."""
     yield Picture("Figure 2", "Weibull densities, scale 2160 h", _densities(densities))
     for scale_h, (paper, size) in FIGURES.items():
         settings = batches.of_scale(scale_h, size)
@@ -37,12 +38,12 @@ def _densities(densities: Lines) -> str:
 
 
 def _completion(batches: Batches, settings: Sequence[BatchSetting]) -> str:
-    """A panel per trace, a group of bars per duration; whiskers are confidence intervals."""
+    """Draw a panel per trace and a group of bars per duration, with 95 % intervals as whiskers."""
     figure = new_figure(5.4 * len(settings), 3.6)
     axes = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
     for axis, setting in zip(axes, settings, strict=True):
         _bars(axis, batches, setting)
-    axes[0].set_ylabel("completion (1000 h)", fontsize=9)
+    axes[0].set_ylabel("completion time (1000 h)", fontsize=9)
     axes[-1].legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
     return svg_of(figure)
 

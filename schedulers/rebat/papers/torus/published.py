@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Vardas et al. 2022 print, as data. A trace goes by its mean scale (h) and mean shape."""
+"""Printed values of Vardas et al. 2022. A trace is identified by mean scale (h) and mean shape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Trace = tuple[float, float]
 
 
 class PublishedRow(NamedTuple):
-    """A row of Table 1: its number, and mean times to failure in hours as they are printed."""
+    """A row of Table 1: its number, and the printed mean times to failure in hours."""
 
     number: int
     node_mttf_h: float
@@ -31,10 +31,10 @@ TABLE_1: dict[Trace, PublishedRow] = {
 FIGURES: dict[float, tuple[str, int]] = {
     22000: ("Figure 3", 256), 5800: ("Figure 4", 256), 16000: ("section 3, not drawn there", 512),
 }  # fmt: skip
-"""By scale: the figure of completion times, and the nodes of its jobs."""
+"""Scale -> the figure of completion times, and the size of its jobs in nodes."""
 
 TORUS, JOBS, REPAIR_S = "8x8x8x8", 1000, 540.0
-"""Of every batch (section 3)."""
+"""Torus, number of jobs and repair time of every batch (section 3)."""
 
 SIZE = 256
 LINEAR, RPS = "slurm-linear", "rps"
@@ -50,8 +50,8 @@ GAINS: dict[tuple[Trace, float, str], tuple[float, ...]] = {
     ((5800, 8), 72, RPS): (0.235,),
     ((5800, 32), 72, RPS): (0.79,),
 }
-"""By trace, duration (h) and what FAPS is compared with, the shares that section 3 prints. Those of
-5.6 and 5.1 %, 23.5 and 79 % come without a duration: they are held against the longest jobs."""
+"""Trace, duration (h) and policy that FAPS is compared with -> the shares that section 3 prints.
+5.6, 5.1, 23.5 and 79 % are printed without a duration; they are compared with the longest jobs."""
 
 LARGEST_GAIN = 0.82
-"""Abstract and section 5."""
+"""The largest gain (abstract and section 5)."""

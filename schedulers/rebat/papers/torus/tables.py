@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table 1 of Vardas et al. 2022, completion times, and gains beside the printed ones."""
+"""Table 1 of Vardas et al. 2022, completion times, and gains next to the printed ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rebat.results.intervals import STUDENT, Interval, Shown, interval
 
 
 def tables(batches: Batches) -> Iterator[Table]:
+    """Yield the tables for which there are runs."""
     if batches.traces:
         yield _table_1(batches)
     for setting in batches.settings:
@@ -40,7 +41,7 @@ def _table_1(batches: Batches) -> Table:
         rows.append([*cells, printed.remark if printed else ""])
     columns = ["trace", "torus", "scale (h)", "shape"]
     columns += ["node MTTF (h)", "paper", "system MTTF (h)", "paper", "remark"]
-    of_paper = any(batches.trace(one) for one in batches.traces)
+    of_paper = any(batches.trace(setting) for setting in batches.traces)
     name = "Table 1" if of_paper else "not in the paper"
     return Table(name, "mean times to failure", columns, rows)
 
@@ -51,7 +52,9 @@ def _completion(batches: Batches, setting: BatchSetting) -> Table:
         means = [batches.of(setting, PlacementCase(duration_s, *case)) for case in cases]
         rows.append([f"{duration_s / HOUR_S:g} h", *(_number(m, 0, HOUR_S) for m in means)])
     columns = ["jobs of", *(f"{policy} {which or ''}".strip() for policy, which in cases)]
-    return Table(figure_of(batches, setting), f"{setting.label}: completion (h)", columns, rows)
+    return Table(
+        figure_of(batches, setting), f"{setting.label}: completion time (h)", columns, rows
+    )
 
 
 def _gains(batches: Batches, setting: BatchSetting) -> Table:
@@ -76,12 +79,12 @@ def _gains(batches: Batches, setting: BatchSetting) -> Table:
             rows.append([hours, case.policy, case.which or "", aborts, *cells])
     columns = ["jobs of", "policy", "list", "aborts"]
     columns += ["over Slurm-linear", "paper", "over RPS, same list", "paper"]
-    title = f"{setting.label}: how much sooner the batch ends"
+    title = f"{setting.label}: share of time by which the batch completes sooner"
     return Table(figure_of(batches, setting), title, columns, rows)
 
 
 def figure_of(batches: Batches, setting: BatchSetting) -> str:
-    """Which of the paper's figures shows these."""
+    """Return the figure of the paper that shows a setting."""
     law = batches.trace(setting)
     name, size = FIGURES.get(law[0], ("", 0)) if law else ("", 0)
     return name if size == setting.size else "not in the paper"
@@ -96,7 +99,7 @@ def _share(estimate: Interval | None) -> str:
 
 
 def _written(estimate: Interval | None, shown: Shown, of_half: Shown | None = None) -> str:
-    """Without the interval where all seeds agree."""
+    """Format an estimate, without the interval if all seeds agree."""
     if estimate is None:
         return ""
     half = f" ± {(of_half or shown)(estimate.half)}" if estimate.half else ""

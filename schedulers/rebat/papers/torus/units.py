@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches on a torus as a kind of unit, and the failures that they meet: Vardas et al. 2022.
+"""Batches on a torus, and failures alone, as a kind of unit: Vardas et al. 2022.
 
 References
 ----------
@@ -30,7 +30,7 @@ from rebat.runs.unit import Unit, key_of
 NAME = "batch"
 
 RESULTS_FORMAT = 1
-"""Raise it with every change that makes a unit's result another: of its form, or its numbers."""
+"""Increase this number with every change of the form or the numbers of a unit's result."""
 
 COLUMNS: dict[str, type] = {
     "trace": str, "torus": str, "size": int, "jobs": int, "duration_s": float, "policy": str,
@@ -38,7 +38,7 @@ COLUMNS: dict[str, type] = {
 }  # fmt: skip
 
 DENSITY_SCALE_H = 2160.0
-"""Figure 2: about three months."""
+"""The scale of Figure 2: about three months."""
 
 
 def _expand(document: Document) -> Expansion:
@@ -64,7 +64,7 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
         about = f"failures in {format_duration(spec.horizon_s)}"
         labels["horizon_s"] = spec.horizon_s
         identity |= {"nodes": spec.torus.n_nodes, "horizon_s": spec.horizon_s}
-        del identity["law"]["downtime_s"]  # repairs put off no failure
+        del identity["law"]["downtime_s"]  # repairs do not delay failures
     return Unit(
         kind=NAME, grid=grid, about=f"{trace}, {about}, seed {spec.seed}", spec=spec,
         labels=labels, identity=identity, key=key_of(identity),
@@ -72,7 +72,7 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
 
 
 def play(spec: Batch | FailureHorizon) -> dict[str, float]:
-    """A unit's result: when the batch ended and how often it was aborted, or MTTFs."""
+    """Run a unit: return the batch's completion time and aborts, or mean times to failure."""
     if isinstance(spec, Batch):
         result = run_batch(spec)
         return {"completion_s": result.completion_s, "aborts": result.aborts}
@@ -97,7 +97,15 @@ def _warm_up(units: Sequence[Unit]) -> None:
 
 
 class BatchExtras(msgspec.Struct, frozen=True):
-    """What the report needs beside the results: scale (h) and shape of each trace, its lines."""
+    """Data of the report in addition to the results.
+
+    Attributes
+    ----------
+    laws
+        Scale (h) and shape of each trace.
+    provenance
+        Lines of provenance.
+    """
 
     laws: dict[str, tuple[float, float] | None]
     provenance: list[str]
@@ -116,7 +124,7 @@ def _report(table: Path, extras: BatchExtras, provenance: Sequence[str]) -> Any:
 
 
 def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
-    """Scale (h) and shape of a trace that could be the paper's: spreads of 0.1, its repair."""
+    """Return scale (h) and shape of a trace with the paper's spreads (0.1) and repair time."""
     from rebat.papers.torus.published import REPAIR_S
 
     if not isinstance(law, Weibull):
@@ -127,14 +135,14 @@ def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
 
 
 def densities(shapes: Sequence[float]) -> dict[str, list[tuple[float, float]]]:
-    """By shape: (time in h, density per h) of Weibull nodes with the scale of Figure 2."""
+    """Return (time in h, density per h) of Weibull nodes by shape, with the scale of Figure 2."""
     times_h = np.linspace(10.0, 4000.0, 400)
-    found = {}
+    curves = {}
     for shape in shapes:
         law = WeibullNodes(np.array([DENSITY_SCALE_H]), np.array([shape]))
         density = np.exp([law.log_density(time_h)[0] for time_h in times_h])
-        found[f"shape {shape:g}"] = list(zip(times_h.tolist(), density.tolist(), strict=True))
-    return found
+        curves[f"shape {shape:g}"] = list(zip(times_h.tolist(), density.tolist(), strict=True))
+    return curves
 
 
 def _provenance(units: Sequence[Unit]) -> Iterator[str]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two schedules of one workload, compared job by job."""
+"""Comparison of two schedules of a workload, job by job."""

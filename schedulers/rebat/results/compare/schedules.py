@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two job tables of the same workload, job by job: where two schedulers or simulators part."""
+"""Comparison of two job tables of a workload, job by job, to find the first difference."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rebat.results.comparison import MetricLine
 from rebat.results.files.batsim_files import JobRecord, JobsFile
 
 QUANTITIES = ("start", "finish", "waiting", "flow")
-"""What is compared of a job: two dates and two durations."""
+"""The compared quantities of a job: two times and two durations."""
 
 
 class JobTimes(msgspec.Struct, frozen=True):
-    """What a table tells of a job, microseconds; None where it does not."""
+    """State and times of a job in a table, in microseconds; None if missing."""
 
     state: str
     start: int | None
@@ -35,13 +35,13 @@ class Pair(msgspec.Struct, frozen=True):
     b: JobTimes
 
     def difference_us(self, quantity: str) -> int | None:
-        """B minus A; None where one of them does not tell."""
-        one, other = getattr(self.a, quantity), getattr(self.b, quantity)
-        return None if one is None or other is None else other - one
+        """Return B minus A in microseconds; None if a value is missing."""
+        a_us, b_us = getattr(self.a, quantity), getattr(self.b, quantity)
+        return None if a_us is None or b_us is None else b_us - a_us
 
     @property
     def same_state(self) -> bool:
-        """Whether the job ended alike (or was rejected) in both."""
+        """Whether the job has the same final state in both tables, and started in both or none."""
         return self.a.state == self.b.state and (self.a.start is None) == (self.b.start is None)
 
     @property
@@ -50,7 +50,7 @@ class Pair(msgspec.Struct, frozen=True):
         return self.a.record.nodes == self.b.record.nodes
 
     def differs(self, tolerance_us: float) -> bool:
-        """Whether a time differs by more than the tolerance, or the final state."""
+        """Return whether the final state differs, or a time by more than the tolerance."""
         gaps = (self.difference_us(quantity) for quantity in QUANTITIES)
         return not self.same_state or any(
             abs(gap) > tolerance_us for gap in gaps if gap is not None
@@ -58,7 +58,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class DifferenceSpread(msgspec.Struct, frozen=True):
-    """The differences of one quantity over the jobs that have it in both; seconds, absolute."""
+    """Absolute differences of a quantity in seconds, over the jobs with a value in both tables."""
 
     equal: int
     differing: int
@@ -67,7 +67,7 @@ class DifferenceSpread(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """The first date at which the two tables part, the job, and what was running then."""
+    """The first difference of two tables: its time, its job, and the jobs running at that time."""
 
     at_us: int
     key: str
@@ -78,7 +78,7 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What two tables have in common and where they differ; A is the first of them."""
+    """The common jobs and the differences of two tables, A and B."""
 
     pairs: list[Pair]
     only_a: list[JobRecord]
@@ -90,21 +90,21 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def differing(self) -> list[Pair]:
-        """Jobs whose times differ beyond the tolerance, or whose final state does."""
+        """The jobs whose final state differs, or whose times differ by more than the tolerance."""
         return [pair for pair in self.pairs if pair.differs(self.tolerance_us)]
 
     @property
     def other_states(self) -> int:
-        """How many jobs ended otherwise."""
+        """The number of jobs with different final states."""
         return sum(not pair.same_state for pair in self.pairs)
 
     @property
     def other_nodes(self) -> int:
-        """How many jobs ran on other nodes."""
+        """The number of jobs that ran on different nodes."""
         return sum(not pair.same_nodes for pair in self.pairs)
 
     def same(self, allocations: bool = False) -> bool:
-        """Whether the tables tell the same story, on demand down to the nodes."""
+        """Return whether the tables agree; with ``allocations`` also on the nodes of each job."""
         apart = self.only_a or self.only_b or self.differing
         return not apart and not (allocations and self.other_nodes)
 
@@ -115,16 +115,16 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
     Parameters
     ----------
     a, b : JobsFile
-        A row per execution. The jobs are joined by their ids alone where these are unique in both,
-        else together with the name of the workload. A submission that only one table tells (an
-        extract may have dropped it) counts for both.
+        Tables with a row per execution. Jobs are joined by id if ids are unique in both tables,
+        else by id and name of the workload. A submission time that only one table has is used for
+        both.
     tolerance_s : float
-        Differences up to this are taken for none, in seconds.
+        Differences up to this value count as none, in seconds.
 
     Raises
     ------
     InputError
-        When a table has two rows for one job, or one of two tables without any in common.
+        If a table has two rows for a job, or the tables have no job in common.
     """
     short = a.unique_ids and b.unique_ids
     in_a, in_b = _by_key(a, short), _by_key(b, short)
@@ -152,7 +152,7 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
 def _by_key(table: JobsFile, short: bool) -> dict[str, JobRecord]:
     repeated = table.repeated()
     if repeated:
-        raise InputError(f"several rows for job {repeated[0]}", str(table.path), "one row a job")
+        raise InputError(f"several rows for job {repeated[0]}", str(table.path), "one row per job")
     return {record.job_id if short else record.key: record for record in table.records}
 
 
@@ -181,21 +181,21 @@ def _first(
     a: JobsFile, b: JobsFile, pairs: Iterable[Pair], only_a: Iterable[JobRecord],
     only_b: Iterable[JobRecord], tolerance_us: float,
 ) -> Divergence | None:  # fmt: skip
-    found: list[tuple[int, str, JobRecord | None, JobRecord | None]] = [
+    differences: list[tuple[int, str, JobRecord | None, JobRecord | None]] = [
         (_parting_us(pair, tolerance_us), pair.key, pair.a.record, pair.b.record)
         for pair in pairs
         if pair.differs(tolerance_us)
     ]
-    found += [(_begin_us(record), record.key, record, None) for record in only_a]
-    found += [(_begin_us(record), record.key, None, record) for record in only_b]
-    if not found:
+    differences += [(_begin_us(record), record.key, record, None) for record in only_a]
+    differences += [(_begin_us(record), record.key, None, record) for record in only_b]
+    if not differences:
         return None
-    at_us, key, in_a, in_b = min(found, key=lambda item: item[:2])
+    at_us, key, in_a, in_b = min(differences, key=lambda item: item[:2])
     return Divergence(at_us, key, in_a, in_b, running_at(a, at_us), running_at(b, at_us))
 
 
 def _parting_us(pair: Pair, tolerance_us: float) -> int:
-    """The earlier of the two dates at which a job's rows part: start, or else finish."""
+    """Return the time of a job's first difference: the earlier start, or else finish."""
     gap = pair.difference_us("start")
     if gap is None or abs(gap) > tolerance_us:
         return min(_begin_us(pair.a.record), _begin_us(pair.b.record))
@@ -203,12 +203,12 @@ def _parting_us(pair: Pair, tolerance_us: float) -> int:
 
 
 def _begin_us(record: JobRecord) -> int:
-    """When a row begins to matter: at its start, a rejected job's at its submission."""
+    """Return the start of a row, or the submission time of a rejected job."""
     return next((us for us in (record.start_us, record.submit_us) if us is not None), 0)
 
 
 def running_at(table: JobsFile, at_us: int) -> list[JobRecord]:
-    """The rows that held nodes just after a date, by start."""
+    """Return the rows that held nodes just after a time, in order of their starts."""
     running = [
         record
         for record in table.records
@@ -233,7 +233,7 @@ def _metrics(a: Sequence[JobTimes], b: Sequence[JobTimes]) -> list[MetricLine]:
 
 
 def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
-    """Batsim's own metrics of a schedule, every row a job; seconds, the slowdown without unit."""
+    """Return Batsim's metrics of a schedule, with a job per row; times in seconds."""
     ran = [row for row in rows if row.start is not None and row.finish is not None]
     waits = [to_s(row.waiting) for row in ran if row.waiting is not None]
     flows = [to_s(row.flow) for row in ran if row.flow is not None]

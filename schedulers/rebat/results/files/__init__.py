@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a run: Batsim's own and rebat's, written and read."""
+"""Reading and writing the files of a run, Batsim's and rebat's."""

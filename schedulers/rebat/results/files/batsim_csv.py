@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim's own output files, jobs.csv and schedule.csv, from the engine's record.
+"""Batsim's output files, jobs.csv and schedule.csv, from the engine's record.
 
-Names are as Batsim writes them: they are compared with its files.
+Names are those of Batsim, because the files are compared with Batsim's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JOB_COLUMNS = (
 
 
 def jobs_csv(jobs: Iterable[EngineJob]) -> Iterator[str]:
-    """The lines: a row per Batsim job (each resubmission is one), in the order of their ends."""
+    """Yield the lines of jobs.csv: a row per Batsim job or resubmission, in order of their ends."""
     yield JOB_COLUMNS
     yield from map(_row, jobs)
 
@@ -49,7 +49,7 @@ def _row(job: EngineJob) -> str:
 
 
 def _finish_us(job: EngineJob) -> int:
-    """The end of a job as Batsim writes it: a little late if it ended as it started."""
+    """Return the end of a job as in Batsim, which adds `NULL_RUN_US` to run times of 0."""
     return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
 
 
@@ -64,14 +64,14 @@ def _stretch(job: EngineJob) -> float:
 
 
 NodeEvents = Sequence[tuple[int, bool, NodeSet]]
-"""Date, whether the nodes are up from then on, the nodes."""
+"""(time, whether the nodes are up from then on, the nodes)."""
 
 
 def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents) -> str:
-    """One row of totals, every resubmission counted as a job, as Batsim does.
+    """Return schedule.csv: one row of totals, in which every resubmission is a job, as in Batsim.
 
-    Nodes count as unavailable up to the makespan, where Batsim goes on to the last machine event.
-    The two columns of wall-clock time are 0: the same run gives the same bytes.
+    Nodes count as unavailable up to the makespan. Batsim counts up to the last machine event. The
+    two columns of wall-clock time are 0, so that the same run returns the same bytes.
     """
     ran = [job for job in jobs if job.state != REJECTED]
     makespan = max(map(_finish_us, ran), default=0)
@@ -83,7 +83,7 @@ def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvent
     success = sum(job.state == SUCCESS for job in ran)
 
     def mean(values: Sequence[float]) -> str:
-        """Over all jobs: Batsim counts rejected ones with 0."""
+        """Return the mean over all jobs; Batsim counts rejected jobs as 0."""
         return f"{math.fsum(values) / len(jobs) if jobs else 0:.6f}"
 
     values: dict[str, str] = {

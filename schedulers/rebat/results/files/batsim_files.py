@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading Batsim's jobs.csv: the real one's, ours, and extracts of fewer columns.
+"""Reading jobs.csv of Batsim or rebat, and extracts with fewer columns.
 
-Times become integers of one microsecond, as printed (``%.6f``). Reading is strict, an error names
-the file and line; `rebat.results.validate` checks whether the rows make sense together.
+Times are read as integers of one microsecond, as printed (``%.6f``). Reading is strict: an error
+names the file and line. `rebat.results.validate` checks whether the rows are consistent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPTIONAL_TIMES = {
     "waiting_time": "wait_us",
     "turnaround_time": "flow_us",
 }
-"""Column -> field of a row; None where the file or the row has no value."""
+"""Column -> field of a row, which is None if the file or the row has no value."""
 
 STATES = (
     "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED",
@@ -43,17 +43,18 @@ STATES = (
 SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
 
 NULL_RUN_US = 10
-"""The run time that Batsim writes for what ended at the time it started."""
+"""The run time that Batsim writes for a job that ends at the time of its start."""
 
 LONGEST_FIELD = 2**27
-"""Characters; every second node of a large machine takes more than Python's default of 2**17."""
+"""Longest field in characters; Python's default of 2**17 is too short for large node sets."""
 
 
 class JobRecord(msgspec.Struct, frozen=True):
-    """One row: one execution of a job, or a job that was rejected (no start, no end, no nodes).
+    """A row: an execution of a job, or a rejected job (no start, no end, no nodes).
 
-    ``workload`` is '' in files without that column, other fields None; ``walltime_us`` is None also
-    for no bound, ``walltime_told`` says which. ``twice`` is a node that the row lists twice.
+    Fields of missing columns are None, but ``workload`` is ''. ``walltime_us`` is also None for
+    jobs without a bound; ``walltime_listed`` distinguishes both cases. ``duplicate_node`` is a node
+    that the row lists twice.
     """
 
     line: int
@@ -69,94 +70,97 @@ class JobRecord(msgspec.Struct, frozen=True):
     run_us: int | None = None
     wait_us: int | None = None
     flow_us: int | None = None
-    walltime_told: bool = False
+    walltime_listed: bool = False
     profile: str | None = None
     success: bool | None = None
     stretch: float | None = None
-    twice: int | None = None
+    duplicate_node: int | None = None
 
     @property
     def key(self) -> str:
-        """The id as on Batsim's wire, ``w0!12``."""
+        """The id as in Batsim's protocol, ``w0!12``."""
         return f"{self.workload}!{self.job_id}" if self.workload else self.job_id
 
     @property
     def ran(self) -> bool:
-        """Whether it was started."""
+        """Whether the job was started."""
         return self.start_us is not None
 
     @property
     def left_us(self) -> int | None:
-        """When it gave its nodes back: as it started, if it ran for what Batsim writes of that."""
+        """The time when the nodes were released: the start, if the run time is `NULL_RUN_US`."""
         if self.start_us is None or self.end_us is None:
             return self.end_us
         return self.start_us if self.end_us - self.start_us == NULL_RUN_US else self.end_us
 
     @property
     def held_us(self) -> int | None:
-        """How long it held its nodes, None if it never did; see `left_us`."""
+        """The time for which the job held nodes; None if it never did. See `left_us`."""
         left_us = self.left_us
         return None if self.start_us is None or left_us is None else left_us - self.start_us
 
 
 class JobsFile(msgspec.Struct, frozen=True):
-    """The rows of a jobs.csv in their order, and where they came from."""
+    """The rows of a jobs.csv in their order, and its path."""
 
     path: Path
     records: list[JobRecord]
 
     def at(self, record: JobRecord) -> str:
-        """File and line of a row."""
+        """Return file and line of a row."""
         return f"{self.path}:{record.line}"
 
     @property
     def unique_ids(self) -> bool:
-        """Whether job ids alone, without the workload's name, tell the rows apart."""
+        """Whether job ids are unique without the workload's name."""
         return len({record.job_id for record in self.records}) == len(self.records)
 
     def repeated(self) -> list[str]:
-        """Keys that more than one row has."""
+        """Return the keys of more than one row."""
         counts = Counter(record.key for record in self.records)
         return [key for key, count in counts.items() if count > 1]
 
 
 def find_jobs_file(path: Path) -> Path:
-    """The jobs.csv that a path means: the file itself, or the one in the folder of a run.
+    """Return the jobs.csv of a path: the file, or the table in the folder of a run.
 
-    A folder that holds the runs of several policies means the run of the only policy.
+    A folder of ``rebat run`` may contain the folder of a single policy.
 
     Raises
     ------
     InputError
-        When a folder holds none or several of them.
+        If a folder contains no job table, or several.
     """
     if not path.is_dir():
         return path
     own = [path / name for name in ("jobs.csv", "jobs.csv.gz") if (path / name).is_file()]
     named = [p for p in sorted(path.glob("*_jobs.csv*")) if not p.name.startswith("rebat_")]
-    found = own or named or sorted(path.glob("*/jobs.csv"))
-    if len(found) == 1:
-        return found[0]
+    tables = own or named or sorted(path.glob("*/jobs.csv"))
+    if len(tables) == 1:
+        return tables[0]
     if own or named:
-        tables = ", ".join(file.name for file in found)
-        raise InputError(f"{len(found)} job tables: {tables}", str(path), "one of these files")
-    if found:
-        policies = ", ".join(file.parent.name for file in found)
-        example = found[0].parent
-        what = f"runs of {len(found)} policies: {policies}"
-        raise InputError(what, str(path), f"the folder of one of them, such as {example}")
+        names = ", ".join(file.name for file in tables)
+        problem = f"contains {len(tables)} job tables: {names}"
+        raise InputError(problem, str(path), "one of these files")
+    if tables:
+        policies = ", ".join(file.parent.name for file in tables)
+        problem = f"contains runs of {len(tables)} policies: {policies}"
+        raise InputError(
+            problem, str(path), f"the folder of one policy, such as {tables[0].parent}"
+        )
     raise InputError("no job table in the folder", str(path), "one jobs.csv or *_jobs.csv")
 
 
 def read_jobs(path: Path) -> JobsFile:
     """Read a jobs.csv, plain or .gz, or the one in a folder.
 
-    Rows of jobs that `rebat serve` registered for their acknowledgement are left out.
+    Probe jobs of `rebat serve` are omitted.
 
     Raises
     ------
     InputError
-        With file and line: missing columns, rows of another length, bad times, states, node sets.
+        For missing columns, rows of another length, and invalid times, states or node sets, with
+        file and line.
     """
     path = find_jobs_file(Path(path))
     csv.field_size_limit(LONGEST_FIELD)
@@ -165,21 +169,22 @@ def read_jobs(path: Path) -> JobsFile:
             rows = _records(csv.reader(text, strict=True), str(path))
             return JobsFile(path, [row for row in rows if row.workload != PROBES])
         except csv.Error as error:
-            raise InputError(f"broken CSV: {error}", str(path), "Batsim's jobs.csv") from None
+            raise InputError(f"invalid CSV: {error}", str(path), "Batsim's jobs.csv") from None
 
 
 def _records(reader: Any, where: str) -> Iterator[JobRecord]:
     header = [name.strip() for name in next(reader, [])]
     missing = [name for name in REQUIRED if name not in header]
     if missing:
-        what = f"no column {', '.join(missing)}"
-        raise InputError(what, f"{where}:1", "the header of Batsim's jobs.csv")
+        problem = f"no column {', '.join(missing)}"
+        raise InputError(problem, f"{where}:1", "the header of Batsim's jobs.csv")
     for fields in reader:
         if not fields:
             continue
         place = f"{where}:{reader.line_num}"
         if len(fields) != len(header):
-            raise InputError(f"{len(fields)} fields", place, f"{len(header)} as in the header")
+            expected = f"{len(header)} fields, as in the header"
+            raise InputError(f"has {len(fields)} fields", place, expected)
         try:
             yield _record(dict(zip(header, fields, strict=True)), reader.line_num)
         except InputError as error:
@@ -194,12 +199,13 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
         raise InputError(f"final_state is {state!r}", expected=f"one of {', '.join(STATES)}")
     start_us, end_us = _time(row, "starting_time"), _time(row, "finish_time")
     if (start_us is None) != (end_us is None):
-        raise InputError("one of starting_time and finish_time is empty", expected="both or none")
+        empty = "starting_time" if start_us is None else "finish_time"
+        raise InputError(f"only {empty} is empty", expected="both times or neither")
     times: dict[str, Any] = {field: _time(row, name) for name, field in OPTIONAL_TIMES.items()}
-    told = times["walltime_us"] is not None
-    if told and times["walltime_us"] < 0:
+    walltime_listed = times["walltime_us"] is not None
+    if walltime_listed and times["walltime_us"] < 0:
         times["walltime_us"] = None
-    nodes, twice = _nodes(row["allocated_resources"])
+    nodes, duplicate_node = _nodes(row["allocated_resources"])
     return JobRecord(
         line=line,
         workload=row.get("workload_name", "").strip(),
@@ -209,11 +215,11 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
         end_us=end_us,
         nodes=nodes,
         n_nodes=_size(row),
-        walltime_told=told,
+        walltime_listed=walltime_listed,
         profile=row.get("profile") or None,
         success=_success(row),
         stretch=_stretch(row),
-        twice=twice,
+        duplicate_node=duplicate_node,
         **times,
     )
 
@@ -259,7 +265,7 @@ def _size(row: dict[str, str]) -> int | None:
 
 
 def _nodes(text: str) -> tuple[NodeSet, int | None]:
-    """The nodes, and the first one that the text names twice."""
+    """Return the nodes, and the first node that the text lists twice."""
     pairs = sorted(parse_intervals(text))
     nodes = NodeSet.from_intervals(pairs)
     if len(nodes) and nodes.intervals[-1, 1] >= MAX_NODES:

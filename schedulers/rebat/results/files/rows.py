@@ -21,7 +21,7 @@ Int = npt.NDArray[np.int64]
 
 
 class Rows:
-    """The rows of a CSV file by column, and columns as numbers; says where one is broken."""
+    """The rows of a CSV file by column, with columns as numbers; errors name file and line."""
 
     def __init__(self, path: Path, required: Sequence[str]) -> None:
         self.path = path
@@ -39,24 +39,26 @@ class Rows:
         return name in self._columns
 
     def texts(self, name: str) -> list[str]:
-        """A column as it stands."""
+        """Return the unchanged texts of a column."""
         return self._columns[name]
 
     def names(self, name: str) -> list[str]:
-        """A column of names of one of rebat's own files, without what guards them."""
+        """Return the names of a column of a rebat file, without their CSV guards."""
         return list(map(original, self._columns[name]))
 
     def place(self, at: int) -> str:
-        """File and line of a row."""
+        """Return file and line of a row."""
         return f"{self.path}:{self._lines[at]}"
 
-    def refuse(self, wrong: npt.NDArray[np.bool_], what: str, expected: str | None = None) -> None:
-        """InputError for the first row that is wrong, if one is."""
+    def refuse(
+        self, wrong: npt.NDArray[np.bool_], problem: str, expected: str | None = None
+    ) -> None:
+        """Raise an InputError for the first row that is wrong, if any."""
         if wrong.any():
-            raise InputError(what, self.place(int(wrong.argmax())), expected)
+            raise InputError(problem, self.place(int(wrong.argmax())), expected)
 
     def times(self, name: str, empty: int | None = None) -> Int:
-        """Seconds as microseconds; ``empty`` for an empty field, where that is allowed."""
+        """Return seconds as microseconds; an empty field becomes ``empty`` if this is set."""
         texts = self.texts(name)
         if empty is None:
             return np.rint(self._numbers(name, texts) * US_PER_S).astype(np.int64)
@@ -65,9 +67,9 @@ class Rows:
         return np.where(there, np.rint(values * US_PER_S), empty).astype(np.int64)
 
     def counts(self, name: str) -> Int:
-        """Whole numbers, 0 or more."""
+        """Return a column of whole numbers of at least 0."""
         values = self._numbers(name, self.texts(name))
-        self.refuse(values != np.floor(values), f"{name} is no whole number")
+        self.refuse(values != np.floor(values), f"{name} is not a whole number")
         return values.astype(np.int64)
 
     def _numbers(self, name: str, texts: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -78,7 +80,8 @@ class Rows:
         wrong = ~((values >= 0) & (values <= MAX_SECONDS))
         if wrong.any():
             at = int(wrong.argmax())
-            raise InputError(f"{name} is {short(texts[at])}", self.place(at), "a number, 0 or more")
+            problem = f"{name} is {short(texts[at])}"
+            raise InputError(problem, self.place(at), "a number of at least 0")
         return values
 
 
@@ -90,7 +93,7 @@ def _number(text: str) -> float:
 
 
 def _fields(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
-    """The header, the rows, and the line at which each ends."""
+    """Return the header, the rows, and the last line of each row."""
     csv.field_size_limit(LONGEST_FIELD)
     with open_text(path, newline="") as text:
         reader = csv.reader(text, strict=True)
@@ -98,10 +101,11 @@ def _fields(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
             header, rows, lines = next(reader, []), [], []
             for fields in reader:
                 if len(fields) != len(header):
-                    place, like = f"{path}:{reader.line_num}", f"{len(header)} as in the header"
-                    raise InputError(f"{len(fields)} fields", place, like)
+                    expected = f"{len(header)} fields, as in the header"
+                    place = f"{path}:{reader.line_num}"
+                    raise InputError(f"has {len(fields)} fields", place, expected)
                 rows.append(fields)
                 lines.append(reader.line_num)
         except csv.Error as error:
-            raise InputError(f"broken CSV: {error}", f"{path}:{reader.line_num}") from None
+            raise InputError(f"invalid CSV: {error}", f"{path}:{reader.line_num}") from None
     return header, rows, lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rebat's own files of a run, line by line; times in seconds, dates from the run's start."""
+"""rebat's files of a run, line by line; times in seconds from the start of the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebat.core.csv_text import name_field
 from rebat.core.units import to_s
 from rebat.results.measures.jobs import JOB_COLUMNS, JobRows
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
-from rebat.results.measures.timeline import checkpoint_dates
+from rebat.results.measures.timeline import checkpoint_times
 from rebat.session.ledger import AttemptRecord, Ledger
 
 ATTEMPT_COLUMNS = (
@@ -20,43 +20,46 @@ ATTEMPT_COLUMNS = (
     "cause", "why", "kept_seconds", "lost_seconds", "nodes",
     "recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds",
 )  # fmt: skip
-"""Of rebat_attempts.csv: see `attempt_values`."""
+"""Columns of rebat_attempts.csv, see `attempt_values`."""
 
 
 def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
-    """rebat_jobs.csv, or other columns: a row per original job."""
+    """Yield rebat_jobs.csv, or other columns: a row per original job."""
     yield ",".join(columns)
     for row in rows.table[list(columns)]:
         yield _line(row.item())
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
-    """rebat_users.csv or rebat_queues.csv: a row per user or queue, see `metrics.owners`."""
+    """Yield rebat_users.csv or rebat_queues.csv: a row per user or queue, see `measures.owners`."""
     yield ",".join((column, *GROUP_COLUMNS))
     for values in group_rows(rows, column):
         yield _line(values)
 
 
 def attempts_csv(ledger: Ledger) -> Iterator[str]:
-    """rebat_attempts.csv: a row per attempt, in the order of their ends."""
+    """Yield rebat_attempts.csv: a row per attempt, in the order of their ends."""
     yield ",".join(ATTEMPT_COLUMNS)
     for record in ledger.attempts:
         yield _line(attempt_values(record))
 
 
 def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
-    """What became of an attempt, by `ATTEMPT_COLUMNS`.
+    """Return the values of an attempt by `ATTEMPT_COLUMNS`.
 
-    What never ran has no start and no nodes, what was rejected no end either.
-
-    ``attempt`` is 0 for a job's first; ``cause`` why it ended (`core.attempts.Cause`), ``why`` the
-    word of the policy that stopped it: of a victim, the job that its nodes were taken for.
-    ``kept_seconds`` is the progress kept, of which ``lost_seconds`` were lost after all.
-    The last four are its recovery, the periods before its first checkpoint and before each further
-    one, and what a checkpoint takes; without the latter where it writes none at known dates.
+    - ``attempt``: 0 for the first attempt of a job.
+    - ``start_time``, ``nodes``: empty if the attempt never ran.
+    - ``finish_time``: empty if the attempt was rejected.
+    - ``cause``: why the attempt ended (`core.attempts.Cause`).
+    - ``why``: the reason that the policy stated for a stop; for a victim, the job that takes its
+      nodes.
+    - ``kept_seconds``: the progress kept; ``lost_seconds`` of it were lost later.
+    - ``recovery_seconds``, ``first_period_seconds``, ``period_seconds``, ``checkpoint_seconds``:
+      the recovery, the time before the first checkpoint and before each later one, and the duration
+      of a checkpoint. The last three are empty if the attempt writes no checkpoints at fixed times.
     """
     attempt, ran = record.attempt, record.start_us >= 0
-    recovery_us, pattern = checkpoint_dates(record.checkpointing)
+    recovery_us, pattern = checkpoint_times(record.checkpointing)
     return (
         job_name(attempt.job_id), attempt.number, attempt.n_nodes, to_s(attempt.submit_us),
         to_s(attempt.queued_us), to_s(record.start_us) if ran else None,
@@ -68,11 +71,11 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
 
 
 HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")
-"""Of rebat_holds.csv; without a finish_time: to the end."""
+"""Columns of rebat_holds.csv; finish_time is empty if the hold lasts to the end of the run."""
 
 
 def holds_csv(ledger: Ledger) -> Iterator[str]:
-    """rebat_holds.csv: a row per set of nodes held for a job that did not run on them."""
+    """Yield rebat_holds.csv: a row per set of nodes held for a job that does not run on them."""
     yield ",".join(HOLD_COLUMNS)
     for hold in ledger.holds:
         if hold.until_us != hold.since_us:
@@ -81,7 +84,7 @@ def holds_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def node_events_csv(ledger: Ledger) -> Iterator[str]:
-    """node_events.csv: failures and rejuvenations as they were told."""
+    """Yield node_events.csv: failures and repairs of nodes."""
     yield "time,event,nodes"
     for at, up, nodes in ledger.node_events:
         yield f"{to_s(at):.6f},{'rejuvenated' if up else 'failed'},{nodes}"

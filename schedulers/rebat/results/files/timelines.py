@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the output folder of a run, or of several policies, as timelines for pictures."""
+"""Reading output folders of runs as timelines for pictures."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from rebat.results.measures.timeline import (
 )
 
 OnRows = Callable[[int, int], None]
-"""Told how many rows are read, and of how many."""
+"""(number of rows read, number of all rows): a callback for progress."""
 
 ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts.csv", "node_events.csv", "summary.json"
 HOLDS = "rebat_holds.csv"
-"""Only there where nodes were held."""
+"""A file that exists only if nodes were held."""
 REQUIRED = (
     "job_id", "attempt", "submission_time", "queued_time", "start_time", "finish_time", "cause",
     "why", "kept_seconds", "lost_seconds", "nodes",
@@ -42,85 +42,85 @@ REQUIRED = (
 CHECKPOINTS = (
     "recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds",
 )  # fmt: skip
-"""Columns that older results lack."""
+"""Columns that are missing in older results."""
 
 
 def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Path]:
-    """The folders of the policies to show: those wanted, or the first ``most`` of all.
+    """Return the folders of the wanted policies, or of the first ``most`` policies.
 
-    ``out`` is what ``rebat run`` wrote, or the folder of one of its policies.
+    ``out`` is a folder written by ``rebat run``, or the folder of one of its policies.
 
     Raises
     ------
     InputError
-        When there is none, or none of that name.
+        If there is no such folder, or no wanted policy in it.
     """
     if not out.is_dir():
-        raise InputError("is no folder", str(out), "what rebat run --out has written")
+        raise InputError("is not a folder", str(out), "a folder written by rebat run --out")
     if (out / SUMMARY).is_file():
-        found = {policy_of(out): out}
+        folders = {policy_of(out): out}
     else:
         places = sorted(path.parent for path in out.glob(f"*/{SUMMARY}"))
-        known = {policy_of(place): place for place in places}
-        found = {name: known[name] for name in in_order(out, known)}
-    if not found and (out / "seeds.csv").is_file():
-        what = "a run of many seeds keeps no single runs"
-        raise InputError(what, str(out), "a run of one seed, without --seeds")
-    if not found:
-        raise InputError(f"holds no {SUMMARY}", str(out), "what rebat run --out has written")
+        by_policy = {policy_of(place): place for place in places}
+        folders = {name: by_policy[name] for name in in_order(out, by_policy)}
+    if not folders and (out / "seeds.csv").is_file():
+        problem = "contains no single runs, because the run used several seeds"
+        raise InputError(problem, str(out), "a run of one seed, without --seeds")
+    if not folders:
+        problem = f"contains no {SUMMARY}"
+        raise InputError(problem, str(out), "a folder written by rebat run --out")
     for name in wanted:
-        if name not in found:
-            raise unknown_name("policy", name, found).at(str(out))
-    return [found[name] for name in dict.fromkeys(wanted)] or list(found.values())[:most]
+        if name not in folders:
+            raise unknown_name("policy", name, folders).at(str(out))
+    return [folders[name] for name in dict.fromkeys(wanted)] or list(folders.values())[:most]
 
 
 def in_order(out: Path, policies: Iterable[str]) -> list[str]:
-    """As the policies were given to rebat run: comparison.csv has them so."""
+    """Sort policies in the order of comparison.csv, which is that of the command."""
     try:
-        told = Rows(out / "comparison.csv", ("policy",)).names("policy")
+        names = Rows(out / "comparison.csv", ("policy",)).names("policy")
     except InputError:
-        told = []  # it is not needed for anything else
-    rank = {name: at for at, name in enumerate(dict.fromkeys(told))}
+        names = []  # only the order depends on this file
+    rank = {name: at for at, name in enumerate(dict.fromkeys(names))}
     return sorted(policies, key=lambda name: (rank.get(name, len(rank)), name))
 
 
 def policy_of(folder: Path) -> str:
-    """The policy of a run, as its summary says."""
+    """Return the policy of a run from its summary."""
     return str(_summary(folder)["policy"])
 
 
 def _summary(folder: Path) -> dict[str, Any]:
     path = folder / SUMMARY
     try:
-        found = msgspec.json.decode(read_text(path), type=dict[str, Any])
-        n_nodes = found["metrics"]["n_nodes"]
+        summary = msgspec.json.decode(read_text(path), type=dict[str, Any])
+        n_nodes = summary["metrics"]["n_nodes"]
         if not isinstance(n_nodes, int) or not 0 < n_nodes < MAX_NODES:
             raise InputError(f"metrics.n_nodes is {short(n_nodes)}", str(path), "a number of nodes")
-        found["policy"]
+        summary["policy"]
     except (msgspec.DecodeError, KeyError, TypeError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise InputError(what, str(path), "the summary of a run") from None
-    return found
+        problem = f"has no key {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(problem, str(path), "the summary of a run") from None
+    return summary
 
 
 def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Timeline:
-    """The timeline of one run.
+    """Read the timeline of a run.
 
     Raises
     ------
     InputError
-        For files that are missing, and with file and line for rows that are broken.
+        For missing files, and for invalid rows with file and line.
     """
     summary = _summary(folder)
     n_nodes, path = int(summary["metrics"]["n_nodes"]), folder / ATTEMPTS
     if not path.is_file():
-        raise InputError(
-            f"holds no {ATTEMPTS}", str(folder), "a result of this version: run it again"
-        )
+        expected = "results of this version: run the simulation again"
+        raise InputError(f"contains no {ATTEMPTS}", str(folder), expected)
     rows = Rows(path, REQUIRED)
     start_us = rows.times("start_time", empty=-1)
     end_us = rows.times("finish_time", empty=-1)
-    rows.refuse((start_us >= 0) & (end_us < 0), "a start_time and no finish_time")
+    rows.refuse((start_us >= 0) & (end_us < 0), "has a start_time but no finish_time")
     rows.refuse((start_us >= 0) & (end_us < start_us), "finish_time is before start_time")
     blocks = _blocks(rows, n_nodes, on_rows)
     outages, failures = outages_of(
@@ -136,7 +136,7 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
 
 
 def _holds(path: Path, n_nodes: int, until_us: int) -> tuple[Spans, list[str]]:
-    """Nodes held and for which jobs; those without an end up to a time."""
+    """Return the held nodes and their jobs; holds without an end last until ``until_us``."""
     if not path.is_file():
         none = np.empty(0, dtype=np.int64)
         return Spans(none, none, none, none), []
@@ -157,36 +157,44 @@ def _blocks(rows: Rows, n_nodes: int, on_rows: OnRows) -> Blocks:
         except InputError as error:
             raise error.at(rows.place(at)) from None
         if len(nodes) and nodes.intervals[-1, 1] >= n_nodes:
-            what = f"node {nodes.intervals[-1, 1]} is outside the machine"
-            raise InputError(what, rows.place(at), f"below {n_nodes}")
+            problem = f"node {nodes.intervals[-1, 1]} is outside the machine"
+            raise InputError(problem, rows.place(at), f"nodes below {n_nodes}")
         sets.append(nodes.intervals)
     return blocks_of(sets)
 
 
 def _causes(rows: Rows) -> npt.NDArray[np.int64]:
     number = {str(cause): at for at, cause in enumerate(CAUSES)}
-    found = np.array([number.get(text, -1) for text in rows.texts("cause")], dtype=np.int64)
-    rows.refuse(found < 0, "unknown cause", f"one of: {', '.join(number)}")
-    return found
+    causes = np.array([number.get(text, -1) for text in rows.texts("cause")], dtype=np.int64)
+    rows.refuse(causes < 0, "unknown cause", f"one of: {', '.join(number)}")
+    return causes
 
 
 def _pattern(rows: Rows) -> Pattern:
-    """Without the columns of older results: no recovery and no checkpoints are known."""
+    """Read the checkpoint pattern; older results have no recoveries and checkpoints."""
     if not all(name in rows for name in CHECKPOINTS):
         none = np.full(len(rows), -1, dtype=np.int64)
         return Pattern(none + 1, none, none, none)
-    recovery, *rest = CHECKPOINTS
-    return Pattern(rows.times(recovery), *(rows.times(name, empty=-1) for name in rest))
+    recovery, *periods = CHECKPOINTS
+    return Pattern(rows.times(recovery), *(rows.times(name, empty=-1) for name in periods))
 
 
 def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
-    """The events of node_events.csv; InputError with file and line for broken ones."""
+    """Read the events of node_events.csv.
+
+    Raises
+    ------
+    InputError
+        For invalid events, with file and line.
+    """
     rows = Rows(path, ("time", "event", "nodes"))
-    dates, words = rows.times("time"), rows.texts("event")
+    times_us, words = rows.times("time"), rows.texts("event")
     up = np.array([word == "rejuvenated" for word in words], dtype=np.bool_)
     failed = np.array([word == "failed" for word in words], dtype=np.bool_)
     rows.refuse(~(up | failed), "unknown event", "failed or rejuvenated")
-    rows.refuse(np.diff(dates, prepend=0) < 0, "is before the event above it", "ascending dates")
+    rows.refuse(
+        np.diff(times_us, prepend=0) < 0, "is earlier than the previous event", "ascending times"
+    )
     blocks = _blocks(rows, n_nodes, lambda done, of: None)
     sets = np.split(
         np.stack([blocks.first, blocks.last], axis=1),
@@ -194,5 +202,5 @@ def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
     )
     return [
         (int(at), bool(is_up), NodeSet(nodes))
-        for at, is_up, nodes in zip(dates, up, sets, strict=False)
+        for at, is_up, nodes in zip(times_us, up, sets, strict=False)
     ]

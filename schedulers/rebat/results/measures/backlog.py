@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that was at hand: what a window began and ended with, and how long nothing waited.
+"""The work at hand in a window, and the time during which no attempt waits.
 
-In a window of a longer run useful time is bounded by the work at hand as much as by the scheduler:
-what an earlier part of the run has put off fills it.
+In a window of a longer run, useful time depends on the work at hand as well as on the scheduler:
+work that was delayed before the window adds to it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,21 @@ from rebat.session.ledger import Ledger
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """Work of submitted jobs that is not done yet, in node-seconds.
+    """Remaining work of submitted jobs, in node-seconds.
 
-    ``begin`` and ``end`` are at the ends of the window, ``submitted`` is that of the jobs submitted
-    within it: the work done in the window is begin + submitted - end. ``nothing_waits`` is the
-    share of time during which no attempt waited. Work is useful time, and that of jobs killed at
-    their walltimes.
+    The work done in the window is begin + submitted - end. Work is useful time, and the time of
+    jobs killed at their walltime.
+
+    Attributes
+    ----------
+    begin
+        Remaining work at the start of the window.
+    submitted
+        Work of the jobs submitted within the window.
+    end
+        Remaining work at the end of the window.
+    nothing_waits
+        Share of time during which no attempt waits.
     """
 
     begin: float
@@ -36,9 +45,17 @@ class Backlog(msgspec.Struct, frozen=True):
 
 
 class AtHand(NamedTuple):
-    """What a window could be filled with: the work at hand in it (its backlog at the beginning, and
-    what was submitted) as a share of its node time, the share of time with nothing waiting, and the
-    node time (windows that end with their runs differ in it)."""
+    """The work at hand in a window.
+
+    Attributes
+    ----------
+    share
+        Backlog at the start and submitted work, as a share of the window's node time.
+    nothing_waits
+        Share of time during which no attempt waits.
+    total
+        Node time of the window; it differs between windows that end with their runs.
+    """
 
     share: float
     nothing_waits: float
@@ -46,23 +63,23 @@ class AtHand(NamedTuple):
 
 
 MOST_APART = 0.01
-"""Of the node time of the window: by so much may the work at hand of two runs differ that are
-compared. Useful time is the work at hand less what is left, so the difference may be all of it."""
+"""Largest difference of the work at hand of two comparable runs, as a share of the window's node
+time. Useful time is the work at hand minus the work left, so it can differ by the same amount."""
 
 NOT_COMPARABLE = "n.c."
 """The mark of a utilisation or share of node time that is not comparable."""
 
 WHY_NOT = (
     f"{NOT_COMPARABLE}: not comparable, as the work at hand in the window differs by more than "
-    f"{MOST_APART:.0%} of its node time and did not always suffice"
+    f"{MOST_APART:.0%} of the window's node time, and at times no job waited"
 )
 
 
 def comparable(ours: AtHand, others: AtHand) -> bool:
-    """Whether shares of node time of two runs can be compared.
+    """Return whether shares of node time of two runs can be compared.
 
-    They cannot where one had more work to do, and the machine could not always be kept busy: what
-    the one did more is then what it had put off before.
+    They are not comparable if one run has more work at hand and at times no attempt waits. The
+    additional useful time is then work that the run delayed before the window.
 
     >>> comparable(AtHand(0.72, 0.4), AtHand(0.81, 0.0))
     False
@@ -75,12 +92,12 @@ def comparable(ours: AtHand, others: AtHand) -> bool:
 
 
 def of_window(metric: str) -> bool:
-    """Whether a metric is a share or sum of the window's node time."""
+    """Return whether a metric is a share or sum of the window's node time."""
     return metric == "useful_utilisation" or metric.startswith("platform_")
 
 
 def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
-    """From the means of a run's metrics by name; None for results without them."""
+    """Return the work at hand from the means of a run's metrics; None if they are missing."""
     names = ("backlog_begin", "backlog_submitted", "backlog_nothing_waits", "platform_total")
     begin, submitted, nothing_waits, total = map(mean, names)
     if begin is None or submitted is None or nothing_waits is None or not total:
@@ -91,13 +108,13 @@ def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
 def are_comparable(
     ours: Callable[[str], float | None], others: Callable[[str], float | None]
 ) -> bool | None:
-    """The same of the means of two runs' metrics by name; None where that is not known."""
+    """Apply `comparable` to the means of two runs' metrics; None if they are missing."""
     mine, theirs = at_hand(ours), at_hand(others)
     return None if mine is None or theirs is None else comparable(mine, theirs)
 
 
 def backlog(ledger: Ledger, window: Window, accounting: Accounting = "exact") -> Backlog:
-    """Measure a window of a run."""
+    """Measure the backlog in a window of a run."""
     first, last = window
     begin = submitted = end = 0
     for record in ledger.attempts:
@@ -117,8 +134,8 @@ def backlog(ledger: Ledger, window: Window, accounting: Accounting = "exact") ->
 def _nothing_waits(ledger: Ledger, window: Window) -> float:
     first, last = window
     waited = [r for r in ledger.attempts if max(r.start_us, 0) > r.attempt.queued_us]
-    dates, by = from_to(column(waited, "attempt.queued_us"), column(waited, "start_us"))
+    times_us, by = from_to(column(waited, "attempt.queued_us"), column(waited, "start_us"))
     zero = np.zeros(1, dtype=np.int64)
-    at, queued = steps_of(np.concatenate([zero, dates]), np.concatenate([zero, by]))
+    at, queued = steps_of(np.concatenate([zero, times_us]), np.concatenate([zero, by]))
     lengths = np.diff(np.append(np.clip(at, first, last), last))
     return float(lengths[queued == 0].sum()) / (last - first) if last > first else 0.0

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of several cores: how full they were, and what power they took.
+"""Occupation and energy of nodes with several cores.
 
 Section 4.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019, counts nodes that are empty, mixed and full every 5 s; here each of them
-is integrated exactly.
+checkpoint/restart", 2019, counts empty, mixed and full nodes every 5 s. rebat integrates exactly.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from rebat.session.ledger import Ledger
 Ints = npt.NDArray[np.int64]
 
 ASLEEP = "sleep"
-"""What nodes are drained for that save energy; those that boot take what empty ones do."""
+"""The reason of drains that save energy; booting nodes take the power of empty nodes."""
 
 
 class NodeStates(msgspec.Struct, frozen=True):
-    """Shares of node time: none of the node's cores used, some, all."""
+    """Shares of node time with none, some or all cores of the node in use."""
 
     empty: float
     mixed: float
@@ -35,7 +34,7 @@ class NodeStates(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Stretches of time on a node, each with a number of its cores in use: shape (n,) each."""
+    """Intervals of time on nodes, each with its number of cores in use; arrays of shape (n,)."""
 
     node: Ints
     begin_us: Ints
@@ -44,12 +43,12 @@ class Usage(msgspec.Struct, frozen=True):
 
     @property
     def length_us(self) -> Ints:
-        """How long each lasts."""
+        """The length of each interval."""
         return self.end_us - self.begin_us
 
 
 def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
-    """How many cores of each node attempts held, over a window: it is covered without a gap."""
+    """Return the number of cores in use per node; the intervals cover the window without gaps."""
     first, last = window
     changes = [(node, first, 0) for node in range(n_nodes)]
     for record in ledger.attempts:
@@ -59,15 +58,15 @@ def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
         for on, count in _by_node(record.nodes, cores):
             changes += [(on, begin, count), (on, end, -count)]
     table = np.array(changes, dtype=np.int64).reshape(-1, 3)
-    node, date, delta = table[np.lexsort((table[:, 1], table[:, 0]))].T
+    node, begin_us, delta = table[np.lexsort((table[:, 1], table[:, 0]))].T
     used = np.cumsum(delta)  # the deltas of a node add up to 0
-    ends = np.append(date[1:], last)
+    ends = np.append(begin_us[1:], last)
     ends[np.append(node[1:] != node[:-1], True)] = last
-    return Usage(node, date, ends, used)
+    return Usage(node, begin_us, ends, used)
 
 
 def _by_node(nodes: NodeSet, cores: int) -> list[tuple[int, int]]:
-    """(node, cores of it) of some cores."""
+    """Return (node, number of its cores) for a set of cores."""
     counts: dict[int, int] = {}
     for low, high in nodes.intervals.tolist():
         for node in range(low // cores, high // cores + 1):
@@ -77,7 +76,7 @@ def _by_node(nodes: NodeSet, cores: int) -> list[tuple[int, int]]:
 
 
 def node_states(of: Usage, cores: int, nodes: Ints | None = None) -> NodeStates:
-    """Shares of the time of all nodes, or of some."""
+    """Return the shares of node time by state, over all nodes or over ``nodes``."""
     lengths = of.length_us if nodes is None else np.where(np.isin(of.node, nodes), of.length_us, 0)
     total = int(lengths.sum())
     if not total:
@@ -88,8 +87,10 @@ def node_states(of: Usage, cores: int, nodes: Ints | None = None) -> NodeStates:
 
 
 class Energy(msgspec.Struct, frozen=True):
-    """What the nodes took in a window, in kWh, if the power of a node is given; ``asleep`` is the
-    share of node time spent asleep."""
+    """Energy of the nodes in a window.
+
+    ``kwh`` is None if the power of a node is unknown. ``asleep`` is the share of node time asleep.
+    """
 
     kwh: float | None
     asleep: float
@@ -98,7 +99,7 @@ class Energy(msgspec.Struct, frozen=True):
 def energy(
     of: Usage, ledger: Ledger, cores: int, window: Window, power: NodePower | None
 ) -> Energy:
-    """Watts of every node and its cores in use, less where nodes sleep (they are empty then)."""
+    """Return the energy from the power of empty, partly used and sleeping nodes."""
     lengths_s = of.length_us / US_PER_S
     asleep_s, total_s = _drained_s(ledger, cores, window, ASLEEP), float(lengths_s.sum())
     asleep = asleep_s / total_s if total_s else 0.0
@@ -110,20 +111,20 @@ def energy(
 
 
 def _drained_s(ledger: Ledger, cores: int, window: Window, why: str) -> float:
-    """Node-seconds that nodes were drained for a reason."""
+    """Return the node-seconds of drains with a reason."""
     first, last = window
     total_us = 0
-    for one in ledger.drained:
-        until = last if one.until_us is None else min(one.until_us, last)
-        if one.why == why:
-            total_us += max(0, until - max(one.since_us, first)) * one.nodes.size // cores
+    for drain in ledger.drained:
+        until = last if drain.until_us is None else min(drain.until_us, last)
+        if drain.why == why:
+            total_us += max(0, until - max(drain.since_us, first)) * drain.nodes.size // cores
     return total_us / US_PER_S
 
 
 def states_by_name(
     of: Usage, cores: int, partitions: Mapping[str, NodeSet]
 ) -> dict[str, NodeStates]:
-    """The same for each partition."""
+    """Return the shares of node time by state, for each partition."""
     return {
         name: node_states(of, cores, np.unique(nodes.ids // cores))
         for name, nodes in partitions.items()

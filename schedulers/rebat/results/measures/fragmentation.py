@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that are free and of no use: what boxes, and units in a line, cost a machine.
+"""Fragmentation: free nodes that cannot be used, because of boxes or units in a line.
 
-The head of the queue is its first attempt in the default order: highest priority, then entry.
-While it asks for no more nodes than are up and run nothing, only their places can keep it waiting
-(or reservations of others, where the plan has some): the machine is *blocked*.
+The head of the queue is its first attempt in the default order: highest priority, then entry. The
+machine is *blocked* while the head waits although enough nodes are free. The cause is the position
+of the nodes, or a reservation of another job.
 """
 
 from __future__ import annotations
@@ -22,16 +22,22 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Ints = npt.NDArray[np.int64]
 
 Head = tuple[Ints, Ints, Ints]
-"""Attempts one after the other: from when on each is the first, until when, nodes asked for."""
+"""Successive first attempts: start of being first, end, and number of requested nodes."""
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
-    """How well the nodes of a window could be used.
+    """Fragmentation of the nodes in a window.
 
-    ``blocked_share`` is the share of time during which the head of the queue waited though it asked
-    for no more nodes than were free; ``blocked_free_nodes`` the mean number of nodes free then (0:
-    never blocked), ``blocked`` their node-seconds. ``box_waste`` are the node-seconds of the nodes
-    that attempts held beyond what they asked for; they are idle.
+    Attributes
+    ----------
+    blocked_share
+        Share of time during which the head of the queue waits although enough nodes are free.
+    blocked_free_nodes
+        Mean number of free nodes while the head is blocked; 0 if it never is.
+    blocked
+        Node-seconds of free nodes while the head is blocked.
+    box_waste
+        Node-seconds of nodes that attempts hold but did not request; these nodes are idle.
     """
 
     blocked_share: float
@@ -49,19 +55,19 @@ def fragmentation(
     ----------
     ledger : Ledger
     n_nodes : int
-        Of the machine.
+        Number of nodes of the machine.
     window : Window
     allotted : Allotment, optional
-        How many nodes attempts get that ask for so many (default: as many).
+        Requested number of nodes -> allocated number (default: equal).
     """
     first, last = window
     at, free = free_steps(ledger, n_nodes)
     heads = list(_heads(ledger))
-    dates = np.unique(np.concatenate([at, *(d for head in heads for d in head[:2]), [first, last]]))
-    dates = dates[(first <= dates) & (dates < last)]
-    lengths = np.diff(np.append(dates, last))
-    unused = free[np.searchsorted(at, dates, "right") - 1]
-    wanted = _wanted(dates, heads)
+    times = np.unique(np.concatenate([at, *(t for head in heads for t in head[:2]), [first, last]]))
+    times = times[(first <= times) & (times < last)]
+    lengths = np.diff(np.append(times, last))
+    unused = free[np.searchsorted(at, times, "right") - 1]
+    wanted = _wanted(times, heads)
     blocked = np.where((wanted > 0) & (wanted <= unused), lengths, 0)
     blocked_us, node_us = int(blocked.sum()), int((blocked * unused).sum())
     return Fragmentation(
@@ -73,9 +79,9 @@ def fragmentation(
 
 
 def _heads(ledger: Ledger) -> Iterator[Head]:
-    """For each priority, the highest first, when which attempt is the first of it.
+    """Yield the successive first attempts of each priority, the highest priority first.
 
-    The first to come is, until it starts; the next one from then on, if it still waits.
+    An attempt is first from the start of its predecessor until its own start.
     """
     waited = [r for r in ledger.attempts if r.start_us > r.attempt.queued_us]
     names = ("attempt.priority", "attempt.queued_us", "attempt.serial", "start_us")
@@ -83,21 +89,21 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
     order = np.lexsort((serial, queued_at, -priority))
     table = np.stack([queued_at, started, column(waited, "attempt.n_nodes")])[:, order]
     for group in np.split(table, np.flatnonzero(np.diff(priority[order])) + 1, axis=1):
-        queued, start, asked = group
+        queued, start, requested = group
         before = np.maximum.accumulate(np.append(np.zeros(1, dtype=np.int64), start[:-1]))
         since = np.maximum(queued, before[: len(start)])
         leads = since < start
-        yield since[leads], start[leads], asked[leads]
+        yield since[leads], start[leads], requested[leads]
 
 
-def _wanted(dates: Ints, heads: Iterable[Head]) -> Ints:
-    """What the head of the queue asks for at each date; 0: nothing waits."""
-    wanted = np.zeros(len(dates), dtype=np.int64)
-    for since, until, asked in heads:
-        place = np.searchsorted(since, dates, "right") - 1
+def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
+    """Return the request of the head of the queue at each time; 0: nothing waits."""
+    wanted = np.zeros(len(times), dtype=np.int64)
+    for since, until, requested in heads:
+        place = np.searchsorted(since, times, "right") - 1
         leads = (place >= 0) & (wanted == 0)
-        leads[leads] = dates[leads] < until[place[leads]]
-        wanted[leads] = asked[place[leads]]
+        leads[leads] = times[leads] < until[place[leads]]
+        wanted[leads] = requested[place[leads]]
     return wanted
 
 
@@ -107,8 +113,8 @@ def _box_waste_us(
     if allotted is None:
         return 0
     ran = [(r.attempt.n_nodes, r.start_us, r.end_us) for r in attempts if r.start_us >= 0]
-    asked, start, end = np.array(ran, dtype=np.int64).reshape(-1, 3).T
+    requested, start, end = np.array(ran, dtype=np.int64).reshape(-1, 3).T
     lengths = np.maximum(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0)
-    sizes, which = np.unique(asked, return_inverse=True)
+    sizes, which = np.unique(requested, return_inverse=True)
     spare = np.array([allotted(size) - size for size in sizes.tolist()], dtype=np.int64)
     return int((spare[which] * lengths).sum()) if ran else 0

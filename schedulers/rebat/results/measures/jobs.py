@@ -20,14 +20,26 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class JobRow(msgspec.Struct, gc=False):
-    """What became of a job; times in seconds, dates from the run's start.
+    """The outcome of a job; times in seconds from the start of the run.
 
-    ``waiting_time`` is all the time from submission to the end during which the job held no nodes;
-    ``flow`` is finish minus submission (None for a rejected job); ``stolen`` counts how often the
-    job was a victim; ``wasted_node_seconds`` is work lost to interruptions and to
-    silent errors, times nodes. ``size`` is what it asked for; ``node_seconds`` what it had, in all
-    its attempts, and ``resizes`` how often that was another number of nodes than before. ``user``
-    and ``queue`` are empty where they are not known.
+    Attributes
+    ----------
+    size
+        Requested number of nodes.
+    waiting_time
+        Time from submission to end during which the job held no nodes.
+    flow
+        Finish minus submission; None for a rejected job.
+    stolen
+        How often the job was a victim.
+    wasted_node_seconds
+        Work lost to interruptions and silent errors, times nodes.
+    node_seconds
+        Node-seconds held by all attempts.
+    resizes
+        How often the number of nodes changed.
+    user, queue
+        Owner of the job; empty if unknown.
     """
 
     job_id: str
@@ -53,7 +65,7 @@ JOB_COLUMNS = tuple(
     name for name in JobRow.__struct_fields__ if name not in (*SIZE_COLUMNS[2:], *OWNERS)
 )
 Owners = Mapping[str, tuple[str, str]]
-"""User and queue of each job, by its Batsim id; empty where that is not known."""
+"""Batsim id of a job -> its user and queue; empty if unknown."""
 
 
 _DTYPES = {"int": "i8", "float": "f8", "float | None": "f8", "str": "O"}
@@ -61,9 +73,9 @@ _TABLE = np.dtype([(name, _DTYPES[kind]) for name, kind in JobRow.__annotations_
 
 
 class JobRows(Sequence[JobRow]):
-    """The rows of a run, held as a table: there may be millions.
+    """The rows of a run as a table, because there can be millions.
 
-    A row is made when it is asked for. In a column of the table a number that there is not is NaN.
+    Rows are created on access. Missing numbers are NaN in columns.
     """
 
     def __init__(self, table: npt.NDArray[Any]) -> None:
@@ -80,34 +92,34 @@ class JobRows(Sequence[JobRow]):
     @overload
     def __getitem__(self, which: slice | npt.NDArray[Any]) -> JobRows: ...
     def __getitem__(self, which: int | slice | npt.NDArray[Any]) -> JobRow | JobRows:
-        """A row, or the rows of a slice, under a mask, or at some positions."""
-        found = self.table[which]
-        return _from_table(found) if isinstance(found, np.void) else JobRows(found)
+        """Return a row, or the rows of a slice, a mask or an array of positions."""
+        selected = self.table[which]
+        return _from_table(selected) if isinstance(selected, np.void) else JobRows(selected)
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        """What stands in a column."""
+        """Return a column."""
         column: npt.NDArray[Any] = self.table[name]
         return column
 
     @property
     def has_finished(self) -> npt.NDArray[np.bool_]:
-        """Which of the jobs ran to an end."""
+        """A mask of the finished jobs."""
         mask: npt.NDArray[np.bool_] = ~np.isnan(self.column("flow"))
         return mask
 
 
 def _from_table(values: np.void) -> JobRow:
-    found: Any = [None if isinstance(v, float) and isnan(v) else v for v in values.item()]
-    return JobRow(*found)
+    fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values.item()]
+    return JobRow(*fields)
 
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
-    """Rows in the order of submission."""
-    known = owners or {}
+    """Return the rows in the order of submission."""
+    by_id = owners or {}
     serial = attrgetter("attempt.job_serial")  # the attempts of a job are in their order
     by_job = sorted(ledger.attempts, key=serial)
     count = sum(1 for _ in groupby(by_job, serial))
-    rows = (msgspec.structs.astuple(_row(jobs, known)) for _, jobs in groupby(by_job, serial))
+    rows = (msgspec.structs.astuple(_row(jobs, by_id)) for _, jobs in groupby(by_job, serial))
     return JobRows(np.fromiter(rows, dtype=_TABLE, count=count))
 
 
@@ -130,7 +142,7 @@ def _row(records: Iterable[AttemptRecord], owners: Owners) -> JobRow:
 
 def _add(row: JobRow, record: AttemptRecord) -> None:
     if record.cause == Cause.MOLDED:
-        return  # it goes on as the next attempt
+        return  # it continues as the next attempt
     row.final_state = record.state
     if record.cause == Cause.REJECTED:
         row.waiting_time = row.finish_time = row.flow = None  # also if it had run before
@@ -154,9 +166,9 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Run time of an attempt without success that was neither recovery nor kept for good."""
+    """Return the lost run time of an unsuccessful attempt, without recovery and kept progress."""
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
-    kept = record.useful_us - record.lost_us
-    return max(0, record.end_us - record.start_us - recovery - kept)
+    progress = record.useful_us - record.lost_us
+    return max(0, record.end_us - record.start_us - recovery - progress)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints and restarts: how many, for what, and what they cost; drains and how long they took.
+"""Number, purpose and cost of checkpoints and restarts; number and duration of drains.
 
-After Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart",
+Source: Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart",
 2019.
 """
 
@@ -18,10 +18,18 @@ from rebat.session.ledger import AttemptRecord, Drained, Ledger
 
 
 class Migrations(msgspec.Struct, frozen=True):
-    """Of a window: attempts that were checkpointed in it, and what followed.
+    """Attempts that were stopped and checkpointed in a window.
 
-    ``cost`` are core-seconds of checkpoints and restarts, ``moved`` core-seconds of work that the
-    images held; ``by`` counts what they were for, in the words of the policy.
+    Attributes
+    ----------
+    count
+        Number of these attempts.
+    cost
+        Core-seconds of checkpoints and restarts.
+    moved
+        Core-seconds of work in the images.
+    by
+        Number of these attempts by purpose, as named by the policy.
     """
 
     count: int
@@ -31,9 +39,19 @@ class Migrations(msgspec.Struct, frozen=True):
 
 
 class Drains(msgspec.Struct, frozen=True):
-    """Operations of a window: nodes drained, how many of them got empty before they
-    were taken back, and how long that took in the mean and at the most (s); ``refused`` counts the
-    operations that were not carried out."""
+    """Drains by operations in a window.
+
+    Attributes
+    ----------
+    nodes
+        Number of drained nodes.
+    emptied
+        Number of drained nodes that were empty before they returned to service.
+    mean_s, max_s
+        Mean and largest time until these were empty, in seconds.
+    refused
+        Number of operations that were not carried out.
+    """
 
     nodes: int
     emptied: int
@@ -43,12 +61,12 @@ class Drains(msgspec.Struct, frozen=True):
 
 
 def migrations(ledger: Ledger, window: Window) -> Migrations:
-    """Count checkpoints and restarts."""
+    """Measure checkpoints and restarts in a window."""
     first, last = window
     by: Counter[str] = Counter()
     cost_us, moved_us = 0, 0
     kept_us = dict.fromkeys((r.attempt.job_id for r in ledger.attempts if r.imaged), 0)
-    for record in ledger.attempts:  # those of a job in their order
+    for record in ledger.attempts:  # attempts of a job are in order
         attempt, cores = record.attempt, record.attempt.n_nodes
         if record.start_us < 0:
             continue
@@ -64,21 +82,21 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
 
 
 def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
-    """How long drained nodes took to get empty."""
-    asked = [
-        one
-        for one in ledger.drained
-        if one.why == "operation"
-        and window[0] <= one.since_us < window[1]
-        and one.until_us != one.since_us  # it was refused
+    """Measure drains by operations in a window."""
+    drained = [
+        drain
+        for drain in ledger.drained
+        if drain.why == "operation"
+        and window[0] <= drain.since_us < window[1]
+        and drain.until_us != drain.since_us  # equal: refused
     ]
     waits_s: list[float] = []
     start_us, end_us = (column(ledger.attempts, name) for name in ("start_us", "end_us"))
-    for one in asked:
-        then = np.flatnonzero((start_us <= one.since_us) & (one.since_us < end_us))
-        waits_s += _waits_s([ledger.attempts[at] for at in then.tolist()], one, cores)
+    for drain in drained:
+        then = np.flatnonzero((start_us <= drain.since_us) & (drain.since_us < end_us))
+        waits_s += _waits_s([ledger.attempts[at] for at in then.tolist()], drain, cores)
     return Drains(
-        nodes=sum(one.nodes.size for one in asked) // cores,
+        nodes=sum(drain.nodes.size for drain in drained) // cores,
         emptied=len(waits_s),
         mean_s=sum(waits_s) / len(waits_s) if waits_s else 0.0,
         max_s=max(waits_s, default=0.0),
@@ -86,12 +104,12 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
     )
 
 
-def _waits_s(ran: list[AttemptRecord], one: Drained, cores: int) -> list[float]:
-    """Of the nodes that got empty, how long each took; ``ran`` when they were drained."""
-    until = dict.fromkeys((core // cores for core in one.nodes), one.since_us)
-    for record in ran:
-        if record.nodes is not None and record.nodes.meets(one.nodes):
+def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
+    """Return the time until empty of each emptied node; ``running``: attempts at the drain."""
+    until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
+    for record in running:
+        if record.nodes is not None and record.nodes.meets(drain.nodes):
             for node in {core // cores for core in record.nodes} & until.keys():
                 until[node] = max(until[node], record.end_us)
-    back = one.until_us
-    return [to_s(end - one.since_us) for end in until.values() if back is None or end <= back]
+    back = drain.until_us
+    return [to_s(end - drain.since_us) for end in until.values() if back is None or end <= back]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each user, or each queue, got: a row of rebat_users.csv and rebat_queues.csv."""
+"""Metrics of each user or queue: the rows of rebat_users.csv and rebat_queues.csv."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from rebat.results.measures.jobs import JobRows
 from rebat.results.measures.service import Service, groups, service_of
 
 COUNTED = ("attempts", "failures", "stolen", "wasted_node_seconds", "node_seconds")
-"""Columns of a job that are added up over a group's jobs."""
+"""Columns that are summed over the jobs of a group."""
 
 GROUP_COLUMNS = ("jobs", "finished", *COUNTED, *Service.__struct_fields__)
 
 
 def group_rows(rows: JobRows, column: str) -> Iterator[tuple[Any, ...]]:
-    """Of every user or queue: its name, and `GROUP_COLUMNS`; times in seconds.
+    """Yield the name and `GROUP_COLUMNS` of every user or queue; times in seconds.
 
-    Waiting times, flows and slowdowns are those of its jobs that finished; NaN if none did.
+    Waiting times, flows and slowdowns are those of finished jobs; NaN if no job finished.
     """
-    for name, some in groups(rows, column):
-        finished = some[some.has_finished]
+    for name, jobs in groups(rows, column):
+        finished = jobs[jobs.has_finished]
         service = service_of(finished)
-        counted = (some.column(field).sum().item() for field in COUNTED)
-        felt = (
+        sums = (jobs.column(field).sum().item() for field in COUNTED)
+        of_service = (
             getattr(service, field) if service else float("nan")
             for field in Service.__struct_fields__
         )
-        yield name, len(some), len(finished), *counted, *felt
+        yield name, len(jobs), len(finished), *sums, *of_service

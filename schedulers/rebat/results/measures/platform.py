@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the platform's time went: every node-second of a window, accounted for once."""
+"""The use of node time: every node-second of a window is counted once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rebat.results.measures.steps import Steps, steps_of
 from rebat.session.ledger import AttemptRecord, Hold, Ledger
 
 Window = tuple[int, int]
-"""Half-open interval of dates, microseconds."""
+"""Half-open interval of times in microseconds."""
 
 DAY_US = 86_400 * US_PER_S
 PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
@@ -27,16 +27,32 @@ PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
 
 
 class PlatformTime(msgspec.Struct, frozen=True):
-    """Node-seconds of a window by use (Figure 3); together they are nodes times length.
+    """Node-seconds of a window by use (Figure 3); their sum is nodes times length.
 
-    ``held`` is the time of nodes that are up and kept for a job which does not run on them: one
-    that waits for a stolen node, or moves. ``idle_share`` is the share of time with at least one
-    node up and free (Tables 5a and 8); nodes that are held are not free.
-    ``waste_silent`` the time of attempts that ended with an error and were run again, and of the
-    checkpointed progress lost with them; ``waste_walltime`` the work, in all its attempts, of a job
-    that was killed at its walltime in the end (that of a job which was given up after too many
-    failures is in ``waste_failure``); ``waste_moving`` what stops for a move or for room
-    have lost.
+    Attributes
+    ----------
+    total
+        Nodes times length of the window.
+    useful, checkpoint, recovery
+        Time of useful work, of checkpoints, and of reading checkpoints.
+    waste_failure
+        Time lost to failures, and all work of jobs that were given up after too many failures.
+    waste_stealing
+        Time lost to steals.
+    waste_silent
+        Time of attempts that ended with a silent error and ran again, and the checkpointed
+        progress that was lost.
+    waste_walltime
+        Work, over all attempts, of jobs that were killed at their walltime.
+    waste_moving
+        Time lost to stops for a move or to make room.
+    held
+        Time of nodes that are up and reserved for a job that does not run on them: it waits for a
+        stolen node, or moves.
+    downtime, idle
+        Time of nodes that are down, and of nodes that are up, free and not held.
+    idle_share
+        Share of time with at least one node up and free (Tables 5a and 8); held nodes are not free.
     """
 
     total: float
@@ -55,20 +71,20 @@ class PlatformTime(msgspec.Struct, frozen=True):
 
     @property
     def useful_utilisation(self) -> float:
-        """Useful time over the time that nodes were up (Tables 4 and 8)."""
+        """Useful time / node time that was up (Tables 4 and 8)."""
         up = self.total - self.downtime
         return self.useful / up if up > 0 else 0.0
 
 
 WalltimeKills = Literal["wasted", "useful"]
-"""What the work is of a job that is killed at its walltime in the end."""
+"""Whether the work of a job that is killed at its walltime counts as wasted or useful."""
 
 
 def platform_time(
     ledger: Ledger, n_nodes: int, window: Window, walltime_kills: WalltimeKills = "wasted",
     accounting: Accounting = "exact",
 ) -> PlatformTime:  # fmt: skip
-    """Account for every node-second of a window."""
+    """Return the use of node time in a window."""
     first, last = window
     uses = (
         "useful",
@@ -81,14 +97,14 @@ def platform_time(
         "moving",
     )
     parts = dict.fromkeys(uses, 0)
-    in_vain = dict.fromkeys(ledger.given_up, "failure")
+    wasted = dict.fromkeys(ledger.given_up, "failure")
     if walltime_kills == "wasted":
         ended = (r for r in ledger.attempts if r.cause == Cause.WALLTIME)
-        in_vain |= {record.attempt.job_id: "walltime" for record in ended}
+        wasted |= {record.attempt.job_id: "walltime" for record in ended}
     for record in ledger.attempts:
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue
-        worked = in_vain.get(record.attempt.job_id, "useful")
+        worked = wasted.get(record.attempt.job_id, "useful")
         for name, us in _parts(record, first, last, accounting).items():
             parts[worked if name == "useful" else name] += us * record.attempt.n_nodes
     downtime = sum(
@@ -119,29 +135,29 @@ def platform_time(
 
 
 def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting) -> dict[str, int]:
-    """Time of one attempt within the window by use, in microseconds (per node).
+    """Return the time of an attempt within the window by use, in microseconds per node.
 
-    An attempt is recovery, then kept progress (work and checkpoints in turn), then progress that
-    was lost later, then what was lost at once; after a proactive checkpoint (timing T2) the tail is
-    that checkpoint.
+    An attempt consists of its recovery, the kept progress (alternating work and checkpoints), the
+    progress that was lost later, and the time lost at its end. After a proactive checkpoint (timing
+    T2) the last part is this checkpoint.
     """
     c = record.checkpointing
     run = record.end_us - record.start_us
-    if c is None and record.useful_us == run and not record.lost_us:  # most are as simple
+    if c is None and record.useful_us == run and not record.lost_us:  # the common case
         return {"useful": min(record.end_us, last) - max(record.start_us, first)}
     recovery_end = min(c.first_recovery_us, run) if c else 0
     done_end = min(recovery_end + record.useful_us, run)
     kept_end = done_end - min(record.lost_us, done_end - recovery_end)
     lo, hi = max(first - record.start_us, 0), min(last - record.start_us, run)
     recovery = _overlap(0, recovery_end, lo, hi)
-    kept = _overlap(recovery_end, kept_end, lo, hi)
+    progress_us = _overlap(recovery_end, kept_end, lo, hi)
     lost_later = _overlap(kept_end, done_end, lo, hi)
     lost = _overlap(done_end, run, lo, hi)
     into = min(max(lo, recovery_end), kept_end) - recovery_end
     progress = (done_end - recovery_end, record.cause in _OVER, accounting)
-    checkpoint = checkpoint_time_us(c, into + kept, *progress)
+    checkpoint = checkpoint_time_us(c, into + progress_us, *progress)
     checkpoint -= checkpoint_time_us(c, into, *progress)
-    parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": kept - checkpoint}
+    parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": progress_us - checkpoint}
     if record.lost_to:
         parts[_LOST[record.lost_to]] = lost_later
     parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
@@ -151,7 +167,7 @@ def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting)
 def work_done_us(
     record: AttemptRecord, window: Window, accounting: Accounting
 ) -> tuple[int, int, int]:
-    """Useful node-microseconds of an attempt before, within and after a window."""
+    """Return the useful node-microseconds of an attempt before, within and after a window."""
     if record.start_us < 0:
         return 0, 0, 0
     (first, last), size = window, record.attempt.n_nodes
@@ -166,7 +182,7 @@ def work_done_us(
 
 
 _OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
-"""Causes with which a job did all that it had to do, closing checkpoint included."""
+"""Causes of ends of jobs that did all their work, including the final checkpoint."""
 
 _LOST = {
     Cause.NODE_FAILURE: "failure",
@@ -179,7 +195,7 @@ _LOST = {
     Cause.WALLTIME: "useful",
     Cause.JOB_FAILED: "useful",
 }
-"""Where the tail of an attempt goes; one that ended by itself has none."""
+"""Cause of an end -> use of the attempt's last part, which completed attempts do not have."""
 
 
 def _overlap(a: int, b: int, lo: int, hi: int) -> int:
@@ -189,7 +205,7 @@ def _overlap(a: int, b: int, lo: int, hi: int) -> int:
 def down_intervals(
     events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
 ) -> list[tuple[int, int, int]]:
-    """(node, down from, up again) of every outage; one without an end lasts to the horizon."""
+    """Return (node, start, end) of every outage; an outage without end lasts to the horizon."""
     since: dict[int, int] = {}
     intervals = []
     for at, up, nodes in events:
@@ -203,33 +219,33 @@ def down_intervals(
 
 
 def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
-    """Nodes held, and until when."""
+    """Yield holds and their ends."""
     for hold in ledger.holds:
         yield hold, FOREVER_US if hold.until_us is None else hold.until_us
 
 
 def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
-    """Times, ascending and distinct, and the number of nodes up and free from each on.
+    """Return ascending distinct times, and the number of nodes up and free from each time on.
 
     A node that is held for a job is not free.
     """
     ran = [record for record in ledger.attempts if record.start_us >= 0]
     size, events = column(ran, "attempt.n_nodes"), ledger.node_events
-    told = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
+    changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
-        told += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
-    at, by = np.array([(0, n_nodes), *told], dtype=np.int64).T
-    dates = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
-    return steps_of(dates, np.concatenate([-size, size, by]))
+        changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
+    at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T
+    times_us = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
+    return steps_of(times_us, np.concatenate([-size, size, by]))
 
 
 def column(records: Sequence[AttemptRecord | Hold], name: str) -> npt.NDArray[np.int64]:
-    """A number of each record, by the dotted name of its field."""
+    """Return a field of all records, by its dotted name."""
     return np.fromiter(map(attrgetter(name), records), dtype=np.int64, count=len(records))
 
 
 def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:
-    """Idle node-microseconds of the window; share of time with an idle node."""
+    """Return the idle node-microseconds of the window, and the share of time with an idle node."""
     first, last = window
     at, free = free_steps(ledger, n_nodes)
     lengths = np.diff(np.append(np.clip(at, first, last), last))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often jobs changed their size, and what replaced dead nodes (Prabhakaran et al. 2018)."""
+"""Resizes of jobs and replacements of failed nodes (Prabhakaran et al. 2018)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,33 @@ from rebat.session.ledger import Ledger
 
 
 class Resizes(msgspec.Struct, frozen=True):
-    """Counts of a window.
+    """Counts of resizes and replacements in a window.
 
-    ``molded`` jobs first started, at any date, in another size than they had asked for.
-    ``grown``, ``shrunk``: resizes of running malleable jobs by the planning; ``lent``: those
-    that shrank to replace nodes; ``restarted``: moldable jobs that started over for another's
-    sake. Of the attempts that a failure hit, ``by_local`` went on in a smaller size,
-    ``by_idle`` on idle or spare nodes, ``by_remote`` on nodes that others gave back,
-    ``by_restart`` on those of moldable jobs that start over (or started over itself);
-    ``requeued`` had to wait; ``jobs_hit`` are the different jobs among them. ``mean_wait_s`` is
-    the mean time that a job held no nodes, between its submission and its end.
+    Attributes
+    ----------
+    molded
+        Jobs of the entire run that first started with another size than requested.
+    grown, shrunk
+        Resizes of running malleable jobs by the planning.
+    lent
+        Resizes of malleable jobs to replace nodes of other jobs.
+    restarted
+        Moldable jobs that started over for other jobs.
+    by_local
+        Attempts hit by a failure that continued with a smaller size.
+    by_idle
+        Attempts hit by a failure that continued on idle or spare nodes.
+    by_remote
+        Attempts hit by a failure that continued on nodes returned by malleable jobs.
+    by_restart
+        Attempts hit by a failure that continued on nodes of moldable jobs that start over, or
+        started over.
+    requeued
+        Attempts hit by a failure whose jobs were requeued.
+    jobs_hit
+        Distinct jobs hit by a failure.
+    mean_wait_s
+        Mean time between submission and end during which a job held no nodes.
     """
 
     molded: int
@@ -43,11 +60,11 @@ _WORDS = {
     "grow": "grown", "shrink": "shrunk", "lend": "lent", "restart for another": "restarted",
     "local": "by_local", "idle": "by_idle", "remote": "by_remote", "restart": "by_restart",
 }  # fmt: skip
-"""The words that policies give with a stop, and what they are counted as."""
+"""Reason of a stop, as named by policies -> counter."""
 
 
 def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
-    """Count within a window, by the dates of the stops; waits are of all jobs."""
+    """Count resizes and replacements by the times of their stops; waits cover all jobs."""
     counts = dict.fromkeys((*_WORDS.values(), "molded", "requeued"), 0)
     for record in ledger.attempts:
         name = _WORDS.get(record.why)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users feel beside the flow: how long jobs wait, and how much longer that makes them."""
+"""Quality of service for users: waiting times, slowdowns and fairness."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy.typing as npt
 from rebat.results.measures.jobs import JobRows
 
 SHORT_S = 10.0
-"""Jobs that hold nodes for less count as if they held them so long (bounded slowdown, Feitelson and
-Rudolph 1998)."""
+"""Lower bound of the time for which a job holds nodes (bounded slowdown, Feitelson and Rudolph
+1998)."""
 
 
 class Service(msgspec.Struct, frozen=True):
-    """Waiting times and flows in seconds, and slowdowns, of the jobs whose flow is measured.
+    """Waiting times and flows in seconds, and slowdowns, of the measured jobs.
 
-    A job waits whenever it holds no nodes. Its slowdown is its flow over the time for which it held
-    nodes, all attempts together; the bounded one at least 1. ``p50`` is a median, ``p95`` what 95 %
-    of the jobs do not exceed (between two jobs in proportion).
+    A job waits while it holds no nodes. The slowdown is the flow divided by the time for which the
+    job held nodes, over all attempts. The bounded slowdown is at least 1. ``p50`` is the median,
+    ``p95`` the 95th percentile with linear interpolation.
     """
 
     wait_mean_s: float
@@ -38,11 +38,11 @@ class Service(msgspec.Struct, frozen=True):
 
 
 class Fairness(msgspec.Struct, frozen=True):
-    """How equally users are served: by the mean bounded slowdown of each one's jobs.
+    """Fairness among users, from the mean bounded slowdown of each user's jobs.
 
-    ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): their sum squared over their
-    number and the sum of their squares. 1: all are alike; 1/n: one of n has it all. Of slowdowns it
-    says how alike, not how good.
+    ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). It is
+    1 if all means are equal, and 1/n if all but one are 0. It measures how equal the slowdowns are,
+    not how small.
     """
 
     users: int
@@ -52,7 +52,7 @@ class Fairness(msgspec.Struct, frozen=True):
 
 
 def service_of(rows: JobRows) -> Service | None:
-    """Of these finished jobs; None when there are none."""
+    """Return the service of finished jobs; None without jobs."""
     if not rows:
         return None
     waits, flows, held = rows.column("waiting_time"), rows.column("flow"), _held(rows)
@@ -68,7 +68,7 @@ def service_of(rows: JobRows) -> Service | None:
 
 
 def bounded_slowdowns(rows: JobRows) -> npt.NDArray[np.float64]:
-    """Of each of these finished jobs: flow over the time for which it held nodes, at least 1."""
+    """Return the bounded slowdown of each finished job."""
     bounded: npt.NDArray[np.float64] = np.maximum(
         1.0, rows.column("flow") / np.maximum(_held(rows), SHORT_S)
     )
@@ -76,7 +76,7 @@ def bounded_slowdowns(rows: JobRows) -> npt.NDArray[np.float64]:
 
 
 def _held(rows: JobRows) -> npt.NDArray[np.float64]:
-    """Seconds for which each job held nodes."""
+    """Return the time in seconds for which each job held nodes."""
     held: npt.NDArray[np.float64] = np.maximum(
         rows.column("flow") - rows.column("waiting_time"), 1e-6
     )
@@ -84,20 +84,20 @@ def _held(rows: JobRows) -> npt.NDArray[np.float64]:
 
 
 def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
-    """The jobs of each user or queue, by its name; none where no job has one."""
+    """Yield the jobs of each user or queue by name; nothing if no job has one."""
     names, which = np.unique(rows.column(column).astype(str), return_inverse=True)
     if names.tolist() in ([], [""]):
         return
     order = np.argsort(which, kind="stable")
     ends = np.cumsum(np.bincount(which))
-    for name, some in zip(names.tolist(), np.split(order, ends[:-1]), strict=True):
-        yield name, rows[some]
+    for name, places in zip(names.tolist(), np.split(order, ends[:-1]), strict=True):
+        yield name, rows[places]
 
 
 def fairness(rows: JobRows) -> Fairness | None:
-    """Among the users of these finished jobs, those apart that have none; None without users."""
+    """Return the fairness among the users of finished jobs; None if no user is known."""
     means = np.array(
-        [bounded_slowdowns(some).mean() for name, some in groups(rows, "user") if name]
+        [bounded_slowdowns(jobs).mean() for name, jobs in groups(rows, "user") if name]
     )
     if not len(means):
         return None
@@ -105,7 +105,7 @@ def fairness(rows: JobRows) -> Fairness | None:
 
 
 def jain(values: npt.NDArray[np.float64]) -> float:
-    """Jain's fairness index of some values above 0.
+    """Return Jain's fairness index of non-negative values.
 
     >>> jain(np.array([1.0, 1.0, 1.0])), jain(np.array([1.0, 0.0]))
     (1.0, 0.5)

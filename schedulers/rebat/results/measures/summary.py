@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All numbers of one run, ready for JSON and for tables."""
+"""The metrics of a run, for JSON and tables."""
 
 from __future__ import annotations
 
@@ -52,16 +52,25 @@ from rebat.results.measures.service import Fairness, Service, fairness, service_
 from rebat.session.ledger import Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
-"""Workloads submitted over so long are measured as months are in the paper."""
+"""Workloads with a span of submissions in this range are measured as months of the paper."""
 
 
 class Measures(msgspec.Struct, frozen=True):
-    """What to measure: the window of platform time and the selection of jobs; None: automatic.
+    """Settings of the measures.
 
-    Automatic means the paper's choice (days 10 to 30, the middle 60 % of the jobs) for a workload
-    that spans a month, and everything for any other. ``walltime_kills``: whether the work of jobs
-    that are killed at their walltimes counts as 'wasted' or as 'useful' (they may have written what
-    their users wanted). ``accounting``: see `checkpoint.Accounting`.
+    Attributes
+    ----------
+    window
+        Window of node time. None: days 10 to 30 for a workload that spans a month, as in the paper,
+        else the entire run.
+    selection
+        Measured jobs. None: the middle 60 % for a workload that spans a month, as in the paper,
+        else all.
+    walltime_kills
+        Whether work of jobs killed at their walltime counts as 'wasted' or 'useful'. Such jobs may
+        have written useful results.
+    accounting
+        See `checkpoint.Accounting`.
     """
 
     window: Window | None = None
@@ -71,19 +80,19 @@ class Measures(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """What metrics know of the machine and its scheduler.
+    """Properties of the machine and its scheduler for metrics.
 
     Attributes
     ----------
     allotted : Allotment, optional
-        How many nodes attempts get that ask for so many (default: as many).
+        Requested number of nodes -> allocated number (default: equal).
     cores_per_node : int
-        With more than 1 the machine's nodes are cores of nodes.
+        If more than 1, the machine's nodes are cores of nodes.
     partitions : dict
         The nodes of each partition.
-    asked : dict
-        The partition of a job, by its Batsim id, where it may run in one only; others count to
-        where they ended.
+    partition_of : dict
+        Batsim id -> partition, for jobs that can run in one partition only. Other jobs count for
+        the partition in which they ended.
     owners : dict
         User and queue of each job, by its Batsim id.
     power : NodePower
@@ -92,25 +101,38 @@ class Layout(msgspec.Struct, frozen=True):
     allotted: Allotment | None = None
     cores_per_node: int = 1
     partitions: Mapping[str, NodeSet] = {}
-    asked: Mapping[str, str] = {}
+    partition_of: Mapping[str, str] = {}
     owners: Owners = {}
     power: NodePower | None = None
 
 
 class RunSummary(msgspec.Struct, frozen=True):
-    """The metrics of one run; failures and steals are counted within the window.
+    """The metrics of a run; failures and steals are counted within the window.
 
-    ``failures_hit`` are the failures under a running job, ``free_node_at_hit`` those of them at
-    which some node was free (Table 5); ``steals`` the decisions to steal (Tables 5 and 9),
-    ``victims`` the attempts really interrupted for it, ``steals_off`` why others were not.
-    ``node_states``: where nodes have several cores; ``energy``: where the power of a node is given,
-    or nodes slept; ``partition_states`` and
-    ``turnaround`` (the flow of its jobs): by partition, where there are some. ``service`` is of all
-    jobs whose flow is measured, ``service_classes`` by size class, ``fairness`` among users, where
-    these are known.
-
-    ``given_up`` counts the jobs that ended as failed because failures had interrupted too many of
-    their attempts.
+    Attributes
+    ----------
+    failures_hit
+        Failures under a running job.
+    free_node_at_hit
+        Failures under a running job while a node was free (Table 5).
+    steals
+        Decisions to steal (Tables 5 and 9).
+    victims
+        Attempts that were interrupted for a steal.
+    steals_off
+        Number of failures without a steal, by reason.
+    node_states
+        Present if nodes have several cores.
+    energy
+        Present if the power of a node is set, or nodes slept.
+    partition_states, turnaround
+        States of nodes and flow of jobs, by partition.
+    service, service_classes
+        Service of the measured jobs, of all and by size class.
+    fairness
+        Fairness among users, if users are known.
+    given_up
+        Jobs that ended as failed after failures had interrupted too many of their attempts.
     """
 
     n_nodes: int
@@ -147,22 +169,22 @@ class RunSummary(msgspec.Struct, frozen=True):
 
 
 def parse_window(text: str) -> Window | None:
-    """'10d:30d' to a window; 'auto' to None."""
+    """Parse a window such as '10d:30d'; None for 'auto'."""
     return None if text == "auto" else _pair(text, "window", "auto or START:END, like 10d:30d")
 
 
-def _pair(text: str, what: str, expected: str) -> Window:
+def _pair(text: str, kind: str, expected: str) -> Window:
     first, separator, last = text.partition(":")
     if not separator:
-        raise InputError(f"{what} {text!r}", expected=expected)
+        raise InputError(f"{kind} {text!r}", expected=expected)
     window = to_us(parse_duration(first)), to_us(parse_duration(last))
     if window[0] >= window[1]:
-        raise InputError(f"{what} {text!r} is empty", expected=expected)
+        raise InputError(f"{kind} {text!r} is empty", expected=expected)
     return window
 
 
 def parse_selection(text: str) -> Selection | None:
-    """'0.2:0.8', '0.2:0.8:time', 'all' or 'auto'."""
+    """Parse a selection: '0.2:0.8', '0.2:0.8:time', 'all' or 'auto' (None)."""
     if text == "auto":
         return None
     if text == "all":
@@ -182,7 +204,7 @@ def parse_selection(text: str) -> Selection | None:
 def summarise(
     ledger: Ledger, n_nodes: int, measures: Measures, layout: Layout | None = None
 ) -> tuple[RunSummary, JobRows]:
-    """The summary of a run and the rows of its jobs."""
+    """Return the summary of a run and the rows of its jobs."""
     layout = layout or Layout()
     makespan = max((r.end_us for r in ledger.attempts), default=0)
     submissions = [r.attempt.submit_us for r in ledger.attempts]
@@ -195,8 +217,8 @@ def summarise(
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
-    def within(dates: list[int]) -> int:
-        return sum(window[0] <= date < window[1] for date in dates)
+    def within(times_us: list[int]) -> int:
+        return sum(window[0] <= at_us < window[1] for at_us in times_us)
 
     hits = ledger.failures_that_hit
     summary = RunSummary(
@@ -225,7 +247,7 @@ def summarise(
         turnaround=_turnaround(ledger, selected, layout),
         service=service_of(selected),
         service_classes={
-            name: service_of(some) for name, some in by_class(selected, n_nodes).items()
+            name: service_of(jobs) for name, jobs in by_class(selected, n_nodes).items()
         },
         fairness=fairness(selected),
         given_up=len(ledger.given_up),
@@ -238,38 +260,38 @@ def summarise(
 
 
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
-    """What is measured of nodes and their cores, where that says something."""
+    """Return the metrics of nodes and their cores that apply to the run."""
     cores = layout.cores_per_node
     sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
     if cores == 1 and not (layout.partitions or sleeping or layout.power):
         return {}
     of = usage(ledger, n_nodes // cores, cores, window)
-    found: dict[str, Any] = {"partition_states": states_by_name(of, cores, layout.partitions)}
+    metrics: dict[str, Any] = {"partition_states": states_by_name(of, cores, layout.partitions)}
     if cores > 1:
-        found["node_states"] = node_states(of, cores)
+        metrics["node_states"] = node_states(of, cores)
     if layout.power or sleeping:
-        found["energy"] = energy(of, ledger, cores, window, layout.power)
-    return found
+        metrics["energy"] = energy(of, ledger, cores, window, layout.power)
+    return metrics
 
 
 def _turnaround(ledger: Ledger, rows: JobRows, layout: Layout) -> dict[str, Flow | None]:
-    """Flow of the jobs of each partition."""
+    """Return the flow of the jobs of each partition."""
     if not layout.partitions:
         return {}
     ended = {r.attempt.job_id: r.nodes for r in ledger.attempts if r.nodes is not None}
     groups: dict[str, list[int]] = {name: [] for name in layout.partitions}
     for place, name_of_job in enumerate(rows.column("job_id")):
         job_id = f"w0!{name_of_job}"
-        name = layout.asked.get(job_id)
+        name = layout.partition_of.get(job_id)
         for other, nodes in layout.partitions.items():
             if name is None and job_id in ended and nodes.meets(ended[job_id]):
                 name = other
         if name is not None:
             groups[name].append(place)
-    return {name: flow_of(rows[np.array(some, dtype=int)]) for name, some in groups.items()}
+    return {name: flow_of(rows[np.array(at, dtype=int)]) for name, at in groups.items()}
 
 
 def as_json(summary: RunSummary) -> dict[str, Any]:
-    """A summary as plain JSON values."""
+    """Return a summary as plain JSON values."""
     value: dict[str, Any] = msgspec.to_builtins(summary)
     return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole run in columns: who ran where and when, and what was down; for pictures of any size."""
+"""An entire run in columns, for pictures: attempts with their nodes and times, and outages."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Int = npt.NDArray[np.int64]
 
 CAUSES = tuple(Cause)
-"""What the numbers in ``Timeline.cause`` mean."""
+"""The causes to which the numbers in ``Timeline.cause`` refer."""
 
 NodeEvents = Sequence[tuple[int, bool, NodeSet]]
-"""Date, whether the nodes are up from then on, the nodes; ascending."""
+"""(time, whether the nodes are up from then on, the nodes), in ascending order."""
 
 
 class Pattern(NamedTuple):
-    """When each attempt checkpoints: after its recovery and first period, then after each period.
+    """The checkpoint times of attempts: after recovery and first period, then after each period.
 
-    Microseconds; a checkpoint takes ``cost_us``. Periods and cost are -1 where it never does.
+    A checkpoint takes ``cost_us``. Periods and cost are -1 for attempts without checkpoints.
     """
 
     recovery_us: Int
@@ -38,7 +38,7 @@ class Pattern(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Blocks of neighbouring nodes, ``first`` to ``last``, each with whose it is."""
+    """Blocks of consecutive nodes, ``first`` to ``last``, each with its owner."""
 
     owner: Int
     first: Int
@@ -46,8 +46,7 @@ class Blocks(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Nodes ``first`` to ``last`` were down, or held, together from one time to another
-    (microseconds)."""
+    """Nodes ``first`` to ``last`` that were down or held together, with begin and end."""
 
     begin_us: Int
     end_us: Int
@@ -56,37 +55,41 @@ class Spans(NamedTuple):
 
     @property
     def sizes(self) -> Int:
-        """Nodes of each."""
+        """The number of nodes of each span."""
         return self.last - self.first + 1
 
 
 class Timeline(NamedTuple):
-    """The attempts of a run in the order of their ends, a row each; dates in microseconds.
+    """The attempts of a run in the order of their ends, a row each; times in microseconds.
 
     Attributes
     ----------
     name : str
         The policy.
     n_nodes : int
-        Of the machine.
-    job_id, why : list of str
-        The original job; the word of the policy that stopped the attempt.
+        Number of nodes of the machine.
+    job_id : list of str
+        The original job of each attempt.
+    why : list of str
+        The reason that the policy stated for a stop.
     number, submit_us, queued_us, start_us, end_us : int arrays
-        ``start_us`` is -1 for what never ran, ``end_us`` too for what was rejected.
+        ``start_us`` is -1 if the attempt never ran, ``end_us`` if it was rejected.
     kept_us, lost_us : int arrays
-        The progress kept, and what of it was lost after all.
+        The progress kept, and the part of it that was lost later.
     cause : int array
-        Place in ``CAUSES``.
+        Index into ``CAUSES``.
     blocks : Blocks
         The nodes of all attempts; owners are rows, ascending.
     outages : Spans
-    failures : (dates, nodes)
+        Down nodes.
+    failures : (times, nodes)
         Every failure of a node.
     pattern : Pattern
+        The checkpoint times.
     held : Spans
-        Nodes that were kept for a job which did not run on them.
+        Nodes that were held for a job that did not run on them.
     held_for : list of str
-        The job of each of these.
+        The job of each hold.
     """
 
     name: str
@@ -110,24 +113,24 @@ class Timeline(NamedTuple):
 
     @property
     def ran(self) -> npt.NDArray[np.bool_]:
-        """Which attempts had nodes."""
+        """A mask of the attempts that ran."""
         return self.start_us >= 0
 
     @property
     def sizes(self) -> Int:
-        """Nodes that each attempt held."""
-        found = np.zeros(len(self.job_id), dtype=np.int64)
-        np.add.at(found, self.blocks.owner, self.blocks.last - self.blocks.first + 1)
-        return found
+        """The number of nodes of each attempt."""
+        sizes = np.zeros(len(self.job_id), dtype=np.int64)
+        np.add.at(sizes, self.blocks.owner, self.blocks.last - self.blocks.first + 1)
+        return sizes
 
     @property
     def makespan_us(self) -> int:
-        """The last end."""
+        """The last end of an attempt."""
         return int(self.end_us.max(initial=0))
 
 
 class Series(NamedTuple):
-    """What goes on beside the nodes: numbers over time."""
+    """Numbers of busy nodes, queued attempts and free nodes over time."""
 
     busy: Steps
     queued: Steps
@@ -135,7 +138,7 @@ class Series(NamedTuple):
 
 
 def series_of(timeline: Timeline) -> Series:
-    """Nodes in use, attempts that wait, and nodes that are up and free, over time.
+    """Return the numbers of nodes in use, waiting attempts, and nodes up and free over time.
 
     Nodes that are held for a job are neither in use nor free. An attempt waits from its entry into
     the queue to its start, or to its end if it never ran.
@@ -144,20 +147,21 @@ def series_of(timeline: Timeline) -> Series:
     zero = np.zeros(1, dtype=np.int64)
     use = from_to(timeline.start_us[ran], timeline.end_us[ran], sizes[ran])
     out = from_to(down.begin_us, down.end_us, down.sizes)
-    kept = from_to(held.begin_us, held.end_us, held.sizes)
+    holds = from_to(held.begin_us, held.end_us, held.sizes)
     left_us = np.where(ran, timeline.start_us, timeline.end_us)
     waits = from_to(timeline.queued_us, np.maximum(left_us, timeline.queued_us))
     busy, queued = (
-        steps_of(np.concatenate([zero, dates]), np.concatenate([zero, by]))
-        for dates, by in (use, waits)
+        steps_of(np.concatenate([zero, times_us]), np.concatenate([zero, by]))
+        for times_us, by in (use, waits)
     )
-    dates = np.concatenate([zero, use[0], out[0], kept[0]])
-    free = steps_of(dates, np.concatenate([zero + timeline.n_nodes, -use[1], -out[1], -kept[1]]))
+    times_us = np.concatenate([zero, use[0], out[0], holds[0]])
+    changes = np.concatenate([zero + timeline.n_nodes, -use[1], -out[1], -holds[1]])
+    free = steps_of(times_us, changes)
     return Series(busy, queued, free)
 
 
 def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int]]:
-    """The outages up to a date, neighbours that share theirs as one; and every failure."""
+    """Return the outages up to a time, merged for consecutive nodes, and every failure."""
     spans = sorted(
         (down, min(up, until_us), node)
         for node, down, up in down_intervals(events, until_us)
@@ -172,34 +176,34 @@ def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int
 
 
 def spans_of(begin_us: Int, end_us: Int, blocks: Blocks) -> Spans:
-    """From the time of each owner of blocks of nodes."""
+    """Return spans from blocks of nodes and the begin and end of each owner."""
     owner = blocks.owner
     return Spans(begin_us[owner], end_us[owner], blocks.first, blocks.last)
 
 
 def holds_of(ledger: Ledger, until_us: int) -> tuple[Spans, list[str]]:
-    """Nodes held up to a time, and the job of each."""
-    some = [hold for hold in ledger.holds if hold.until_us != hold.since_us]
-    begin_us = column(some, "since_us")
-    ends_us = [until_us if hold.until_us is None else hold.until_us for hold in some]
-    blocks = blocks_of([hold.nodes.intervals for hold in some])
-    names = [job_name(some[at].job_id) for at in blocks.owner]
+    """Return the holds up to a time, and the job of each."""
+    holds = [hold for hold in ledger.holds if hold.until_us != hold.since_us]
+    begin_us = column(holds, "since_us")
+    ends_us = [until_us if hold.until_us is None else hold.until_us for hold in holds]
+    blocks = blocks_of([hold.nodes.intervals for hold in holds])
+    names = [job_name(holds[at].job_id) for at in blocks.owner]
     return spans_of(begin_us, np.array(ends_us, dtype=np.int64), blocks), names
 
 
 def blocks_of(sets: Sequence[Int]) -> Blocks:
-    """Blocks from the intervals (k x 2) of each owner, in order."""
+    """Return blocks from the intervals (k x 2) of each owner, in order."""
     counts = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
     pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
     return Blocks(np.repeat(np.arange(len(sets)), counts), pairs[:, 0], pairs[:, 1])
 
 
 def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
-    """The timeline of a run that was just made."""
+    """Return the timeline of a run from its ledger."""
     records = ledger.attempts
     end_us = max((record.end_us for record in records), default=0)
     outages, failures = outages_of(ledger.node_events, end_us)
-    nobody = np.empty((0, 2), dtype=np.int64)
+    no_nodes = np.empty((0, 2), dtype=np.int64)
     return Timeline(
         name, n_nodes,
         [job_name(record.attempt.job_id) for record in records],
@@ -212,22 +216,22 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
         [record.why for record in records],
         np.maximum(column(records, "useful_us"), 0),
         column(records, "lost_us"),
-        blocks_of([nobody if r.nodes is None else r.nodes.intervals for r in records]),
+        blocks_of([no_nodes if r.nodes is None else r.nodes.intervals for r in records]),
         outages, failures, pattern_of(records), *holds_of(ledger, end_us),
     )  # fmt: skip
 
 
 def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:
-    """When attempts checkpoint."""
+    """Return the checkpoint times of attempts."""
     rows = []
     for record in records:
-        recovery_us, periods = checkpoint_dates(record.checkpointing)
+        recovery_us, periods = checkpoint_times(record.checkpointing)
         rows.append((recovery_us, *(periods or (-1, -1, -1))))
     return Pattern(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
 
 
-def checkpoint_dates(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:
-    """Recovery, and first period, period and cost where checkpoints are written at dates."""
+def checkpoint_times(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:
+    """Return the recovery, and (first period, period, cost) for checkpoints at fixed times."""
     if c is None:
         return 0, None
     seldom = None if c.never or c.perfect else (c.first_period_us, c.period_us, c.cost_us)

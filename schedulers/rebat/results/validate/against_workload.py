@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job table against its workload: every job there, as submitted, and run to its end."""
+"""Checks of a job table against its workload: each job has a row, as submitted and completed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, sec
 
 
 def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobRecord]:
-    """The rows, with what the file does not tell of original jobs taken from the workload."""
+    """Return the rows with missing values of original jobs filled in from the workload."""
     jobs = {job.id: job for job in workload.jobs} if workload else {}
     main = main_workload(rows)
     return [
@@ -31,23 +31,23 @@ def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobReco
 
 
 def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterator[Finding]:
-    """Every job has its row, and every row of the workload its job, run as the workload says."""
+    """Check that every job has a row, every row a job, and that jobs ran as in the workload."""
     workload = reference.workload
     if workload is None:
         return
     jobs = {job.id: job for job in workload.jobs}
     main = main_workload(rows)
     own = [row for row in rows if row.workload == main]
-    told = {row.job_id for row in own}
+    ids = {row.job_id for row in own}
     for job in workload.jobs:
-        if job.id not in told:
+        if job.id not in ids:
             yield Finding("lost", 0, f"job {job.id} of the workload has no row")
     for row in own:
         base, number = split_attempt(row.job_id)
         if row.job_id in jobs:
             yield from _as_submitted(row, jobs[row.job_id])
         elif number == 0 or base not in jobs:
-            yield Finding("unknown", row.line, f"job {row.key} is not of the workload")
+            yield Finding("unknown", row.line, f"job {row.key} is not in the workload")
         else:
             yield from _in_its_shape(row, jobs[base])
     digits = 6 if reference.six_digits else None
@@ -59,18 +59,18 @@ def _fill(row: JobRecord, job: Job) -> JobRecord:
         row,
         n_nodes=job.n_nodes if row.n_nodes is None else row.n_nodes,
         submit_us=job.submit_us if row.submit_us is None else row.submit_us,
-        walltime_us=row.walltime_us if row.walltime_told else job.walltime_us,
+        walltime_us=row.walltime_us if row.walltime_listed else job.walltime_us,
     )
 
 
 def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
     if row.n_nodes is not None and row.n_nodes != job.n_nodes:
-        text = f"job {row.key}: requested {row.n_nodes}, the workload asks {job.n_nodes}"
+        text = f"job {row.key}: requested {row.n_nodes} nodes, in the workload {job.n_nodes}"
         yield Finding("size", row.line, text)
     if row.submit_us is not None and abs(row.submit_us - job.submit_us) > ROUNDING_US:
-        dates = f"{seconds(row.submit_us)}, in the workload at {seconds(job.submit_us)}"
-        yield Finding("times", row.line, f"job {row.key}: submitted at {dates}")
-    if row.walltime_told and not _same(row.walltime_us, job.walltime_us):
+        times = f"{seconds(row.submit_us)}, in the workload at {seconds(job.submit_us)}"
+        yield Finding("times", row.line, f"job {row.key}: submitted at {times}")
+    if row.walltime_listed and not _same(row.walltime_us, job.walltime_us):
         times = f"{_walltime(row.walltime_us)}, in the workload {_walltime(job.walltime_us)}"
         yield Finding("request", row.line, f"job {row.key}: requested_time is {times}")
     if row.profile is not None and row.profile != job.profile:
@@ -79,20 +79,20 @@ def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
 
 
 def _in_its_shape(row: JobRecord, job: Job) -> Iterator[Finding]:
-    """A resubmission that rebat made has a size that the job's shape allows."""
+    """Check that the job's shape allows the size of a resubmission by rebat."""
     size = row.n_nodes
     if not made_by_rebat(row, job.profile) or size is None or size == job.n_nodes:
         return
     shape = shape_of(job.extra)
     if not shape.allows(size, job.n_nodes):
-        text = f"job {row.key}: requested {size}, the job {job.n_nodes}, its shape is {shape}"
-        yield Finding("size", row.line, text)
+        text = f"job {row.key}: requested {size} nodes, but the job has {job.n_nodes}"
+        yield Finding("size", row.line, f"{text} and its shape is {shape}")
 
 
-def _same(one: int | None, other: int | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) <= ROUNDING_US
+def _same(first_us: int | None, second_us: int | None) -> bool:
+    if first_us is None or second_us is None:
+        return first_us is second_us
+    return abs(first_us - second_us) <= ROUNDING_US
 
 
 def _walltime(us: int | None) -> str:
@@ -103,7 +103,7 @@ def _run_times(
     rows: Sequence[JobRecord], jobs: Mapping[str, Job], workload: Workload, slack: int,
     digits: int | None,
 ) -> Iterator[Finding]:  # fmt: skip
-    """What ended by itself ran as long as its profile; attempts together not less."""
+    """Check run times: a completed job ran as long as its profile, over all its attempts."""
     length_us = _lengths(workload.profiles)
     for (_, job_id), attempts in chains(rows, workload).items():
         job = jobs.get(job_id)
@@ -122,24 +122,24 @@ def _run_times(
 
 
 def _written_us(length_us: int | None, walltime_us: int | None, digits: int | None) -> int:
-    """By how much a length and a walltime that are written with so many digits are off at most."""
+    """Return the largest rounding error of a length and a walltime with this number of digits."""
     if digits is None:
         return 0
-    known = [us for us in (length_us, walltime_us) if us]
-    return sum(10 ** max(0, len(str(us)) - digits) for us in known)
+    values_us = [us for us in (length_us, walltime_us) if us]
+    return sum(10 ** max(0, len(str(us)) - digits) for us in values_us)
 
 
 def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
-    """How long a profile of the workload runs on any platform; None where that depends on it."""
-    known: dict[str, int | None] = {}
+    """Return a function for the length of a profile; None if it depends on the platform."""
+    lengths: dict[str, int | None] = {}
 
     def length_us(name: str) -> int | None:
-        if name not in known:
+        if name not in lengths:
             try:
-                known[name] = duration_us(profiles, name, speed_flops=None)
+                lengths[name] = duration_us(profiles, name, speed_flops=None)
             except InputError:
-                known[name] = None
-        return known[name]
+                lengths[name] = None
+        return lengths[name]
 
     return length_us
 
@@ -148,10 +148,10 @@ def _full_us(
     row: JobRecord, job: Job, attempts: Mapping[int, JobRecord],
     length_us: Callable[[str], int | None],
 ) -> int | None:  # fmt: skip
-    """How long an attempt runs if nothing stops it, where that is certain.
+    """Return the run time of an attempt that nothing stops; None if it is uncertain.
 
-    A resubmission that rebat made is as much shorter than the job as its walltime is (equation 4
-    of Du et al. 2024), unless the job's size was changed on the way.
+    A resubmission by rebat is shorter than the job by the same amount as its walltime (equation 4
+    of Du et al. 2024), unless the job's size changed.
     """
     whole = length_us(job.profile)
     if whole is None or row.job_id == job.id or row.profile == job.profile:
@@ -168,27 +168,27 @@ def _full_us(
 
 
 def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
-    """A run ends by itself after its profile's length, or at its walltime if that comes first.
+    """Check that a run ends after its profile's length, or at its walltime if this is earlier.
 
-    The length is known to ``coarse`` microseconds.
+    The length has an uncertainty of ``coarse`` microseconds.
     """
     held, bound = row.held_us, row.walltime_us
     if full is None or held is None or row.start_us is None or row.end_us is None:
         return
     if held < 0 or (bound is not None and held > bound + slack):
-        return  # which is told by itself
+        return  # other checks report this
     run = row.end_us - row.start_us
     least = full if bound is None else min(full, bound)
     most = full + slack + coarse
     if held > most or (row.state != KILLED and run < least - slack - coarse):
-        took = f"{row.state} after {seconds(run)}, its profile takes {seconds(full)}"
+        took = f"{row.state} after {seconds(run)}, but its profile takes {seconds(full)}"
         yield Finding("run time", row.line, f"job {row.key}: {took}")
     elif bound is not None and row.state != KILLED:
         yield from _bounded(row, full, bound, ROUNDING_US + coarse)
 
 
 def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
-    """Which of the two came first; Batsim ends a job at its walltime also if it ends just then."""
+    """Check which end came first; for a tie Batsim ends a job with WALLTIME_REACHED."""
     outran = full > bound + rounded
     if outran and row.state != WALLTIME:
         text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
@@ -200,21 +200,21 @@ def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Fi
 
 
 def _return_code(row: JobRecord, profile: dict[str, Any]) -> Iterator[Finding]:
-    """A delay fails if its profile says so, and only then."""
+    """Check that a delay fails if and only if its profile has a positive return code."""
     code = profile.get("ret", 0)
     if profile.get("type") != "delay" or code < 0 or row.state not in (SUCCESS, FAILED):
         return
     if (row.state == FAILED) != (code > 0):
-        text = f"job {row.key}: {row.state}, its profile's return code is {code}"
+        text = f"job {row.key}: {row.state}, but the return code of its profile is {code}"
         yield Finding("state", row.line, text)
 
 
 def _together(
     attempts: Mapping[int, JobRecord], job: Job, profile: dict[str, Any], full: int, slack: int
 ) -> Iterator[Finding]:
-    """A job that came to its end was run whole, in however many attempts and sizes.
+    """Check that all attempts of a completed job together did its entire work.
 
-    Where its size changed its work counts: that of a delay, without what checkpoints take of it.
+    If its size changed, the work of a delay counts, without the time of checkpoints.
     """
     last, done = attempts[max(attempts)], 0
     resized = any(row.n_nodes != job.n_nodes for row in attempts.values() if row.ran)
@@ -228,7 +228,7 @@ def _together(
     for row in attempts.values():
         if row.start_us is None or row.end_us is None or row.n_nodes is None:
             if row.state != REJECTED:
-                return  # not all is known
+                return  # times or sizes are missing
             continue
         speedup = speedup_of(profile)
         done += run_us(speedup, row.end_us - row.start_us, row.n_nodes, job.n_nodes)
@@ -239,12 +239,9 @@ def _together(
 
 
 def _scaled_by_rebat(attempts: Mapping[int, JobRecord]) -> bool:
-    """Whether the attempts look as if rebat had worked out what remains: a walltime for each size.
-
-    Others may resize as they like.
-    """
+    """Return whether walltimes follow sizes, as in rebat; other schedulers resize differently."""
     rows = [attempts[number] for number in sorted(attempts)]
     return not any(
-        one.n_nodes != other.n_nodes and one.walltime_us == other.walltime_us is not None
-        for one, other in pairwise(rows)
+        before.n_nodes != after.n_nodes and before.walltime_us == after.walltime_us is not None
+        for before, after in pairwise(rows)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions: attempt N of job J is the job ``J#N``, as every Batsim scheduler names it."""
+"""Resubmissions: attempt N of job J is the job ``J#N`` in every Batsim scheduler."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ Chains = Mapping[tuple[str, str], Attempts]
 
 
 def main_workload(rows: Iterable[JobRecord]) -> str:
-    """The name of the static workload among the rows'; the others' jobs were made on the way."""
+    """Return the name of the static workload; jobs of others were submitted during the run."""
     names = {row.workload for row in rows}
     return "w0" if "w0" in names else next(iter(names), "")
 
 
 def chains(rows: Sequence[JobRecord], workload: Workload | None = None) -> Chains:
-    """By workload and original job's id: the attempts, by number.
+    """Return the attempts by number, for each workload and original job.
 
-    A job of the workload is no resubmission, whatever its id. Where the workload is not known, a
-    row named like a resubmission is none if its job has no row and its profile is another's.
+    A job of the workload is never a resubmission, even if its id looks like one. Without a
+    workload, a row with the id of a resubmission is an original job if the job it names has no row
+    and its profile does not have a name given by rebat.
     """
     main = main_workload(rows)
     jobs = {(main, job.id) for job in workload.jobs} if workload else set()
-    told = jobs | {(row.workload, row.job_id) for row in rows}
-    found: dict[tuple[str, str], dict[int, JobRecord]] = defaultdict(dict)
+    names = jobs | {(row.workload, row.job_id) for row in rows}
+    attempts: dict[tuple[str, str], dict[int, JobRecord]] = defaultdict(dict)
     for row in rows:
         base, number = split_attempt(row.job_id)
-        orphan = (row.workload, base) not in told and not _may_be_made_by_rebat(row)
+        orphan = (row.workload, base) not in names and not _may_be_made_by_rebat(row)
         if (row.workload, row.job_id) in jobs or orphan:
             base, number = row.job_id, 0
-        found[row.workload, base].setdefault(number, row)
-    return found
+        attempts[row.workload, base].setdefault(number, row)
+    return attempts
 
 
 def _may_be_made_by_rebat(row: JobRecord) -> bool:
@@ -49,7 +50,7 @@ def _may_be_made_by_rebat(row: JobRecord) -> bool:
 
 
 def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
-    """Whether a row has a resubmission's profile as rebat names it, of a job with this profile."""
+    """Return whether rebat named the profile of a resubmission, given the job's profile."""
     if row.profile is None or profile is None:
         return False
     name = attempt_profile(row.job_id, profile)
@@ -57,10 +58,10 @@ def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
 
 
 def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
-    """Attempts of a job are numbered 0, 1, 2 ..., one after another, none after a success.
+    """Check that attempts of a job are numbered 0, 1, 2 ..., do not overlap, and end with success.
 
-    The last one is not killed, where killed jobs are run again; but for jobs without an end, which
-    are all ended at one time.
+    The last attempt is not killed if killed jobs are resubmitted. Jobs that never complete are an
+    exception: they are all ended at the same time.
     """
     again = reference.resubmits
     if again is None:
@@ -72,28 +73,32 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
         last = attempts[numbers[-1]]
         if numbers != list(range(len(numbers))):
             missing = min(set(range(numbers[-1])) - set(numbers))
-            yield Finding("attempts", last.line, f"job {last.key}: no attempt {missing} before it")
-        for one, other in pairwise(numbers):
-            yield from _follow(attempts[one], attempts[other])
+            text = f"job {last.key}: attempt {missing} is missing"
+            yield Finding("attempts", last.line, text)
+        for earlier, later in pairwise(numbers):
+            yield from _follow(attempts[earlier], attempts[later])
         if not again or last.state != KILLED:
             continue
         if job_id not in endless:
-            text = f"job {last.key} was killed, and not run again"
+            text = f"job {last.key} was killed, but not resubmitted"
             yield Finding("attempts", last.line, text)
         elif abs((last.left_us or 0) - horizon_us) > ROUNDING_US + reference.slack_us:
-            at = f"{seconds(last.left_us or 0)}, others without an end at {seconds(horizon_us)}"
-            yield Finding("attempts", last.line, f"job {last.key} was ended for good at {at}")
+            text = (
+                f"job {last.key}, which never completes, was ended at {seconds(last.left_us or 0)}"
+            )
+            text += f", but other such jobs at {seconds(horizon_us)}"
+            yield Finding("attempts", last.line, text)
 
 
 def _horizon_us(jobs: Chains, endless: Collection[str]) -> int:
-    """When what has no end was ended: the last such time."""
+    """Return the last time at which a job that never completes was ended."""
     lasts = (attempts[max(attempts)] for (_, name), attempts in jobs.items() if name in endless)
     return max((row.left_us or 0 for row in lasts if row.state == KILLED), default=0)
 
 
 def _follow(before: JobRecord, after: JobRecord) -> Iterator[Finding]:
     if before.state == SUCCESS:
-        text = f"job {after.key} was resubmitted though {before.key} succeeded"
+        text = f"job {after.key} was resubmitted, but {before.key} succeeded"
         yield Finding("attempts", after.line, text)
     left_us = before.left_us
     if left_us is not None and after.start_us is not None and after.start_us < left_us:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a job table, and what is known of the run that it tells of."""
+"""Findings of the validation of a job table, and the reference data of its run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent
 
 ROUNDING_US = 1
-"""Dates are printed in microseconds: the difference of two may be off by so much."""
+"""Rounding error of a difference of two times that are printed in microseconds."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something that cannot be; ``kind`` is a key of ``KINDS``, ``line`` the line of the file."""
+    """A contradiction in a job table: a key of ``KINDS``, the line of the file, and a text."""
 
     kind: str
     line: int
@@ -27,35 +27,48 @@ class Finding(msgspec.Struct, frozen=True):
 KINDS = {
     "overlap": "two jobs on one node",
     "dead node": "a job on a node that is down",
-    "outside": "a node that the machine has not",
+    "outside": "a node outside the machine",
     "node twice": "a node listed twice",
-    "size": "not as many nodes as requested",
-    "walltime": "longer than the walltime",
+    "size": "not the requested number of nodes",
+    "walltime": "a run longer than the walltime",
     "run time": "not the run time of the profile",
-    "state": "an end that the job cannot have had",
-    "early start": "started before its submission",
-    "negative run": "finished before it started",
+    "state": "an impossible final state",
+    "early start": "a start before the submission",
+    "negative run": "a finish before the start",
     "times": "columns that contradict each other",
-    "request": "not what the workload asks for",
+    "request": "not the request of the workload",
     "lost": "a job of the workload without a row",
-    "unknown": "a row for no job of the workload",
-    "doubled": "several rows of one id",
-    "attempts": "resubmissions that do not follow each other, or are missing",
+    "unknown": "a row without a job of the workload",
+    "doubled": "several rows with the same id",
+    "attempts": "resubmissions that overlap or are missing",
 }
-"""What is looked for, in the order in which it is told."""
+"""The kinds of findings, in the order of the report."""
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """What to hold a job table against; None where it is not known.
+    """Reference data for the validation of a job table; None if unknown.
 
-    ``slack_us``: how long a job may outlive the failure of one of its nodes, and its walltime; on a
-    platform with network latency a kill takes some messages.
-    ``resubmits``: whether the scheduler runs again what it kills, so that a job cannot end with a
-    kill; None: if it did so for some job, or if nodes fail.
-    ``six_digits``: whether resubmissions have lengths and walltimes of six digits (``digits=six``);
-    None: if their rows look so.
-    ``by_rebat``: whether rebat made the resubmissions; None: if it named the profile of one.
-    ``ended``: ids of jobs that were ended for good, as they have no end of their own.
+    Attributes
+    ----------
+    n_nodes
+        Number of nodes of the machine.
+    events
+        Failures and repairs of nodes.
+    workload
+        The workload of the run.
+    slack_us
+        How long a job may run after a failure of one of its nodes, or after its walltime. On a
+        platform with network latency a kill takes some messages.
+    resubmits
+        Whether the scheduler resubmits killed jobs, so that no job ends with a kill. None: if any
+        job was resubmitted, or if nodes fail.
+    six_digits
+        Whether resubmissions have lengths and walltimes of six digits (``digits=six``). None: if
+        all rows fit this.
+    by_rebat
+        Whether rebat created the resubmissions. None: if a profile has a name given by rebat.
+    ended
+        Ids of jobs that the scheduler ended, because they never complete.
     """
 
     n_nodes: int | None = None
@@ -69,13 +82,13 @@ class Reference(msgspec.Struct, frozen=True):
 
     @property
     def endless(self) -> frozenset[str]:
-        """Ids of jobs without an end of their own: they may be killed, and not run again."""
+        """Ids of jobs that never complete: they may be killed without a resubmission."""
         jobs = self.workload.jobs if self.workload else ()
         return self.ended | {job.id for job in jobs if traits_of(job.extra).eternal}
 
 
 def seconds(us: int) -> str:
-    """A time for people, all its digits.
+    """Format a time in seconds with all its digits.
 
     >>> seconds(1_500_000)
     '1.5 s'

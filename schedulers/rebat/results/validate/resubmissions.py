@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the resubmissions that rebat made: their profile, submission, state and digits.
+"""Checks of resubmissions by rebat: their profile, submission, state and digits.
 
-Other schedulers may name profiles as they like, and submit again when they like.
+Other schedulers may use other names of profiles, and other submission times.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Key = tuple[str, str]
 """The workload's name and the job's id."""
 
 ProfileOf = Callable[[Key, Attempts], str | None]
-"""The profile of a job by its key and attempts; None where it is not known."""
+"""(key, attempts of a job) -> its profile; None if unknown."""
 
 
 def profile_of(main: str, workload: Workload | None) -> ProfileOf:
-    """The profile that the workload, of this name, gives a job; or that of its first row."""
+    """Return a function for the profile of a job: from the workload, or from its first row."""
     jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
 
     def name(key: Key, attempts: Attempts) -> str | None:
@@ -39,9 +39,9 @@ def profile_of(main: str, workload: Workload | None) -> ProfileOf:
 
 
 def six_digits(jobs: Chains, original: ProfileOf) -> bool:
-    """Whether resubmissions look as if rebat had written them with six digits.
+    """Return whether all resubmissions by rebat have times of at most six digits.
 
-    All their walltimes have at most six, and so have the run times of those that succeeded.
+    The check covers all walltimes, and the run times of successful attempts.
     """
     rows = [
         row
@@ -62,10 +62,10 @@ def _in_six_digits(row: JobRecord) -> bool:
     return abs(written_us(run_us) - run_us) <= ROUNDING_US
 
 
-def made_again(
+def resubmission_errors(
     jobs: Chains, original: ProfileOf, profiles: Mapping[str, dict[str, Any]], reference: Reference
 ) -> Iterator[Finding]:
-    """What is wrong with rows of resubmissions, if rebat made them."""
+    """Yield the errors in rows of resubmissions, if rebat created them."""
     if not _by_rebat(jobs, original, reference):
         return
     instants = _instants(jobs, reference) if reference.events else []
@@ -85,7 +85,7 @@ def made_again(
 
 
 def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
-    """Whether rebat decided: as is known, or as one of the profiles is named."""
+    """Return whether rebat created the resubmissions, from the reference or a profile name."""
     if reference.by_rebat is not None:
         return reference.by_rebat
     return any(
@@ -99,7 +99,7 @@ def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
 def _profile(
     row: JobRecord, name: str | None, profiles: Mapping[str, dict[str, Any]]
 ) -> Iterator[Finding]:
-    """A resubmission has a profile of its own, but for composed ones: those are used again."""
+    """Check that a resubmission has a new profile; composed profiles are reused."""
     if name is None or row.profile is None or made_by_rebat(row, name):
         return
     composed = profiles[name].get("type") == "composed" if name in profiles else True
@@ -113,10 +113,10 @@ def _profile(
 def _submission(
     row: JobRecord, before: JobRecord, instants: Sequence[int], slack_us: int
 ) -> Iterator[Finding]:
-    """A job is submitted again when its attempt ends, or later if it waits for a stolen node.
+    """Check that a job is resubmitted at the end of its attempt, or later for a stolen node.
 
-    Then something ends or fails at that time. What starts on another number of nodes is rejected,
-    submitted again and started at one time.
+    In the latter case a job ends or a node fails at that time. A job that starts on another number
+    of nodes is rejected, resubmitted and started at the same time.
     """
     if row.submit_us is None:
         return
@@ -126,13 +126,13 @@ def _submission(
     waited = before.state != REJECTED and row.submit_us > expected_us
     if waited and (not instants or _near(row.submit_us, instants, slack_us)):
         return
-    what = "it starts" if before.state == REJECTED else f"{before.key} ends"
-    text = f"submitted at {seconds(row.submit_us)}, {what} at {seconds(expected_us)}"
+    event = "it starts" if before.state == REJECTED else f"{before.key} ends"
+    text = f"submitted at {seconds(row.submit_us)}, but {event} at {seconds(expected_us)}"
     yield Finding("times", row.line, f"job {row.key}: {text}")
 
 
 def _instants(jobs: Chains, reference: Reference) -> list[int]:
-    """The times at which a job ends, and nodes fail or come back, in their order."""
+    """Return the sorted times at which jobs end, and nodes fail or are repaired."""
     ends = {row.left_us for attempts in jobs.values() for row in attempts.values()}
     events = {event.at_us for event in reference.events}
     return sorted({us for us in ends if us is not None} | events)
@@ -144,7 +144,7 @@ def _near(us: int, instants: Sequence[int], slack_us: int) -> bool:
 
 
 def _errors(profile: Mapping[str, Any] | None) -> int | None:
-    """How many attempts of a delay end with an error; None where that cannot be told."""
+    """Return how many attempts of a delay end with an error; None if unknown."""
     if profile is None or profile.get("type") != "delay" or profile.get("ret", 0) < 0:
         return None
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds which node, in the order of time: finds overlaps and jobs on dead nodes.
+"""A sweep over time that finds overlapping jobs and jobs on nodes that are down.
 
-One pass over all starts, ends, failures and repairs, with an array of holders. An interval of nodes
-is one slice, so that a job of 49,152 nodes costs no more steps than a job of one.
+It is one pass over all starts, ends, failures and repairs, with an array of holders. An interval of
+nodes is one slice: a job of 49,152 nodes takes as many steps as a job of one node.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rebat.models.failures.events import MachineEvent
 from rebat.results.files.batsim_files import JobRecord
 
 _END, _REPAIR, _FAILURE, _START = range(4)
-"""Order within an instant: a node is given back, repaired, lost, and only then taken."""
+"""Order of events at the same time: release, repair, failure, start."""
 
 
 class Clash(msgspec.Struct, frozen=True):
-    """Two jobs on one node ('overlap', with ``other``), or a job on a dead one ('dead node')."""
+    """Two jobs on a node ('overlap', with ``other``), or a job on a down node ('dead node')."""
 
     kind: str
     at_us: int
@@ -32,15 +32,15 @@ class Clash(msgspec.Struct, frozen=True):
 
 
 class _Machine:
-    """The row that holds each node (-1: none), and which nodes are down."""
+    """The row that holds each node (-1: none), and a mask of down nodes."""
 
     def __init__(self, n_nodes: int) -> None:
         self.holder: npt.NDArray[np.int64] = np.full(n_nodes, -1, dtype=np.int64)
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
 
     def holders(self, nodes: NodeSet) -> dict[int, int]:
-        """The rows that hold some of these nodes, each with the first such node."""
-        found: dict[int, int] = {}
+        """Return the rows that hold any of these nodes, each with its first node."""
+        first_nodes: dict[int, int] = {}
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
             if span.max() < 0:
@@ -48,11 +48,11 @@ class _Machine:
             rows, where = np.unique(span, return_index=True)
             for row, offset in zip(rows.tolist(), where.tolist(), strict=True):
                 if row >= 0:
-                    found.setdefault(row, first + offset)
-        return found
+                    first_nodes.setdefault(row, first + offset)
+        return first_nodes
 
     def first_down(self, nodes: NodeSet) -> int | None:
-        """The lowest of these nodes that is down."""
+        """Return the lowest of these nodes that is down; None if all are up."""
         for first, last in nodes.intervals.tolist():
             span = self.down[first : last + 1]
             if span.any():
@@ -65,13 +65,13 @@ class _Machine:
             self.holder[first : last + 1] = row
 
     def free(self, nodes: NodeSet, row: int) -> None:
-        """Take the nodes from a row, those apart that another one has taken meanwhile."""
+        """Take the nodes from a row, except those that another row has taken since."""
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
             span[span == row] = -1
 
     def mark(self, nodes: NodeSet, down: bool) -> None:
-        """Nodes fail or come back."""
+        """Mark nodes as down or up."""
         for first, last in nodes.intervals.tolist():
             self.down[first : last + 1] = down
 
@@ -79,20 +79,20 @@ class _Machine:
 def sweep(
     rows: Sequence[JobRecord], events: Sequence[MachineEvent] = (), slack_us: int = 0
 ) -> Iterator[Clash]:
-    """Every clash, in the order of time; one per pair of jobs, one per job and dead instant.
+    """Yield clashes in the order of time: one per pair of jobs, one per job and failure.
 
-    Where two jobs are on one node, the later one is followed from there on: the first clash of a
-    node is always told, what comes of it may not be.
+    If two jobs are on one node, the sweep continues with the later job. It always reports the first
+    clash of a node, but possibly not those that follow from it.
 
     Parameters
     ----------
     rows : sequence of JobRecord
-        Those that held nodes for no time, or for less than none, are passed over; so are those
-        that ran for what Batsim writes of no time.
+        Rows that held nodes for a time of 0 or less are ignored, as are those with Batsim's run
+        time for 0.
     events : sequence of MachineEvent
-        By date, alternating per node.
+        By time, alternating per node.
     slack_us : int
-        How long a job may go on on a node that failed.
+        How long a job may continue on a failed node.
     """
     agenda = [
         *(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a jobs.csv the record of something that can have happened? Whoever wrote it.
+"""Validation of a jobs.csv of any scheduler: can this schedule have happened?
 
-Every rule here holds for any correct scheduler on Batsim, so that a finding is a mistake: of the
-scheduler, of the simulator, or of whoever edited the file.
+Every rule holds for any correct scheduler on Batsim. A finding is therefore an error of the
+scheduler, of the simulator, or of an edit of the file.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from rebat.results.files.batsim_files import JobRecord, JobsFile
 from rebat.results.validate.against_workload import against_workload, filled
 from rebat.results.validate.attempts import attempts_in_order, chains, main_workload
 from rebat.results.validate.findings import KINDS, Finding, Reference, seconds
-from rebat.results.validate.resubmissions import made_again, profile_of, six_digits
+from rebat.results.validate.resubmissions import profile_of, resubmission_errors, six_digits
 from rebat.results.validate.row_checks import CHECKS
 from rebat.results.validate.sweep import Clash, sweep
 
 
 def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding]:
-    """Everything that is wrong with a job table, by kind and line; empty when all is well."""
+    """Return all contradictions in a job table, by kind and line; empty if there are none."""
     reference = reference or Reference()
     rows = jobs.records
     workload = reference.workload
-    known = filled(rows, workload)
-    attempts = chains(known, workload)
+    completed = filled(rows, workload)
+    attempts = chains(completed, workload)
     original = profile_of(main_workload(rows), workload)
     if reference.six_digits is None:
         six = six_digits(attempts, original)
         reference = msgspec.structs.replace(reference, six_digits=six)
     findings = [
-        *_rows_alone(known, reference),
+        *_rows_alone(completed, reference),
         *_on_nodes(rows, reference),
         *_doubled(rows),
         *attempts_in_order(attempts, reference),
-        *made_again(attempts, original, workload.profiles if workload else {}, reference),
-        *against_workload(known, reference),
+        *resubmission_errors(attempts, original, workload.profiles if workload else {}, reference),
+        *against_workload(completed, reference),
     ]
     order = list(KINDS)
     return sorted(findings, key=lambda f: (order.index(f.kind), f.line, f.text))
@@ -66,6 +66,6 @@ def _doubled(rows: Sequence[JobRecord]) -> Iterator[Finding]:
     seen: dict[str, int] = {}
     for row in rows:
         if row.key in seen:
-            text = f"job {row.key} has a row in line {seen[row.key]} already"
+            text = f"job {row.key} already has a row in line {seen[row.key]}"
             yield Finding("doubled", row.line, text)
         seen.setdefault(row.key, row.line)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node-stealing paper's tables as figures: what is printed, and ours in each semantics."""
+"""Printed values of the node-stealing paper next to ours in each semantics, as figures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from rebat.figures.beside import PrintedPanel, beside_svg
+from rebat.figures.printed import PrintedPanel, printed_svg
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.node_stealing import published
@@ -15,9 +15,9 @@ from rebat.results.intervals import Interval, interval
 
 
 class PrintedValue(NamedTuple):
-    """A metric that a table prints: heading with unit, the metric, how it is counted there."""
+    """A metric in a printed table: heading with unit, metric, conversion, printed values."""
 
-    what: str
+    heading: str
     metric: str
     counted: Callable[[float], float]
     values: Mapping[str, Mapping[str, float]]
@@ -47,29 +47,29 @@ PRINTED = (
 )  # fmt: skip
 
 
-def beside_printed(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
-    """A figure where the paper has printed something of this setting."""
+def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
+    """Yield a figure if the paper prints values for this setting."""
     panels = []
-    for one in PRINTED:
-        printed = published.printed(one.values, setting)
+    for value in PRINTED:
+        printed = published.printed(value.values, setting)
         if printed:
-            panels.append(PrintedPanel(one.what, printed, ours(runs, setting, one)))
+            panels.append(PrintedPanel(value.heading, printed, ours(runs, setting, value)))
     if panels:
-        svg = beside_svg(policies(runs, setting), panels)
-        title = f"{setting.workload}: printed and ours ({setting.scenario.label})"
+        svg = printed_svg(policies(runs, setting), panels)
+        title = f"{setting.workload}: printed values and ours ({setting.scenario.label})"
         note = seeds_note(runs, setting, "as lines")
         yield Picture("Tables 4, 5, 7, 8, 9", title, svg, note)
 
 
 def ours(
-    runs: RunIndex[str], setting: Setting, one: PrintedValue
+    runs: RunIndex[str], setting: Setting, value: PrintedValue
 ) -> dict[str, dict[str, Interval]]:
-    """By semantics and policy."""
-    found: dict[str, dict[str, Interval]] = {}
+    """Return our intervals by semantics and policy."""
+    by_semantics: dict[str, dict[str, Interval]] = {}
     for prefix in reversed(semantics(runs, setting)):
         for policy in policies(runs, setting):
-            values = runs.values(setting, prefix + policy, one.metric)
-            counted = interval(map(one.counted, values.values()))
+            values = runs.values(setting, prefix + policy, value.metric)
+            counted = interval(map(value.counted, values.values()))
             if counted is not None:
-                found.setdefault(HEADINGS[prefix], {})[policy] = counted
-    return found
+                by_semantics.setdefault(HEADINGS[prefix], {})[policy] = counted
+    return by_semantics

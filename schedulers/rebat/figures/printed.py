@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values beside ours: diamonds, and points with their 95 % intervals, a panel each."""
+"""Printed values as diamonds next to ours as points with 95 % intervals; a panel per metric."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rebat.figures.ratios import point
 from rebat.results.intervals import Interval
 
 APART = 0.26
-"""How far the series of a policy are apart; 1 is from policy to policy."""
+"""Distance between the series of a policy; the distance between policies is 1."""
 
 
 class PrintedPanel(NamedTuple):
-    """A metric with its unit, what is printed by policy, and ours by series and policy."""
+    """A metric with its unit, printed values by policy, and ours by series and policy."""
 
-    what: str
+    label: str
     printed: Mapping[str, float]
     ours: Mapping[str, Mapping[str, Interval]]
 
 
-def beside_svg(policies: Sequence[str], panels: Sequence[PrintedPanel]) -> str:
-    """The policies one below the other, the panels side by side."""
+def printed_svg(policies: Sequence[str], panels: Sequence[PrintedPanel]) -> str:
+    """Draw the policies as rows and the panels in a row, as SVG."""
     figure = new_figure(3.1 * len(panels) + 0.8, 1.3 + 0.34 * len(policies))
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     series = list(dict.fromkeys(name for panel in panels for name in panel.ours))
@@ -47,10 +47,10 @@ def _panel(
         if policy in panel.printed:
             axis.plot([panel.printed[policy]], [at], "D", color="black", markersize=4)
         for place, (name, shade) in enumerate(shades.items()):
-            found = panel.ours.get(name, {}).get(policy)
-            if found is not None:
-                point(axis, found, at + APART * (place - (len(shades) - 1) / 2), shade)
-    axis.set_xlabel(panel.what, fontsize=9)
+            estimate = panel.ours.get(name, {}).get(policy)
+            if estimate is not None:
+                point(axis, estimate, at + APART * (place - (len(shades) - 1) / 2), shade)
+    axis.set_xlabel(panel.label, fontsize=9)
     axis.locator_params(axis="x", nbins=5)
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
