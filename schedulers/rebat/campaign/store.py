@@ -225,8 +225,8 @@ class Store:
             return
         if present != owner:
             raise InputError(
-                f"contains the results of campaign {present.name!r} ({present.file}), not of "
-                f"{owner.name!r} ({owner.file})",
+                f"contains the results of campaign {present.name!r} of {present.file}, not of "
+                f"{owner.name!r} of {owner.file}",
                 str(self.folder),
                 f"another name in the file, another --results, or the new file name in {OVERVIEW}",
             )

@@ -117,7 +117,7 @@ def _lines(listed: BoxList, best: SafestBox | None, duration_s: float | None) ->
     for shape, count in listed.shapes:
         yield f"  {_text(shape):<20} {count:>8}"
     if best is not None and duration_s is not None:
-        yield f"least likely to fail in {format_duration(duration_s)}, of the free ones:"
+        yield f"free box least likely to fail within {format_duration(duration_s)}:"
         yield f"  shape                {_text(best.shape)}"
         yield f"  origin               {','.join(map(str, best.origin))}"
         yield f"  failure probability  {best.failure_probability:.6g}"

@@ -86,7 +86,7 @@ def _of_events(file: Path) -> Iterator[Remark]:
 
 
 def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remark]:
-    """Warn of jobs that such frequent failures rarely allow to complete; see `models.overload`."""
+    """Warn of jobs that are unlikely to complete between failures; see `models.overload`."""
     if jobs:
         worst = jobs[0]
         yield Remark(

@@ -115,11 +115,8 @@ class Result:
 
     @property
     def users(self) -> DataFrame:
-        """A row per policy and user, if the workload has users.
-
-        The columns include waiting times, slowdowns, interruptions by failures and by stealing,
-        and the time that they cost (seconds).
-        """
+        """A row per policy and user, if the workload has users: waiting times, slowdowns,
+        interruptions by failures and by stealing, and the time that they cost (seconds)."""
         return frames.owners(self._single("users"), "user")
 
     @property
@@ -138,14 +135,10 @@ class Result:
         Parameters
         ----------
         *columns : str
-            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``.
-
-        Returns
-        -------
-        DataFrame
-            With columns, a row per policy with the means, empty for a policy that failed. Without
-            columns, a row per metric and policy: means and ratios to the first policy, with 95 %
-            intervals over seeds.
+            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. The
+            table then has a row per policy with the means, empty for a policy that failed. Without
+            columns, it has a row per metric and policy: means and ratios to the first policy, with
+            95 % intervals over seeds.
 
         Raises
         ------
@@ -223,9 +216,7 @@ class Result:
         return Plot(figure, "ratios to the first policy")
 
     def plot_gantt(self, window: str | None = None) -> Plot:
-        """Plot which job ran on which node over time, with a panel per policy.
-
-        On a large machine, a pixel is the mean of several nodes.
+        """Plot jobs on nodes over time, a panel per policy; large machines are averaged to pixels.
 
         Parameters
         ----------
@@ -251,10 +242,8 @@ class Result:
         return Plot(utilisation_figure(timelines), "nodes in use, the queue, and free nodes")
 
     def explore(self, path: str | Path | None = None, *policies: str) -> str:
-        """Return the interactive page of ``rebat view``, and write it to ``path`` if set.
-
-        The page shows ``policies`` (default: the first two).
-        """
+        """Return the page of ``rebat view`` for these policies (default: the first two), and write
+        it to ``path`` if set."""
         from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
         from rebat.figures.runs import timelines_of
 
@@ -281,10 +270,8 @@ class Result:
     # ---- files
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return a self-contained page with comparison, figures and provenance.
-
-        If ``path`` is set, also write the page to this file.
-        """
+        """Return a self-contained page with comparison, figures and provenance, and write it to
+        ``path`` if set."""
         title = f"{', '.join(self.policies)} on {self.provenance['workload']['file']}"
         plots = []
         if self.runs:

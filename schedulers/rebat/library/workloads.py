@@ -38,8 +38,8 @@ class LoadedWorkload(Workload, frozen=True):
     def frame(self) -> DataFrame:
         """A row per job: id, size in nodes, submission, run time and walltime in seconds.
 
-        A job that needs Batsim's network model has no run time (NaN). A job without walltime has
-        NaN there. Additional fields of the jobs are further columns.
+        Unknown values are NaN: the run time of a job that needs Batsim's network model, and a
+        missing walltime. Additional fields of the jobs are further columns.
         """
         import pandas as pd
 

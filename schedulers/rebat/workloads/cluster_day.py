@@ -92,7 +92,7 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def cluster_day(seed: int, options: ClusterDay | None = None) -> Workload:
-    """Return jobs whose total area just reaches the requested load; see `ClusterDay`.
+    """Return random jobs until their area reaches the requested load; see `ClusterDay`.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def test_a_day_on_which_clocks_change_has_23_hours() -> None:
 
 def test_a_job_larger_than_the_machine_is_refused() -> None:
     jobs = (Job("a", 9, 0, None, "p"),)
-    with pytest.raises(InputError, match="job a: 9 nodes"):
+    with pytest.raises(InputError, match="job a: requests 9 nodes"):
         day_sets(Workload("w", 8, jobs, {"p": {"type": "delay", "delay": 2}}))
 
 
