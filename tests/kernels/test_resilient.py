@@ -241,7 +241,7 @@ def test_no_job_and_no_scenario():
         ({"times": [0, 1]}, "job 0: time 0"),
         ({"times": [1.5, 1]}, "times of type float64"),
         ({"failures": [0, -1]}, "negative number of failures"),
-        ({"failures": [0]}, "shapes do not agree"),
+        ({"failures": [0]}, "shapes differ"),
         ({"times": [2**60, 2**60], "failures": [1, 1]}, "too long for 64 bits"),
         ({"n_procs": 0}, "0 processors"),
         ({"reservations": "firm"}, "one of: easy_head, paper, stale"),
