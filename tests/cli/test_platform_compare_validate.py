@@ -182,7 +182,7 @@ def test_the_machine_comes_from_option_or_workload(capsys) -> None:
     assert status("validate", "a.csv", "--nodes", "7") == 1
     assert status("validate", "a.csv", "--nodes", "7", "--workload", str(TOY)) == 1
     assert status("validate", "a.csv", "--workload", str(TOY)) == 0
-    assert "a node that the machine has not: 2" in capsys.readouterr().out
+    assert "a node outside the machine: 2" in capsys.readouterr().out
 
 
 def test_a_kill_is_an_end_where_the_scheduler_gives_jobs_up(capsys) -> None:

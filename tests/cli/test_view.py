@@ -61,7 +61,7 @@ def test_policies_are_picked(toy: Path, tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (["absent"], "absent: is not a folder"),
-        ([str(ROOT / "workloads")], "holds no summary.json"),
+        ([str(ROOT / "workloads")], "contains no summary.json"),
         (["OUT", "-p", "easi"], "unknown policy 'easi'; did you mean easy?"),
         (["OUT", "--window", "3d"], "--window"),
         (["OUT", "--window", "5d:6d"], "--window"),

@@ -107,7 +107,7 @@ class ScenarioLabel(NamedTuple):
         texts += [f"operations {self.operations}"] if self.operations else []
         useful = self.walltime_kills == "useful"
         texts += ["work of jobs killed at walltime counts as useful"] if useful else []
-        texts += ["checkpoints counted as in the program"] if self.accounting == "program" else []
+        texts += ["checkpoint accounting of the program"] if self.accounting == "program" else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 

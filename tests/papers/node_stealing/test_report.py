@@ -164,7 +164,7 @@ def one(rule: Rule, found: Interval, why: str = ""):
 def test_a_claim_holds_when_its_whole_interval_keeps_the_rule() -> None:
     found = Interval(0.9, 0.8, 1.05, 5)
     undecided = one(Rule("below 1", 0.0, 1.0, whole=True), found)
-    assert not undecided.holds and "not significant with 5 seeds" in undecided.why
+    assert not undecided.holds and "Not significant with 5 seeds" in undecided.why
     assert one(Rule("below 1.1", 0.0, 1.1, whole=True), found).holds
     wrong = one(Rule("above 1.1", 1.1, 2.0, whole=True), found)
     assert not wrong.holds and wrong.why == ""
@@ -191,7 +191,7 @@ def test_a_ratio_is_paired_holds_fails_or_is_undecided() -> None:
     fails = verdicts((0.98, 0.97, 0.99, 0.98))[rises]
     assert (fails.holds, fails.why) == (False, "")
     undecided = verdicts((1.05, 0.99, 1.06, 0.98))[rises]
-    assert not undecided.holds and "not significant with 4 seeds" in undecided.why
+    assert not undecided.holds and "Not significant with 4 seeds" in undecided.why
 
 
 def test_where_a_generated_month_lies_elsewhere_the_report_says_why() -> None:

@@ -120,13 +120,13 @@ def test_the_page_has_claims_tables_choices_and_figures(ran, tmp_path) -> None:
             "without failures the makespan of PWA is shorter than that of rigid",
             "DBES: more jobs are requeued if moldable jobs may not start over",
             "SA: moldable jobs that start over and waiting provide almost equal shares",
-            "what becomes of a job that a failure hits",
-            "mixed: one choice changed at a time",
+            "outcomes of jobs that a failure hits",
+            "mixed: one parameter changed at a time",
             "even, shape=2.0",
         ):
             assert told in text
         html = path.suffix == ".html"
-        assert ("a small run of our own" in text) == html
+        assert ("a small example" in text) == html
         assert ("Figure 9" in text) and (text.count("<svg") == (5 if html else 0))
 
 

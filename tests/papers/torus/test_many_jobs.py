@@ -56,9 +56,9 @@ def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
         assert "Boxes on a torus for many concurrent jobs" in text
         assert "load: placements (" in text
         assert "begin=3000h" in text
-        assert "against rps:torus=4x4x4 on the same failures" in text
+        assert "compared with rps:torus=4x4x4 on the same failures" in text
         assert "FAPS has fewer failures under a job than RPS" in text
-        assert ("probability to fail within 1 d" in text) == (path.suffix == ".html")
+        assert ("probability of a failure within 1 d" in text) == (path.suffix == ".html")
 
 
 def test_what_the_table_says_is_what_the_runs_say(ran) -> None:

@@ -93,10 +93,10 @@ BAD = {
     "a date in words": (f"{HEADER}\n1,COMPLETED_KILLED,noon,1,0\n", "starting_time is 'noon'"),
     "a date without end": (f"{HEADER}\n1,COMPLETED_KILLED,0,inf,0\n", "finish_time is 'inf'"),
     "not a number": (f"{HEADER}\n1,COMPLETED_KILLED,nan,1,0\n", "starting_time"),
-    "half a run": (f"{HEADER}\n1,COMPLETED_KILLED,0,,0\n", "both or none"),
+    "half a run": (f"{HEADER}\n1,COMPLETED_KILLED,0,,0\n", "both times or neither"),
     "broken nodes": (f"{HEADER}\n1,COMPLETED_KILLED,0,1,0-\n", "0-"),
     "a node beyond reason": (f"{HEADER}\n1,COMPLETED_KILLED,0,1,99999999999\n", "99999999999"),
-    "an open quote": (f'{HEADER}\n1,COMPLETED_KILLED,0,1,"0\n', "broken CSV"),
+    "an open quote": (f'{HEADER}\n1,COMPLETED_KILLED,0,1,"0\n', "invalid CSV"),
     "broken size": (
         f"{HEADER},requested_number_of_resources\n1,COMPLETED_KILLED,0,1,0,2.5\n", "2.5",
     ),

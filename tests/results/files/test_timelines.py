@@ -104,10 +104,10 @@ def changed(path: Path, line: int, column: str, text: str) -> None:
         ("start_time", "soon", "start_time is 'soon'"),
         ("start_time", "1e99", "start_time"),
         ("start_time", "99999", "finish_time is before start_time"),
-        ("finish_time", "", "a start_time and no finish_time"),
+        ("finish_time", "", "has a start_time but no finish_time"),
         ("queued_time", "-1", "queued_time"),
         ("submission_time", "nan", "submission_time"),
-        ("attempt", "1.5", "attempt is no whole number"),
+        ("attempt", "1.5", "attempt is not a whole number"),
         ("cause", "magic", "unknown cause"),
         ("nodes", "3-", "not a set of nodes"),
         ("nodes", "400000", "outside the machine"),
@@ -127,10 +127,13 @@ def test_broken_rows_are_told_with_file_and_line(
     ("content", "told"),
     [
         ("", "no column time, event, nodes"),
-        ("time,event,nodes\n1,failed\n", ":2: 2 fields"),
+        ("time,event,nodes\n1,failed\n", ":2: has 2 fields"),
         ("time,event,nodes\n1,exploded,2\n", ":2: unknown event"),
-        ("time,event,nodes\n5,failed,2\n1,rejuvenated,2\n", ":3: is before the event above it"),
-        ('time,event,nodes\n5,failed,"2\n', "broken CSV"),
+        (
+            "time,event,nodes\n5,failed,2\n1,rejuvenated,2\n",
+            ":3: is earlier than the previous event",
+        ),
+        ('time,event,nodes\n5,failed,"2\n', "invalid CSV"),
     ],
 )
 def test_broken_events_are_told(folder: Path, content: str, told: str) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as one page that can be explored: drawn by Bokeh, binned in the browser, no network."""
+"""An interactive page of runs without network, with Bokeh axes and drawing in the browser."""

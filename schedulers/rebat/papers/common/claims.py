@@ -153,12 +153,12 @@ def _judged(
     text = ", ".join(filter(None, (claim.quantity, rule.words)))
     if isinstance(rule, Rule) and rule.whole:
         if not holds and rule.low < estimate.mean < rule.high:
-            why = f"not significant with {estimate.n} seeds: the interval includes a bound"
+            why = f"Not significant with {estimate.n} seeds: the interval includes a bound"
     elif rule.undecided(estimate):
         text += " (not significant)"
     if not holds:
         reason = claim.why(on) if callable(claim.why) else claim.why
-        why = "; ".join(filter(None, (why, reason)))
+        why = ". ".join(filter(None, (why, reason)))
     subject, statement, condition, paper = (
         entry.format_map(words) if words else entry
         for entry in (claim.about or about, claim.text, text, claim.paper)

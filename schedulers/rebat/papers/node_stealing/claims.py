@@ -66,11 +66,11 @@ def _from(low: float, high: float) -> Rule:
 
 
 _REAL = (
-    "generated months pack worse than real ones. On Mira's November 2018 with 30 seeds the ratio "
+    "Generated months pack worse than real ones. On Mira's November 2018 with 30 seeds the ratio "
     "is {} as in the paper and {} as in the program (docs/findings/differences.md)"
 )
 _DRAWS = (
-    "this is a single generated workload. Over thirty workloads the ratio is {} as in the paper "
+    "This is a single generated workload. Over thirty workloads the ratio is {} as in the paper "
     "and {} as in the program (docs/findings/synthetic)"
 )
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a schedule in Batsim's files: what no machine and no Batsim could have done."""
+"""Validation of a schedule in Batsim's files, for any scheduler."""

@@ -106,7 +106,7 @@ def _profile(
     if composed and row.profile == name:
         return
     expected = name if composed and name in profiles else attempt_profile(row.job_id, name)
-    text = f"job {row.key}: profile is {row.profile!r}, a resubmission's is {expected!r}"
+    text = f"job {row.key}: profile is {row.profile!r}, but that of a resubmission is {expected!r}"
     yield Finding("request", row.line, text)
 
 
