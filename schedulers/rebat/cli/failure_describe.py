@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import click
 
 from rebat.cli.scenario_options import scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE
+from rebat.console.tables import Sheet
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_us
 
@@ -130,26 +130,15 @@ def _fits(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> 
 
 
 def _table(fitted: Fits) -> str:
-    from rich.console import Console
-    from rich.table import Table
-
-    from rebat.console.tables import WIDTH
-
-    table = Table(title="Fitted laws")
-    for name in ("times", "law", "scale", "shape", "mean", "AIC"):
-        table.add_column(name, justify="left" if name in ("times", "law") else "right")
+    rows = []
     for sample, laws in fitted:
-        table.add_section()
         name = f"{sample.name} ({_counts(sample)})"
         if not laws:
-            table.add_row(name, "too few to fit", "", "", "", "")
+            rows.append([name, "too few to fit", "", "", "", ""])
         for rank, law in enumerate(laws):
-            table.add_row(name if rank == 0 else "", *_cells(law, best=rank == 0))
-    out = Console()
-    text = io.StringIO()
-    width = out.width if out.is_terminal else WIDTH
-    Console(file=text, force_terminal=out.is_terminal, width=width).print(table)
-    return text.getvalue()
+            rows.append([name if rank == 0 else "", *_cells(law, best=rank == 0)])
+    columns = ["times", "law", "scale", "shape", "mean", "AIC"]
+    return Sheet("Fitted laws", "", columns, rows, words=2).text()
 
 
 def _counts(sample: Sample) -> str:

@@ -10,15 +10,14 @@ from typing import Any
 import msgspec
 
 from rebat.console.tables import Sheet
+from rebat.core.page_style import PAGE_STYLE
 from rebat.library.plots import Plot
 
-_STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto;
-  padding: 0 1rem } h1 { font-size: 1.4rem } h2 { font-size: 1.15rem }
-.wide { overflow-x: auto } img { max-width: 100%; height: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-caption { text-align: left; font-weight: 600; padding: .3rem 0 }
-td, th { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: left }
-pre { background: #f6f6f6; padding: .8rem; overflow-x: auto }"""
+_STYLE = f"""{PAGE_STYLE}
+h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1.15rem }} img {{ max-width: 100%; height: auto }}
+caption {{ text-align: left; font-weight: 600; padding: .3rem 0 }}
+td, th {{ padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: left }}
+pre {{ background: #f6f6f6; padding: .8rem; overflow-x: auto }}"""
 
 
 def page(

@@ -142,7 +142,19 @@ def _kind(field: FieldInfo) -> str:
 
 def described() -> str:
     """Return the form and the docstring of every law, with parameters under their user names."""
-    return "\n\n".join(f"{form_of(name)}\n\n{_help_text(kind)}" for name, kind in LAWS.items())
+    return "\n\n".join(f"{_folded(name)}\n\n{_help_text(kind)}" for name, kind in LAWS.items())
+
+
+def _folded(name: str) -> str:
+    """Return the form of a law in lines that fit a terminal."""
+    form = form_of(name)
+    if len(form) <= _WIDTH:
+        return form
+    return textwrap.fill(form.replace("][", "] ["), _WIDTH, subsequent_indent="    ")
+
+
+_WIDTH = 78
+"""Columns of a line of help."""
 
 
 def _help_text(kind: type[Law]) -> str:

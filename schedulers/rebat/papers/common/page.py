@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rebat.core.page_style import PAGE_STYLE
 from rebat.papers.common.parts import Report
 
 FAILING = ". Claims that do not hold, with our number:"
@@ -17,14 +18,8 @@ _TEMPLATE = """<!DOCTYPE html>
 <link rel="icon" href="data:,">
 <title>{{ r.title }}</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto; padding: 0 1rem; }
+{{ style | safe }}
 h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-size: 1rem }
-.wide, .figure { overflow-x: auto; background:
-  linear-gradient(90deg, Canvas 30%, transparent) local 0 0 / 3rem 100% no-repeat,
-  linear-gradient(270deg, Canvas 30%, transparent) local 100% 0 / 3rem 100% no-repeat,
-  linear-gradient(90deg, #8888, transparent) 0 0 / 1rem 100% no-repeat,
-  linear-gradient(270deg, #8888, transparent) 100% 0 / 1rem 100% no-repeat }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
 td:first-child, th:first-child, table.words td { text-align: left }
 td { white-space: nowrap } table.words td { white-space: normal } table.words { min-width: 52rem }
@@ -92,7 +87,9 @@ def html(report: Report) -> str:
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    page: str = environment.from_string(_TEMPLATE).render(r=report, failing_head=FAILING)
+    page: str = environment.from_string(_TEMPLATE).render(
+        r=report, failing_head=FAILING, style=PAGE_STYLE
+    )
     return page
 
 
