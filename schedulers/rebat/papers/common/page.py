@@ -44,10 +44,11 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 <p>{{ r.lead }}</p>
 {% if r.claims or r.findings or r.unfinished %}<section class="summary"><h2>Summary</h2>
 {% if r.unfinished %}<p class="no"><strong>{{ r.unfinished }}</strong></p>
+{% endif %}{% if r.shared %}<p>All settings: {{ r.shared }}.</p>
 {% endif %}{% if r.claims %}<p><strong>{{ r.verdict }}</strong>{{ failing_head if r.failing }}</p>
 {% endif %}{% if r.findings %}<ul>{% for text in r.findings %}<li>{{ text }}</li>
 {% endfor %}</ul>
-{% endif %}{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ j.workload }}: {{ j.claim }}:
+{% endif %}{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ r.subject_of(j) }}: {{ j.claim }}:
 <strong class="no">{{ j.ours }}</strong> (rule: {{ j.rule }}; paper: {{ j.paper }})
 {%- if j.why %}. {{ j.why }}{% endif %}</li>
 {% endfor %}</ul>{% endif %}</section>
@@ -56,7 +57,7 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 <div class="wide"><table class="words">
 <tr><th>{{ r.subject }}</th><th>claim</th>
 <th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
-{% for j in r.judgements %}<tr><td>{{ j.workload }}</td><td>{{ j.claim }}</td>
+{% for j in r.judgements %}<tr><td>{{ r.subject_of(j) }}</td><td>{{ j.claim }}</td>
 <td>{{ j.ours }}</td>
 <td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
 <td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
@@ -100,7 +101,7 @@ def markdown(report: Report) -> str:
         lines += [text, ""]
     head = [report.subject, "claim", "ours", "holds", "rule", "paper"]
     verdicts = [
-        [j.workload, j.claim, j.ours, "yes" if j.holds else "no", j.rule, j.paper]
+        [report.subject_of(j), j.claim, j.ours, "yes" if j.holds else "no", j.rule, j.paper]
         for j in report.judgements
     ]
     if report.claims:
@@ -125,12 +126,13 @@ def _summary(report: Report) -> Iterator[str]:
     if report.unfinished:
         yield from (f"**{report.unfinished}**", "")
     if report.claims:
+        yield from (f"All settings: {report.shared}.", "") if report.shared else ()
         yield from (f"**{report.verdict}**{FAILING if report.failing else ''}", "")
     yield from (f"- {text}" for text in report.findings)
     for claim in report.failing:
         why = f". {claim.why}" if claim.why else ""
         yield (
-            f"- {claim.workload}: {claim.claim}: **{claim.ours}** "
+            f"- {report.subject_of(claim)}: {claim.claim}: **{claim.ours}** "
             f"(rule: {claim.rule}; paper: {claim.paper}){why}"
         )
 

@@ -156,6 +156,19 @@ class Report(msgspec.Struct, frozen=True):
         return f"{n - len(self.failing)} of {n} claims hold" if n else "no claim could be judged"
 
     @property
+    def shared(self) -> str:
+        """The parts that the subjects of all judgements have, if there are several."""
+        parts = [judgement.workload.split(", ") for judgement in self.judgements]
+        if len({tuple(own) for own in parts}) < 2:
+            return ""
+        return ", ".join(part for part in parts[0] if all(part in own for own in parts))
+
+    def subject_of(self, judgement: Judgement) -> str:
+        """Return the subject of a judgement without the parts that all share."""
+        shared = self.shared.split(", ")
+        return ", ".join(part for part in judgement.workload.split(", ") if part not in shared)
+
+    @property
     def failing(self) -> list[Judgement]:
         """The claims that do not hold."""
         return [judgement for judgement in self.judgements if not judgement.holds]
