@@ -115,7 +115,7 @@ BAD = {
         WORKLOADS + SETS + PLAYED.replace('"played"', '"small"') + GRID,
         "grid: name: has 'small' twice",
     ),
-    "a source twice": (SETS + "[days.drawn]\n" + PLAYED, "has 'drawn' twice"),
+    "a source twice": (SETS + "[days.drawn]\n" + PLAYED, "'drawn' is a duplicate"),
     "seed of another type": ("seed = true\n" + SETS + PLAYED, "seed: is True"),
 }
 

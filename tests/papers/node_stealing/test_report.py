@@ -17,7 +17,7 @@ from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
 from rebat.papers.common.claims import Claim, Rule, judge
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
-from rebat.papers.node_stealing import beside
+from rebat.papers.node_stealing import printed
 from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, InSemantics, judgements, rows_of
 from rebat.papers.node_stealing.differences import gain
 from rebat.papers.node_stealing.pictures import pictures
@@ -121,17 +121,17 @@ def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
         "authors-h111": {"useful_utilisation": (0.7, 0.8)},
     }  # fmt: skip
     runs = table({setting: numbers})
-    ours = {one.metric: beside.ours(runs, setting, one) for one in beside.PRINTED}
+    ours = {one.metric: printed.ours(runs, setting, one) for one in printed.PRINTED}
     idle = ours["platform_idle_share"]["as in the paper"]["baseline"]
     assert idle.mean == pytest.approx(100 * (1 - 0.1 * 20 / 30))
     useful = ours["useful_utilisation"]["as in the program"]["h111"]
     assert (useful.mean, useful.n) == (pytest.approx(75.0), 2)
-    assert [one.values["june-2017"]["h111"] for one in beside.PRINTED] == [80.69, 90.67, 63.4]
-    (picture,) = beside.beside_printed(runs, setting)
+    assert [one.values["june-2017"]["h111"] for one in printed.PRINTED] == [80.69, 90.67, 63.4]
+    (picture,) = printed.printed_pictures(runs, setting)
     assert picture.note.endswith("95 % intervals as lines")
     for said in ("printed", "as in the program", "as in the paper", "steals in the window"):
         assert f">{said}<" in picture.svg
-    assert not [*beside.beside_printed(runs, setting._replace(workload="one's own"))]
+    assert not [*printed.printed_pictures(runs, setting._replace(workload="one's own"))]
 
 
 def test_the_same_results_give_the_same_report(report: Path) -> None:

@@ -175,7 +175,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def seeds_text(counts: Iterable[int]) -> str:
-    """Format the number of seeds behind numbers; counts of 0 are ignored.
+    """Format numbers of seeds as a range; counts of 0 are ignored.
 
     >>> seeds_text([5, 4, 5, 0]), seeds_text([5, 5]), seeds_text([])
     ('4 to 5 seeds', '5 seeds', 'no seed')

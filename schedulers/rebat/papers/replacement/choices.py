@@ -125,7 +125,7 @@ def _rises(workload: str) -> list[Column]:
 
 
 def _distance(workload: str, row: Row) -> float | None:
-    """Return the root mean square of rise - printed rise over policies; None if one is missing."""
+    """Return the root mean square distance from the printed rises; None if a rise is missing."""
     wanted = _rises(workload)
     if any(column not in row for column in wanted):
         return None
