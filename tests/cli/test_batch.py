@@ -102,7 +102,7 @@ BAD = {
     "no duration": (asked(duration="0"), "--duration"),
     "duration no number": (asked(duration="nan"), "--duration"),
     "unknown law": (asked(law="x:scale=1h"), "--law: unknown failure law 'x'"),
-    "law of the machine": (asked(law="poisson:mtbf=1h"), "--law: its nodes have no parameters"),
+    "law of the machine": (asked(law="poisson:mtbf=1h"), "law has no parameters per node"),
     "law that lacks a shape": (asked(law="weibull:scale=1h"), "parameter shape is missing"),
     "sigma too large": (asked(law="exponential:mean=1h,mean_sigma=9d"), "mean_sigma: is 7776"),
     "unknown policy": (asked(policy="best"), "--policy"),

@@ -174,7 +174,7 @@ def test_cores_may_stand_with_the_failures(tmp_path: Path) -> None:
     once = GRID.replace("cores_per_node = 4\n", "") + "cores_per_node = 4\n"
     (unit,) = open_campaign(campaign_file(tmp_path, once)).units
     assert unit.identity["cores_per_node"] == 4
-    with pytest.raises(InputError, match="is told twice"):
+    with pytest.raises(InputError, match="is a duplicate"):
         open_campaign(campaign_file(tmp_path, GRID + "cores_per_node = 4\n"))
 
 
@@ -182,7 +182,7 @@ def test_a_campaign_checks_its_groups(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"grid\[0\]\.cores_per_node: is 0"):
         open_campaign(campaign_file(tmp_path, GRID.replace("= 4", "= 0")))
     faps = GRID.replace('"sfsj"', '"faps:torus=2x8x8"')
-    with pytest.raises(InputError, match="foresees failures node by node"):
+    with pytest.raises(InputError, match="predicts independent failures of nodes"):
         open_campaign(campaign_file(tmp_path, faps))
     (tmp_path / "free").mkdir()
     assert open_campaign(campaign_file(tmp_path / "free", faps.replace("= 4", "= 1"))).units
@@ -194,4 +194,4 @@ def test_hazards_of_single_nodes_are_refused_in_a_run(tmp_path: Path, capsys) ->
     with pytest.raises(SystemExit) as left:
         main(["run", workload, "-p", "faps:torus=2x8x8", *options])
     assert left.value.code == 2
-    assert "foresees failures node by node" in capsys.readouterr().err
+    assert "predicts independent failures of nodes" in capsys.readouterr().err

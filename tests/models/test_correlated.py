@@ -215,5 +215,5 @@ def test_a_campaign_that_cannot_be(tmp_path: Path, line: str, match: str) -> Non
 def test_nobody_foresees_what_comes_together(tmp_path: Path) -> None:
     grid = GRID.replace('mtbf = "30min"', 'mtbf = "30min"\ngroup = 16')
     grid = grid.replace('"baseline", "sfsj"', '"faps:torus=8x8"')
-    with pytest.raises(InputError, match="failures come together"):
+    with pytest.raises(InputError, match="failures are correlated"):
         open_campaign(campaign_file(tmp_path, grid))

@@ -110,7 +110,7 @@ def test_operations_at_the_same_time_are_warned_of(tmp_path: Path, capsys) -> No
     asked = ["run", str(small(tmp_path)), "-p", "cluster", "--out", str(tmp_path / "out")]
     main([*asked, "--operations", str(file)])
     said = capsys.readouterr().err
-    assert "several operations at the same time (1 times, the first 90 s)" in said
+    assert "several operations have the same time (first at 90 s, 1 times in total)" in said
 
 
 def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:

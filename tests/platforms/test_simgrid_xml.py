@@ -145,7 +145,7 @@ BAD = {
     "broken radical": (platform(cluster("0-x")), "0-x"),
     "radical backwards": (platform(cluster("5-1")), "5-1"),
     "radical beyond reason": (platform(cluster("0-999999999")), "999999999"),
-    "wrong dimensions": (platform(cluster("0-11", torus("3,2")), MASTER), "radical names 12"),
+    "wrong dimensions": (platform(cluster("0-11", torus("3,2")), MASTER), "radical has 12"),
     "broken dimensions": (platform(cluster("0-11", torus("3;4")), MASTER), "3;4"),
     "no dimensions": (platform(cluster("0-11", 'topology="TORUS"')), "topo_parameters"),
     "huge dimensions": (platform(cluster("0-11", torus("9999999,9999999"))), "invalid torus"),

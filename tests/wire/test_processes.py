@@ -496,12 +496,12 @@ def test_rebat_inside_pybatsim_decides_the_same(inputs, tmp_path) -> None:
     assert own_rows(tmp_path / "sim_jobs.csv") == expected
 
 
-def test_pybatsim_is_installed_with_one_line_everywhere() -> None:
+def test_pybatsim_is_installed_with_the_documented_line() -> None:
     """The line that the tests use is the documented one."""
     used = re.search(r"^PYBATSIM := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for page in ("README.md", "docs/how-to/batsim.md"):
-        lines = re.findall(r"^pip install .*pybatsim.*$", (ROOT / page).read_text(), re.MULTILINE)
-        assert lines == [f"pip install {used.group(1)}"], page
+    page = (ROOT / "docs/how-to/batsim.md").read_text()
+    lines = re.findall(r"^pip install .*pybatsim.*$", page, re.MULTILINE)
+    assert lines == [f"pip install {used.group(1)}"]
 
 
 def test_the_entry_point_of_pybatsim_4_is_declared() -> None:

@@ -148,12 +148,18 @@ def _own_cluster(workers: int) -> Iterator[Any]:
             yield cluster
 
 
-def without_pages() -> Any:
-    """Disable the pages of Dask's HTTP servers in the block, because they check no keys."""
+@contextmanager
+def without_pages() -> Iterator[None]:
+    """Disable the pages of Dask's HTTP servers, because they check no keys, and tornado's log.
+
+    Tornado reports connections that break when a cluster is closed as errors.
+    """
     from dask import config
 
+    logging.getLogger("tornado.application").setLevel(SILENT)
     servers = ("scheduler", "worker")
-    return config.set({f"distributed.{server}.http.routes": [] for server in servers})
+    with config.set({f"distributed.{server}.http.routes": [] for server in servers}):
+        yield
 
 
 @contextmanager

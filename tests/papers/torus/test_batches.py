@@ -158,7 +158,7 @@ BAD = {
     "unknown law": ('law = "weibull"', 'law = "wei"', "law.short: unknown failure law 'wei'"),
     "law of the machine": (
         'law = "weibull"\nscale = "50h"\nshape = 4\nscale_sigma = "2h"',
-        'law = "poisson"\nmtbf = "1h"', "law.short: its nodes have no parameters of their own",
+        'law = "poisson"\nmtbf = "1h"', "law.short: the law has no parameters per node",
     ),
     "no law": ('law = "weibull"\n', "", "law.short.law: is missing"),
     "no duration": ('["30min", "2h"]', "[]", "grid[0].durations: is empty"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -108,6 +109,10 @@ BOXES_NOTE = (
 )
 
 
+_PARTS = re.compile(r", (?![^()]*\))")
+"""Where the parts of a subject end: commas outside of parentheses."""
+
+
 class Report(msgspec.Struct, frozen=True):
     """The content of a report page.
 
@@ -157,16 +162,16 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def shared(self) -> str:
-        """The parts that the subjects of all judgements have, if there are several."""
-        parts = [judgement.workload.split(", ") for judgement in self.judgements]
-        if len({tuple(own) for own in parts}) < 2:
+        """The parts that the subjects of all judgements have, after their first part."""
+        subjects = [_PARTS.split(judgement.workload) for judgement in self.judgements]
+        if len({tuple(parts) for parts in subjects}) < 2:
             return ""
-        return ", ".join(part for part in parts[0] if all(part in own for own in parts))
+        return ", ".join(p for p in subjects[0][1:] if all(p in parts for parts in subjects))
 
     def subject_of(self, judgement: Judgement) -> str:
         """Return the subject of a judgement without the parts that all share."""
-        shared = self.shared.split(", ")
-        return ", ".join(part for part in judgement.workload.split(", ") if part not in shared)
+        shared, (first, *others) = _PARTS.split(self.shared), _PARTS.split(judgement.workload)
+        return ", ".join([first, *(part for part in others if part not in shared)])
 
     @property
     def failing(self) -> list[Judgement]:
