@@ -167,7 +167,10 @@ def _judged(
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
-    """Return a function for a metric as a share of a sum, without seeds whose sum is 0."""
+    """Return a function that computes a metric as a share of a sum.
+
+    Seeds whose sum is 0 are skipped.
+    """
 
     def read(metric: Callable[[str], BySeed]) -> BySeed:
         sums = [metric(name) for name in wholes]
