@@ -54,7 +54,7 @@ class Rule(NamedTuple):
 
 
 class Contains(NamedTuple):
-    """The interval must contain the value in the paper; judged with at least `ENOUGH_SEEDS` seeds."""
+    """The interval must contain the paper's value; judged with at least `ENOUGH_SEEDS` seeds."""
 
     value: float
     words: str = "the interval contains the printed value"

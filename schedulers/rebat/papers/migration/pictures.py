@@ -67,7 +67,7 @@ def _word(case: MigrationCase) -> str:
 
 
 def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
-    """Draw a group of bars per load, with 95 % intervals as whiskers; the paper's values are grey."""
+    """Draw a group of bars per load, 95 % intervals as whiskers, the paper's values in grey."""
     series: dict[str, dict[int, tuple[float, float]]] = {}
     for load, pair in loads.items():
         for run in _shown(pair):

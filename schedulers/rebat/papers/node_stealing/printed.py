@@ -15,7 +15,7 @@ from rebat.results.intervals import Interval, interval
 
 
 class PrintedValue(NamedTuple):
-    """A metric in a table of the paper: heading with unit, metric, conversion, the paper's values."""
+    """A metric in the paper's tables: heading with unit, metric, conversion, the paper's values."""
 
     heading: str
     metric: str

@@ -24,7 +24,7 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
 }
 
 ACCOUNTING = "program"
-"""How the values in the paper count checkpoints; also assumed for old results without this field."""
+"""How the paper's values count checkpoints; also assumed for old results without this field."""
 
 
 def printed_for(setting: Setting) -> bool:

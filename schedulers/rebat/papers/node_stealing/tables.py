@@ -30,7 +30,7 @@ Ours = Callable[[str], str]
 
 
 def tables(runs: RunIndex[str]) -> Iterator[Table]:
-    """Yield Tables 4, 5, 7, 8 and 9 with the paper's and rebat's values, and the scenarios of sweeps."""
+    """Yield Tables 4, 5, 7, 8 and 9 with both values, and the scenarios of sweeps."""
     for setting, family in main_settings(runs):
         yield _utilisation(runs, setting)
         yield _idle(runs, setting)
