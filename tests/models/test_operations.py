@@ -164,7 +164,7 @@ def test_a_run_refuses_operations_on_nothing(tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        ({"memory_mb": -1}, "small.json: job 1: memory_mb: is -1 (expected MB of a task"),
+        ({"memory_mb": -1}, "small.json: job 1: memory_mb: is -1 (expected memory per task in MB"),
         ({"memory_mb": "much"}, "memory_mb: is 'much'"),
         ({"checkpointable": "no"}, "checkpointable: is 'no' (expected true or false)"),
         ({"partition": [1]}, "partition: is [1]"),

@@ -65,7 +65,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 @failures.command()
 @click.argument("law")
 @click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the parameters; use the seed of 'rebat failures generate' or of the run.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed from which the failure parameters of the nodes are drawn. Use the same seed as 'rebat failures generate' or the run.")  # fmt: skip
 @output_file("Table to write (.gz: compressed).")
 def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     """Write the parameters of each node under a law.

@@ -67,7 +67,9 @@ def traits_of(fields: Mapping[str, Any]) -> Traits:
 def _memory(value: Any, name: str) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (number and 0 <= value <= MAX_MEMORY_MB):
-        raise InputError(f"is {short(value)}", name, f"MB of a task, 0 to {MAX_MEMORY_MB:g}")
+        raise InputError(
+            f"is {short(value)}", name, f"memory per task in MB, 0 to {MAX_MEMORY_MB:g}"
+        )
     return float(value)
 
 

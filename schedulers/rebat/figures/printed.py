@@ -16,7 +16,7 @@ APART = 0.26
 
 
 class PrintedPanel(NamedTuple):
-    """A metric with its unit, printed values by policy, and ours by series and policy."""
+    """Values of a metric in the paper, by policy, and rebat's values, by series and policy."""
 
     label: str
     printed: Mapping[str, float]

@@ -66,7 +66,7 @@ class ScenarioBatch(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Sizes of the waiting jobs by place, and the smallest size per block of places."""
+    """Sizes of waiting jobs by queue position, and the smallest size in each block of positions."""
 
     sizes: Ints
     block_min: Ints

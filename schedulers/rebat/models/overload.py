@@ -83,7 +83,10 @@ def hopeless_jobs(
 
 
 def _span_s(job: Job, workload: Workload) -> float:
-    """Return the time from a restart to the next checkpoint; 0 if only Batsim knows the length."""
+    """Return the time from a restart to the next checkpoint, in seconds.
+
+    Return 0 for profiles whose duration only Batsim can compute.
+    """
     try:
         length_us = duration_us(workload.profiles, job.profile)
     except InputError:

@@ -62,7 +62,7 @@ def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) 
     """Check that the target nodes are usable, and the attempt's own, free or being vacated."""
     nodes, attempt = move.nodes, running.attempt
     if not nodes.size:
-        return Refusal(attempt.id, "cannot move without nodes")
+        return Refusal(attempt.id, "cannot move: no target nodes given")
     last = int(nodes.intervals[-1, 1])
     if last >= claims.n_nodes:
         return Refusal(attempt.id, f"cannot move: node {last} is not on the machine")

@@ -210,7 +210,7 @@ class Session:
         self._registry.begin(event)
 
     def _react(self) -> None:
-        """Decide on running attempts: failures first, then stops and waits that are due."""
+        """Process failures of running attempts, then the stops and waits that are due."""
         board, transactions = self._board, self._transactions
         news, board.news = board.news, News()
         news.hit = self._intake.hit()

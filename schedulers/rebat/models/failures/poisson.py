@@ -18,8 +18,8 @@ class Poisson(Law, frozen=True):
     """Nodes with independent, exponentially distributed times from repair to the next failure.
 
     Source: the model of Du et al. 2024, section 5.2. In contrast to ``authors``, a node that is
-    down cannot fail. The failure rate of the machine therefore falls with the number of nodes that
-    are up.
+    down cannot fail. The failure rate of the machine is therefore proportional to the number of
+    nodes that are up.
 
     Parameters
     ----------

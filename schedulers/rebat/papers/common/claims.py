@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of a paper: a text, a number from our runs, and the rule that judges the number."""
+"""Claims of a paper: a text, a number from rebat's runs, and the rule that judges it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebat.papers.common.parts import Judgement
 from rebat.results.intervals import BySeed, Interval
 
 ENOUGH_SEEDS = 5
-"""With fewer seeds, intervals are so wide that they contain nearly any printed value."""
+"""With fewer seeds, intervals are so wide that they contain nearly any value in the paper."""
 
 
 class Rule(NamedTuple):
@@ -54,13 +54,13 @@ class Rule(NamedTuple):
 
 
 class Contains(NamedTuple):
-    """The interval must contain a printed value; judged with at least `ENOUGH_SEEDS` seeds."""
+    """The interval must contain the paper's value; judged with at least `ENOUGH_SEEDS` seeds."""
 
     value: float
     words: str = "the interval contains the printed value"
 
     def holds(self, estimate: Interval) -> bool:
-        """Return whether the interval contains the printed value."""
+        """Return whether the interval contains the value in the paper."""
         return estimate.contains(self.value)
 
     def undecided(self, estimate: Interval) -> bool:
@@ -167,7 +167,10 @@ def _judged(
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
-    """Return a function for a metric as a share of a sum, without seeds whose sum is 0."""
+    """Return a function that computes a metric as a share of a sum.
+
+    Seeds whose sum is 0 are skipped.
+    """
 
     def read(metric: Callable[[str], BySeed]) -> BySeed:
         sums = [metric(name) for name in wholes]

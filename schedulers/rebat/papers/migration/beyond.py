@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables without printed results: sections 4.2 and 4.3, and experiments beyond the paper."""
+"""Tables without results in the paper: sections 4.2 and 4.3, and experiments beyond the paper."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 3 and 4 and the shares of Table 2, from our runs and as printed."""
+"""Figures 3 and 4 and the shares of Table 2, from rebat's runs and from the paper."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _word(case: MigrationCase) -> str:
 
 
 def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
-    """Draw a group of bars per load, with 95 % intervals as whiskers and printed values in grey."""
+    """Draw a group of bars per load, 95 % intervals as whiskers, the paper's values in grey."""
     series: dict[str, dict[int, tuple[float, float]]] = {}
     for load, pair in loads.items():
         for run in _shown(pair):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims on printed numbers: each must lie within the interval of our number."""
+"""Claims on numbers in the paper: each must lie within the interval of rebat's number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Numbers = Mapping[str, tuple[BySeed, float]]
 
 
 def judgements(index: Runs) -> Iterator[Judgement]:
-    """Judge groups of printed numbers: all numbers must lie within our intervals."""
+    """Judge groups of numbers in the paper: all must lie within rebat's intervals."""
     return judge(claims(index), index)
 
 

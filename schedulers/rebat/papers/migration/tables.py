@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 3 and 4 and Tables 1 and 2 as tables: our values with intervals, and the paper's."""
+"""Figures 3 and 4 and Tables 1 and 2 as tables: rebat's values with intervals, and the paper's."""
 
 from __future__ import annotations
 

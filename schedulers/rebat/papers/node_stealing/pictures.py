@@ -32,7 +32,7 @@ _FLOWS = (("Largest flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 
 def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    """Yield printed tables next to ours, and Figures 1, 3 to 13 and 19 to 21, if there are runs."""
+    """Yield tables with the paper's values, and Figures 1, 3 to 13 and 19 to 21, if runs exist."""
     for setting, family in main_settings(runs):
         yield from printed_pictures(runs, setting)
         names = policies(runs, setting)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values of the node-stealing paper next to ours in each semantics, as figures."""
+"""Values in the node-stealing paper next to rebat's in each semantics, as figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.results.intervals import Interval, interval
 
 
 class PrintedValue(NamedTuple):
-    """A metric in a printed table: heading with unit, metric, conversion, printed values."""
+    """A metric in the paper's tables: heading with unit, metric, conversion, the paper's values."""
 
     heading: str
     metric: str
@@ -64,7 +64,7 @@ def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]
 def ours(
     runs: RunIndex[str], setting: Setting, value: PrintedValue
 ) -> dict[str, dict[str, Interval]]:
-    """Return our intervals by semantics and policy."""
+    """Return rebat's intervals by semantics and policy."""
     by_semantics: dict[str, dict[str, Interval]] = {}
     for prefix in reversed(semantics(runs, setting)):
         for policy in policies(runs, setting):

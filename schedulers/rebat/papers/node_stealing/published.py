@@ -24,7 +24,7 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
 }
 
 ACCOUNTING = "program"
-"""How the printed values count checkpoints; also assumed for old results without this field."""
+"""How the paper's values count checkpoints; also assumed for old results without this field."""
 
 
 def printed_for(setting: Setting) -> bool:
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def printed(table: Mapping[str, Mapping[str, T]], setting: Setting) -> dict[str, T]:
-    """Return the printed values of a workload by policy; empty for other scenarios."""
+    """Return the values in the paper for a workload, by policy; empty for other scenarios."""
     return dict(table.get(setting.workload, {})) if printed_for(setting) else {}
 
 

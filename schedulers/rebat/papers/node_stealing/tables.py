@@ -26,11 +26,11 @@ from rebat.results.intervals import spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 
 Ours = Callable[[str], str]
-"""A policy, with the prefix of its semantics -> the text of our value."""
+"""A policy, with the prefix of its semantics -> the text of rebat's value."""
 
 
 def tables(runs: RunIndex[str]) -> Iterator[Table]:
-    """Yield Tables 4, 5, 7, 8 and 9 with printed and our values, and the scenarios of sweeps."""
+    """Yield Tables 4, 5, 7, 8 and 9 with both values, and the scenarios of sweeps."""
     for setting, family in main_settings(runs):
         yield _utilisation(runs, setting)
         yield _idle(runs, setting)
@@ -42,7 +42,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
 def _compared(
     runs: RunIndex[str], setting: Setting, printed: Mapping[str, str], columns: Mapping[str, Ours]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows: the printed value, then our values in each semantics."""
+    """Return columns and rows: the value in the paper, then rebat's in each semantics."""
     names = semantics(runs, setting)[::-1]
     heads = ["policy", *(["printed"] if printed else [])]
     heads += [f"{heading}{HEADINGS[name]}" for heading in columns for name in names]

@@ -125,7 +125,7 @@ def _rises(workload: str) -> list[Column]:
 
 
 def _distance(workload: str, row: Row) -> float | None:
-    """Return the root mean square distance from the printed rises; None if a rise is missing."""
+    """Return the root mean square distance from the paper's rises; None if a rise is missing."""
     wanted = _rises(workload)
     if any(column not in row for column in wanted):
         return None
@@ -139,7 +139,7 @@ def _distance_text(workload: str, row: Row) -> str:
 
 
 def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
-    """State the row closest to the printed rises, and the row with most effect on each column."""
+    """State which row is closest to the paper's rises, and which row affects each column most."""
     first, reference = next(iter(rows.items()))
     distances = {
         label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 4 to 9 of Prabhakaran et al. 2018, from our runs."""
+"""Figures 4 to 9 of Prabhakaran et al. 2018, from rebat's runs."""
 
 from __future__ import annotations
 

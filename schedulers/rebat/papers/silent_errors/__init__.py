@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benoit, Le Fèvre, Raghavan, Robert, Sun 2020: claims, tables, figures and printed values."""
+"""Benoit, Le Fèvre, Raghavan, Robert, Sun 2020: claims, tables, figures and published values."""

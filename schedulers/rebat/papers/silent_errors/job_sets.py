@@ -67,7 +67,9 @@ def job_sets(document: Document, seed: int) -> tuple[dict[str, list[JobSet]], li
     synthetic, days = (_tables(document, key) for key in ("synthetic", "days"))
     twice = sorted(synthetic.keys() & days.keys())
     if twice:
-        raise InputError(f"{twice[0]!r} is a duplicate", "synthetic, days", "one table per name")
+        raise InputError(
+            f"{twice[0]!r} is a duplicate", "synthetic, days", "a different name for each table"
+        )
     if not synthetic and not days:
         expected = "at least one table [synthetic.NAME] or [days.NAME]"
         raise InputError("is missing", "synthetic or days", expected)

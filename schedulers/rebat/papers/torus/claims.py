@@ -51,7 +51,7 @@ def _at_least(bound: float, words: str) -> Rule:
 
 
 def _table_1(batches: Batches, setting: BatchSetting) -> Iterator[Claim]:
-    """Yield claims on the printed MTTFs, which are truncated."""
+    """Yield claims on the MTTFs in the paper, which are truncated."""
     law = batches.trace(setting)
     row = TABLE_1.get(law) if law else None
     for metric, words, printed in (

@@ -9,7 +9,7 @@ Trace = tuple[float, float]
 
 
 class PublishedRow(NamedTuple):
-    """A row of Table 1: its number, and the printed mean times to failure in hours."""
+    """A row of Table 1: its number, and the mean times to failure in the paper, in hours."""
 
     number: int
     node_mttf_h: float

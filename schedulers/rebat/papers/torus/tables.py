@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table 1 of Vardas et al. 2022, completion times, and gains next to the printed ones."""
+"""Table 1 of Vardas et al. 2022, completion times, and gains next to those in the paper."""
 
 from __future__ import annotations
 

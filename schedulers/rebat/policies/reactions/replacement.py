@@ -165,7 +165,7 @@ class NodeReplacement:
         return self._restart(state, failed, own, low, idle + lent)
 
     def _shrink(self, state: RestartRound, n: int) -> list[int]:
-        """Take ``n`` nodes from lenders, which shrink in the order of the rule."""
+        """Take ``n`` nodes from lenders. The rule determines in which order lenders shrink."""
         self._rule.shrink(state.lenders, n)
         return state.collect()
 
