@@ -2,8 +2,8 @@
 """Fragmentation: free nodes that are unusable because jobs need a box or a line.
 
 The head of the queue is the attempt that comes first in the default order: by priority, then by
-time of entry into the queue. The machine is *blocked* while the head waits although enough nodes are free. The cause is the position
-of the nodes, or a reservation of another job.
+time of entry into the queue. The machine is *blocked* while the head waits although enough nodes
+are free. The cause is the position of the nodes, or a reservation of another job.
 """
 
 from __future__ import annotations
