@@ -252,8 +252,8 @@ def test_silent_errors_have_the_seeds_of_the_failures_or_their_own(tmp_path: Pat
 
 
 WRONG = {
-    "rate = 1e-7\nprobability = 0.1": "either rate or probability",
-    "": "either rate or probability",
+    "rate = 1e-7\nprobability = 0.1": "exactly one of rate and probability",
+    "": "exactly one of rate and probability",
     "rate = -1e-7": "silent_errors.rate: is -1e-07",
     "rate = inf": "silent_errors.rate: is inf",
     "rate = []": "silent_errors.rate: is empty",

@@ -172,7 +172,7 @@ def _silent_errors(
     options = {"rate": silent.rate, "probability": silent.probability}
     used = {name: value for name, value in options.items() if value is not None}
     if len(used) != 1:
-        raise InputError("has both or none of the two", where, "either rate or probability")
+        raise InputError("has both or neither", where, "exactly one of rate and probability")
     ((name, value),) = used.items()
     values = value if isinstance(value, list) else [value]
     nonempty(values, f"{where}.{name}")

@@ -108,7 +108,7 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
 @click.argument("file", type=CAMPAIGN, required=False)
 @RESULTS
 @TRACE
-@click.option("--from", "table", type=FILE, help="Write the report from this results.parquet of an earlier report, without FILE, --results and --trace.")  # fmt: skip
+@click.option("--from", "table", type=FILE, help="Write the report from the results.parquet of an earlier report, instead of FILE, --results and --trace.")  # fmt: skip
 @click.option("--out", type=FOLDER, help="Folder of the report (default: RESULTS/report, or the folder of --from).")  # fmt: skip
 def report(
     file: Path | None, results: Path | None, trace: Path | None, table: Path | None,

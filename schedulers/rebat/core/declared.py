@@ -107,7 +107,7 @@ def converted(values: Mapping[str, Any], struct: type[T]) -> T:
     Raises
     ------
     InputError
-        For an argument with a wrong type or out of range; the error has its name.
+        If an argument has a wrong type or is out of range; the error names the argument.
     """
     options = declared(struct)
     plain = {name: _plain(value, options.get(name)) for name, value in values.items()}

@@ -20,7 +20,9 @@ def folder(kind: str) -> Path:
 
 
 def names(kind: str, *endings: str) -> dict[str, Path]:
-    """Return the inputs of a kind by name without ending; ``folder/name`` in subfolders.
+    """Return the path of each input of a kind, by name without file extension.
+
+    Inputs in subfolders are named ``folder/name``.
 
     >>> sorted(names("workloads", ".json"))
     ['mira-like-june-2017', 'synthetic-small', 'toy']

@@ -55,7 +55,7 @@ def traits_of(fields: Mapping[str, Any]) -> Traits:
     Raises
     ------
     InputError
-        For a field with an invalid value; the error has its name.
+        If a field has an invalid value; the error names the field.
     """
     names = [name for name in _NAMES.intersection(fields) if fields[name] is not None]
     if not names:

@@ -39,9 +39,9 @@ class Catalogue(NamedTuple):
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, units)
-        Positions of the boxes in their order, for RANDOM.
+        Rank of each box in the order of boxes. The rule RANDOM hashes it to a random number.
     inside : array (steps, words)
-        Units from which each step stays on the torus.
+        For each step, the units from which that step does not leave the torus.
     sizes : array (dimensions,)
         Extents of the torus.
     everything : array (words,)
@@ -49,7 +49,7 @@ class Catalogue(NamedTuple):
     sets, busy, taken, words : arrays
         Scratch; for ``sets`` see ``meet``.
     full : array (volumes, entries, words)
-        Taken units with which no box of the volume is free.
+        Sets of taken units that leave no free box of the volume.
     next_full : array (volumes,)
         The entry of ``full`` to replace next.
     """
@@ -235,7 +235,7 @@ def line(busy: Any, count: int, out: Any) -> bool:
 
 @kernel
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Whether the taken units include a stored set with which no box of the volume is free."""
+    """Return whether the taken units include a stored set that leaves no free box of the volume."""
     for r in range(catalogue.full.shape[1]):
         holds = True
         for w in range(words.shape[0]):

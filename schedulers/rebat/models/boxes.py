@@ -28,8 +28,8 @@ Extents = tuple[int, ...]
 
 LISTS = ("16", "aligned", "all")
 """Lists of boxes of a size. ``all``: all boxes. ``aligned``: boxes whose origins are multiples of
-the extents. ``16``: aligned boxes of the most cubic shapes (on 8x8x8x8 the 16 of 4x4x4x4 for 256
-nodes).
+the extents. ``16``: aligned boxes of the smallest surface (for 256 nodes on 8x8x8x8: the
+16 boxes of 4x4x4x4).
 """
 
 TIE = 1e-12  # relative tolerance: equal sums may be added in different orders

@@ -66,7 +66,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("resizes_grown", "malleable jobs grown", "count", "", "", "resizes of running jobs to more nodes"),
     Metric("resizes_shrunk", "malleable jobs shrunk", "count", "", "", "resizes of running jobs to fewer nodes"),
     Metric("resizes_lent", "malleable jobs shrunk to replace nodes", "count", "", "", "resizes of running jobs to fewer nodes that replace failed nodes of another job"),
-    Metric("resizes_restarted", "moldable jobs started over for others", "count", "low", "", "moldable jobs that start over and give their nodes to a job with failed nodes"),
+    Metric("resizes_restarted", "moldable jobs restarted to free nodes for other jobs", "count", "low", "", "moldable jobs that restart from the beginning to give nodes to a job with failed nodes"),
     Metric("node_states_empty", "nodes empty", "share", "", "node time", "node time during which no core of the node is in use"),
     Metric("node_states_mixed", "nodes mixed", "share", "", "node time", "node time during which some cores of the node are in use"),
     Metric("node_states_full", "nodes full", "share", "", "node time", "node time during which all cores of the node are in use"),

@@ -71,7 +71,7 @@ class SilentErrors(msgspec.Struct, frozen=True):
 
 
 class OperationFile(msgspec.Struct, frozen=True):
-    """Operations of an administrator: the file name, for tables, and the events."""
+    """An administrator's operations: the events, and the file name to show in tables."""
 
     file: str
     events: tuple[GenericEvent, ...]

@@ -166,7 +166,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
         return _best(boxes, cost, -division.contacts(free) if self.by_contact else None)
 
     def check(self, n_nodes: int) -> None:
-        """Raise InputError for hazards of another machine."""
+        """Raise InputError if the hazards were computed for a different machine."""
         if isinstance(self.hazards, Sized) and len(self.hazards) != n_nodes:
             error = f"has laws for {len(self.hazards)} nodes"
             raise InputError(error, "axis foresight", f"laws for the machine's {n_nodes}")

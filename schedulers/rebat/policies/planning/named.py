@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement ``named``: the plan reserves particular nodes, the lowest free over an interval.
+"""Placement ``named``: the plan reserves specific nodes.
+
+These are the nodes with the lowest numbers that are free for the whole interval.
 
 The plan is one table (see ``rebat.kernels.blocks``): time slices with their free nodes, and one
 reservation per queue position, from the head on.

@@ -41,7 +41,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def same_state(self) -> bool:
-        """Whether the job has the same final state in both tables, and started in both or none."""
+        """Whether both tables have the same final state, and the job started in both or neither."""
         return self.a.state == self.b.state and (self.a.start is None) == (self.b.start is None)
 
     @property

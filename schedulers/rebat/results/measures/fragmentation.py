@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fragmentation: free nodes that cannot be used, because of boxes or units in a line.
+"""Fragmentation: free nodes that are unusable because jobs need a box or a line.
 
-The head of the queue is its first attempt in the default order: highest priority, then entry. The
-machine is *blocked* while the head waits although enough nodes are free. The cause is the position
-of the nodes, or a reservation of another job.
+The head of the queue is the attempt that comes first in the default order: by priority, then by
+time of entry into the queue. The machine is *blocked* while the head waits although enough nodes
+are free. The cause is the position of the nodes, or a reservation of another job.
 """
 
 from __future__ import annotations
