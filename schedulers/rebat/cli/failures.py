@@ -94,7 +94,7 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
 @click.argument("events", type=FILE)
 @click.option("--nodes", "n_nodes", type=MACHINE, help="Number of nodes of the machine (default: up to the largest node that fails).")  # fmt: skip
 @click.option("--law", type=click.Choice(FAMILIES), default="weibull", show_default=True, help="Distribution of the times to failure.")  # fmt: skip
-@click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Minimum number of failures for a shape of the node itself; other nodes use the shape fitted to all uptimes.")  # fmt: skip
+@click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Fit a separate shape to each node with at least this many failures; all other nodes use the shape fitted to all uptimes.")  # fmt: skip
 @click.option("--until", "until_s", type=DURATION, help="End of the record, later events are ignored (default: the last event).")  # fmt: skip
 @output_file("Table to write (.gz: compressed).")
 def fit(events: Path, n_nodes: int | None, out: Path, **options: Any) -> None:

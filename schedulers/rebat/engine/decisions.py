@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effects of decisions on a simulation, and checks on which a real Batsim would abort."""
+"""Effects of decisions on a simulation, and checks for those that make a real Batsim abort."""
 
 from __future__ import annotations
 

@@ -94,9 +94,9 @@ NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 
 
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
-    """Return the work in a length without recovery: all except its checkpoints (eq. 1).
+    """Return the work of a job length without recovery: the length minus checkpoints (eq. 1).
 
-    A length that does not follow from equation 1 may end with less than a closing checkpoint. This
+    A length that equation 1 cannot produce may end with less than a closing checkpoint. This
     remainder counts as a checkpoint too.
     """
     if c is None:

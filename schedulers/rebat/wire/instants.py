@@ -86,7 +86,7 @@ class WholeInstants:
         )
 
     def _answer(self, message: Message) -> Reply:
-        """Return the session's reply to a complete instant, with the probe rejected."""
+        """Return the session's reply to a complete instant; the reply rejects the probe."""
         rejected = (RejectJob(at_us=message.now_us, job_id=self._probe),) if self._probe else ()
         self._held, self._probe = [], ""
         reply = self._handle(message)

@@ -15,7 +15,7 @@ from rebat.models.failures.law import Outage, events_of
 
 
 class Span(NamedTuple):
-    """The outage of one node between two times (us); FOREVER_US: it never comes back."""
+    """The outage of one node between two times (us); at FOREVER_US the node stays down for good."""
 
     node: int
     down_us: int

@@ -35,7 +35,7 @@ def base_of(policy: str) -> str:
 
 
 def policies(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Return the policies with results in any semantics, baseline first."""
+    """Return the policies that have results under some semantics, baseline first."""
     names = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
     return sorted(names, key=lambda name: (name != "baseline", name))
 

@@ -108,5 +108,5 @@ def us_between(first: datetime, date: datetime) -> int:
 
 
 def midnight(date: datetime) -> datetime:
-    """Return the beginning of a date's day."""
+    """Return midnight at the start of a date."""
     return date.replace(hour=0, minute=0, second=0, microsecond=0)
