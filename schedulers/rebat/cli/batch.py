@@ -165,9 +165,9 @@ def _label(case: BatchCase) -> str:
     return f"{case.policy} ({case.which})" if case.which else case.policy
 
 
-def _by_seed(results: Results, case: BatchCase) -> dict[int, float]:
+def _by_seed(results: Results, case: BatchCase, metric: str = "completion_s") -> dict[int, float]:
     return {
-        batch.seed: result.completion_s
+        batch.seed: getattr(result, metric)
         for batch, result in results.items()
         if BatchCase(batch.policy, batch.which, batch.duration_s) == case
     }
@@ -192,11 +192,7 @@ def _table(cases: Sequence[BatchCase], results: Results) -> str:
 
 
 def _mean(results: Results, case: BatchCase, metric: str) -> float:
-    return fmean(
-        getattr(result, metric)
-        for batch, result in results.items()
-        if BatchCase(batch.policy, batch.which, batch.duration_s) == case
-    )
+    return fmean(_by_seed(results, case, metric).values())
 
 
 Reporter = Callable[[int, str, int], Callable[[int, float], None]]

@@ -33,7 +33,7 @@ KEPT_COLOUR = CAUSE_COLOURS[Cause.COMPLETED]
 
 def kept_colour(cause: Cause) -> str:
     """Return the colour of an attempt up to its last checkpoint, or to its end without a loss."""
-    return KEPT_COLOUR if cause in STOPPED else CAUSE_COLOURS.get(cause, "#bbbbbb")
+    return KEPT_COLOUR if cause in STOPPED else CAUSE_COLOURS.get(cause, GREY)
 
 
 def lost_colour(cause: Cause) -> str | None:

@@ -14,7 +14,7 @@ from rebat.results.intervals import marked, spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
 from rebat.results.metric import Name, written
-from rebat.results.seeds import MetricRow, Seeds
+from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MANY_POLICIES = 3
 """With more policies than this, a table has a row per policy."""
@@ -57,7 +57,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
 
 def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
     """Return a row per metric and policy: means and changes with their intervals."""
-    by, base = _by(rows), seeds.policies[0]
+    by, base = by_name(rows), seeds.policies[0]
     cells = []
     for name in columns:
         measured = [p for p in seeds.policies if (name, p) in by]
@@ -75,7 +75,7 @@ def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) 
     A metric has two columns, its value and its change. With several seeds it has one: the mean of
     the first policy, and the changes of the others.
     """
-    by, base, single = _by(rows), seeds.policies[0], len(seeds.seeds) < 2
+    by, base, single = by_name(rows), seeds.policies[0], len(seeds.seeds) < 2
     cells = []
     for policy in _sorted(seeds.policies, columns[0], by):
         cells.append([policy])
@@ -93,10 +93,6 @@ def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) 
 def _short_title(name: Name) -> str:
     row = metric(name[0])
     return row.title if row.whole == "time" else row.recorded(name[1])
-
-
-def _by(rows: Sequence[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
-    return {(row.metric, row.policy): row for row in rows}
 
 
 def _sorted(

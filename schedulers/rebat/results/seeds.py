@@ -93,6 +93,11 @@ def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[Metric
                 yield MetricRow(metric, policy, value, ratio, comparable)
 
 
+def by_name(rows: Iterable[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
+    """Return the rows by metric and policy."""
+    return {(row.metric, row.policy): row for row in rows}
+
+
 def seeds_csv(seeds: Seeds) -> str:
     """Return seeds.csv: a row per seed, policy and metric; times in seconds."""
     lines = ["seed,policy,metric,size_class,value"]

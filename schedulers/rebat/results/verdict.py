@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rebat.results.catalogue import VERDICT, metric
 from rebat.results.intervals import Interval, spread
 from rebat.results.metric import Name
-from rebat.results.seeds import MetricRow, Seeds
+from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MOST_SENTENCES = 3
 """With more policies than this besides the first, the verdict names only the best policy."""
@@ -29,7 +29,7 @@ def verdict(rows: Sequence[MetricRow], seeds: Seeds) -> str:
     >>> verdict(list(rows(seeds)), seeds)
     'sfsj against baseline: mean flow -3.0 % (1 run, no interval)'
     """
-    by = {(row.metric, row.policy): row for row in rows}
+    by = by_name(rows)
     base, *others = seeds.policies
     if not others:
         return _alone(by, base, seeds)
@@ -44,14 +44,14 @@ def _alone(by: _Rows, policy: str, seeds: Seeds) -> str:
         for name in VERDICT
         if (row := by.get((name, policy))) is not None
     ]
-    return f"{policy}: {', '.join(parts)} ({_runs(seeds)})"
+    return f"{policy}: {', '.join(parts)} ({runs_text(len(seeds.seeds))})"
 
 
 def _against(by: _Rows, policy: str, base: str, seeds: Seeds) -> str:
     rows = [row for name in VERDICT if (row := by.get((name, policy))) and row.ratio]
     if not rows:
-        return f"{policy} against {base}: nothing to compare ({_runs(seeds)})"
-    return f"{policy} against {base}: {', '.join(map(_part, rows))} ({_runs(seeds)})"
+        return f"{policy} against {base}: nothing to compare ({runs_text(len(seeds.seeds))})"
+    return f"{policy} against {base}: {', '.join(map(_part, rows))} ({runs_text(len(seeds.seeds))})"
 
 
 def _best_of_many(by: _Rows, seeds: Seeds) -> str:
@@ -60,7 +60,8 @@ def _best_of_many(by: _Rows, seeds: Seeds) -> str:
     best = max(means, key=lambda policy: means[policy])
     title = f"the highest {metric(name[0]).title} of {len(seeds.policies)} policies"
     if best == base:
-        return f"{best} has {title}: {metric(name[0]).text(means[best])} ({_runs(seeds)})"
+        value, runs = metric(name[0]).text(means[best]), runs_text(len(seeds.seeds))
+        return f"{best} has {title}: {value} ({runs})"
     return f"{best} has {title}.\n{_against(by, best, base, seeds)}"
 
 
@@ -104,7 +105,3 @@ def runs_text(n: int) -> str:
     if n == 1:
         return "1 run, no interval"
     return f"{n} seeds" if n >= FEWEST_SEEDS else f"{n} seeds, too few for an interval"
-
-
-def _runs(seeds: Seeds) -> str:
-    return runs_text(len(seeds.seeds))
