@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What seeds say: bootstrap intervals against scipy and by their coverage."""
+"""Intervals over seeds: against scipy, by hand, and by their coverage."""
 
 from __future__ import annotations
 
@@ -41,19 +41,70 @@ def test_agrees_with_a_bootstrap_worked_out_by_hand() -> None:
 
 
 @pytest.mark.parametrize("shape", ["normal", "skewed"])
-def test_95_of_100_intervals_over_30_seeds_hold_the_truth(shape: str) -> None:
+def test_95_of_100_intervals_over_30_seeds_contain_the_truth(shape: str) -> None:
     rng = np.random.default_rng(11)
     draw = {"normal": lambda: rng.normal(1, 0.1, 30), "skewed": lambda: rng.gamma(8, 0.125, 30)}
-    held = [not interval(list(draw[shape]())).excludes(1.0) for _ in range(600)]  # type: ignore[union-attr]
-    assert 0.92 <= np.mean(held) <= 0.98
+    contained = [not interval(list(draw[shape]())).excludes(1.0) for _ in range(600)]  # type: ignore[union-attr]
+    assert 0.92 <= np.mean(contained) <= 0.98
+
+
+@pytest.mark.parametrize("n", [5, 9])
+def test_95_of_100_intervals_of_few_normal_values_contain_the_truth(n: int) -> None:
+    """Student's t is exact for normal values; the bootstrap would contain 83 % with five."""
+    rng = np.random.default_rng(3)
+    contained = [interval(list(rng.normal(1, 0.1, n))).contains(1.0) for _ in range(4_000)]  # type: ignore[union-attr]
+    assert 0.94 <= np.mean(contained) <= 0.96
+
+
+@pytest.mark.parametrize("n", [6, 7, 20, 41])
+def test_intervals_of_medians_contain_the_truth_for_any_distribution(n: int) -> None:
+    rng = np.random.default_rng(5)
+    values = rng.lognormal(0, 2, (4_000, n))
+    contained = [interval(list(row), of_median=True).contains(1.0) for row in values]  # type: ignore[union-attr]
+    assert np.mean(contained) >= 0.945
+
+
+def test_joint_intervals_contain_all_their_means() -> None:
+    rng = np.random.default_rng(8)
+    contained = [
+        all(interval(list(rng.normal(0, 1, 6)), among=5).contains(0.0) for _ in range(5))  # type: ignore[union-attr]
+        for _ in range(2_000)
+    ]
+    assert np.mean(contained) >= 0.94
+
+
+def test_students_interval_worked_out_by_hand() -> None:
+    """t with 4 degrees of freedom has the 97.5 % quantile 2.776445; 4.604095 at 99.5 %."""
+    values = [1.0, 2.0, 3.0, 4.0, 5.0]
+    half = 2.776445 * 2.5**0.5 / 5**0.5
+    five = interval(values)
+    assert five is not None
+    assert (five.low, five.high) == pytest.approx((3 - half, 3 + half), abs=1e-5)
+    joint = interval(values, among=5)
+    assert joint is not None
+    assert joint.high == pytest.approx(3 + half * 4.604095 / 2.776445, abs=1e-5)
+
+
+@pytest.mark.parametrize("n", [5, 30])
+def test_95_of_100_further_values_lie_in_the_range_of_single_values(n: int) -> None:
+    rng = np.random.default_rng(2)
+    within = []
+    for _ in range(3_000):
+        *values, further = rng.normal(1, 0.1, n + 1)
+        low, high = interval(values).single  # type: ignore[union-attr, misc]
+        within.append(low <= further <= high)
+    assert 0.935 <= np.mean(within) <= 0.965
 
 
 def test_of_few_values() -> None:
     assert interval([]) is None
-    one = interval([2.0])
-    assert one is not None and (one.mean, one.low, one.n) == (2.0, None, 1)
-    assert not one.excludes(3.0) and relative_width(one) is None
-    same = interval([2.0, 2.0])
+    for values in ([2.0], [2.0, 2.0], [2.0, 3.0, 4.0, 5.0]):
+        few = interval(values)
+        assert few is not None and (few.low, few.high, few.n) == (None, None, len(values))
+        assert not few.excludes(99.0) and relative_width(few) is None
+    five = interval([1.0, 2.0, 3.0, 4.0, 9.0], of_median=True)
+    assert five is not None and (five.mean, five.low) == (3.0, None)
+    same = interval([2.0] * 5)
     assert same is not None and (same.low, same.high) == (2.0, 2.0) and same.excludes(2.1)
 
 

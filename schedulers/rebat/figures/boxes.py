@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebat.figures.canvas import colours, label, new_figure, policy_colours, time_unit, written
+from rebat.results.intervals import Interval
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
 """Policy -> group on the x axis -> a value per failure scenario."""
@@ -154,3 +155,12 @@ def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
     axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
     axis.spines[["top", "right"]].set_visible(False)
     return svg_of(figure)
+
+
+def whiskers(estimates: Sequence[Interval], unit: float = 1.0) -> list[list[float]]:
+    """Return the lengths of whiskers below and above bars; 0 without an interval."""
+    ends = [(e.mean, e.low, e.high) for e in estimates]
+    return [
+        [0.0 if low is None else (mean - low) / unit for mean, low, _ in ends],
+        [0.0 if high is None else (high - mean) / unit for mean, _, high in ends],
+    ]

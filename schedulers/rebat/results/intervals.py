@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means and medians over seeds with 95 % intervals, by one of three methods.
+"""Means and medians over seeds with 95 % intervals, by one rule.
 
-- `BOOTSTRAP`: means of values with an unknown or skewed distribution (flows and their ratios). It
-  is the default, and the method of comparisons.
-- `STUDENT`: means of few values that are about normal (utilisations, differences paired by seed).
-  It is symmetric, exact for normal values, and can be widened for several means jointly.
-- `RANKS`: medians. It assumes no distribution and suits extreme values (makespans with heavy
-  tails).
+- Fewer than `FEWEST` values have no interval.
+- A mean of fewer than `FEWEST_RESAMPLED` values has Student's t interval.
+- A mean of more values has the bias-corrected and accelerated bootstrap interval (Efron 1987).
+- A median has the interval between two order statistics, which assumes no distribution.
+
+``docs/explanation/intervals.md`` shows how often each interval contains the true value.
 """
 
 from __future__ import annotations
@@ -23,22 +23,37 @@ RESAMPLES = 2_000
 """Bootstrap resamples. With this number the ends of an interval vary by a few per cent of its width
 between random streams. The stream is seeded: the same values have the same interval."""
 
-BOOTSTRAP, STUDENT, RANKS = "bootstrap", "student", "ranks"
+FEWEST = 5
+"""The smallest number of values with an interval. A median needs one more: the extremes of five
+values contain the median in 93.75 % of all samples."""
+
+FEWEST_RESAMPLED = 10
+"""The smallest number of values with a bootstrap interval."""
 
 BySeed = Mapping[int, float]
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A mean over ``n`` seeds (with `RANKS` a median) and its interval.
+    """A mean or a median with its interval.
 
-    ``low`` and ``high`` are None for one seed. ``half`` is the half width with `STUDENT`.
+    Attributes
+    ----------
+    mean
+        The mean, or the median.
+    low, high
+        The ends of the interval; None with too few values.
+    n
+        Number of values; 0 for an exact number.
+    single
+        The range of 95 % of single values: Student's prediction interval, which assumes a normal
+        distribution. For medians: the smallest and the largest value. None without an interval.
     """
 
     mean: float
     low: float | None = None
     high: float | None = None
     n: int = 1
-    half: float | None = None
+    single: tuple[float, float] | None = None
 
     def excludes(self, value: float) -> bool:
         """Return whether a value is outside the interval; False without an interval."""
@@ -52,9 +67,10 @@ class Interval(msgspec.Struct, frozen=True):
 
     def minus(self, value: float) -> Interval:
         """Return the interval of the estimate minus a number: a ratio minus 1 is the change."""
-        low = None if self.low is None else self.low - value
-        high = None if self.high is None else self.high - value
-        return Interval(self.mean - value, low, high, self.n, self.half)
+        if self.low is None or self.high is None:
+            return Interval(self.mean - value, n=self.n)
+        single = self.single and (self.single[0] - value, self.single[1] - value)
+        return Interval(self.mean - value, self.low - value, self.high - value, self.n, single)
 
     @property
     def width(self) -> float | None:
@@ -62,63 +78,77 @@ class Interval(msgspec.Struct, frozen=True):
         return None if self.low is None or self.high is None else self.high - self.low
 
 
+def exact_number(value: float) -> Interval:
+    """Return a number without uncertainty."""
+    return Interval(value, value, value, 0)
+
+
 def interval(
-    values: BySeed | Iterable[float], method: str = BOOTSTRAP, among: int = 1
+    values: BySeed | Iterable[float], *, of_median: bool = False, among: int = 1
 ) -> Interval | None:
     """Return the mean or median of values with its interval; None without values.
 
     Parameters
     ----------
     values : mapping or iterable of float
-    method : {'bootstrap', 'student', 'ranks'}
-        Bias-corrected and accelerated bootstrap (Efron 1987, computed by scipy; too narrow for
-        fewer than ten values); Student's t; order statistics, or the smallest and the largest of
-        fewer than six values.
+    of_median : bool
+        Return the median instead of the mean.
     among : int
-        Number of Student's intervals that hold jointly with 95 % (Bonferroni).
+        Number of intervals that contain their means jointly with 95 % (Bonferroni).
 
-    >>> mean = interval([1.0, 2.0, 3.0, 4.0])
-    >>> mean.mean, mean.n, mean.excludes(2.0), mean.excludes(9.0)
-    (2.5, 4, False, True)
-    >>> round(interval({0: 1.0, 1: 2.0, 2: 3.0}, STUDENT).half, 5)
-    2.48414
+    >>> interval([1.0, 2.0, 3.0, 4.0])
+    Interval(mean=2.5, low=None, high=None, n=4, single=None)
+    >>> five = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> round(five.low, 4), round(five.high, 4), five.excludes(1.0)
+    (1.0368, 4.9632, True)
     """
     numbers = list(values.values() if isinstance(values, Mapping) else values)
     if not numbers:
         return None
-    if len(numbers) == 1:
-        return Interval(fmean(numbers))
-    if method == RANKS:
+    if of_median:
         return _of_ranks(sorted(numbers))
-    return _students(numbers, among) if method == STUDENT else _bootstrapped(numbers)
+    mean, n = fmean(numbers), len(numbers)
+    if n < FEWEST:
+        return Interval(mean, n=n)
+    if min(numbers) == max(numbers):
+        return Interval(mean, mean, mean, n, (mean, mean))
+    level = 1 - (1 - CONFIDENCE) / among
+    half = students_quantile(n, level) * stdev(numbers) / n**0.5
+    low, high = (mean - half, mean + half) if n < FEWEST_RESAMPLED else _resampled(numbers, level)
+    apart = students_quantile(n, CONFIDENCE) * stdev(numbers) * (1 + 1 / n) ** 0.5
+    return Interval(mean, low, high, n, (mean - apart, mean + apart))
 
 
-def _bootstrapped(values: Sequence[float]) -> Interval:
-    mean, n = fmean(values), len(values)
-    if min(values) == max(values):
-        return Interval(mean, mean, mean, n)
+def students_quantile(n: int, level: float) -> float:
+    """Return the quantile of Student's t for a two-sided interval of n values."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, (1 + level) / 2))
+
+
+def _resampled(values: Sequence[float], level: float) -> tuple[float, float]:
+    """Return the ends of the bias-corrected and accelerated bootstrap interval of a mean.
+
+    A higher level has more resamples, so that the tails have as many as at 95 %.
+    """
     import numpy as np
     from scipy.stats import bootstrap
 
     ends = bootstrap(
-        (np.asarray(values, dtype=float),), np.mean, confidence_level=CONFIDENCE,
-        n_resamples=RESAMPLES, method="BCa", rng=np.random.default_rng(0),
+        (np.asarray(values, dtype=float),), np.mean, confidence_level=level, method="BCa",
+        n_resamples=round(RESAMPLES * (1 - CONFIDENCE) / (1 - level)),
+        rng=np.random.default_rng(0),
     ).confidence_interval  # fmt: skip
-    return Interval(mean, float(ends.low), float(ends.high), n)
-
-
-def _students(values: Sequence[float], among: int) -> Interval:
-    from scipy.stats import t
-
-    mean, n = fmean(values), len(values)
-    quantile = float(t.ppf(1 - (1 - CONFIDENCE) / 2 / among, n - 1))
-    half = quantile * stdev(values) / n**0.5
-    return Interval(mean, mean - half, mean + half, n, half)
+    return float(ends.low), float(ends.high)
 
 
 def _of_ranks(ordered: Sequence[float]) -> Interval:
-    rank = max(_rank(len(ordered)), 1)
-    return Interval(median(ordered), ordered[rank - 1], ordered[-rank], len(ordered))
+    rank, n = _rank(len(ordered)), len(ordered)
+    if not rank:
+        return Interval(median(ordered), n=n)
+    return Interval(
+        median(ordered), ordered[rank - 1], ordered[-rank], n, (ordered[0], ordered[-1])
+    )
 
 
 def _rank(n: int) -> int:
@@ -135,9 +165,9 @@ def _rank(n: int) -> int:
     return rank
 
 
-def paired_ratio(ours: BySeed, base: BySeed, method: str = BOOTSTRAP) -> Interval | None:
+def paired_ratio(ours: BySeed, base: BySeed) -> Interval | None:
     """Return the interval of ours / base, paired by seed; seeds with a base of 0 are omitted."""
-    return interval(ratios(ours, base), method)
+    return interval(ratios(ours, base))
 
 
 def ratios(ours: BySeed, base: BySeed) -> dict[int, float]:
@@ -183,13 +213,11 @@ def spread(estimate: Interval | None, shown: Shown) -> str:
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'
-    >>> spread(interval([1.0, 2.0, 3.0], STUDENT), "{:+.1f}".format)
-    '+2.0 ± 2.5'
+    >>> spread(interval([1.0, 2.0, 3.0]), "{:+.1f}".format)
+    '+2.0'
     """
     if estimate is None:
         return ""
-    if estimate.half is not None:
-        return f"{shown(estimate.mean)} ± {shown(estimate.half).removeprefix('+')}"
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return shown(estimate.mean)
     centre, *ends = shown(estimate.mean), shown(estimate.low), shown(estimate.high)
@@ -215,7 +243,5 @@ def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3
 
 
 def narrow(estimate: Interval | None, shown: Shown) -> str:
-    """Format like `spread` without line breaks, and without the interval if all seeds agree."""
-    if estimate is not None and not estimate.half:
-        return shown(estimate.mean)
+    """Format like `spread` without line breaks."""
     return spread(estimate, shown).replace(" ", "\N{NO-BREAK SPACE}")

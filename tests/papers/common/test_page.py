@@ -3,15 +3,27 @@
 
 from __future__ import annotations
 
+from rebat.papers.common.judgement import (
+    CONTRADICTED,
+    HOLDS,
+    INSIDE,
+    NEAR,
+    OUTSIDE,
+    TOO_FEW,
+    UNDECIDED,
+    Judgement,
+    place_of,
+    summary_of,
+)
 from rebat.papers.common.page import html, markdown
-from rebat.papers.common.parts import Judgement, Report
-from rebat.results.intervals import Interval
+from rebat.papers.common.parts import Report
+from rebat.results.intervals import Interval, interval
 
-FOUND = Interval(0.5, 0.25, 0.75, 9, 0.25)
+ESTIMATE = Interval(0.5, 0.25, 0.75, 9)
 
 
-def claim(name: str, holds: bool, why: str = "") -> Judgement:
-    return Judgement("here", name, "above 1", FOUND, holds, "section 9", why)
+def claim(name: str, direction: str, why: str = "", own: bool = False) -> Judgement:
+    return Judgement("here", name, "above 1", ESTIMATE, direction, "section 9", why, [NEAR], own)
 
 
 def report(*judgements: Judgement, unfinished: str = "") -> Report:
@@ -20,32 +32,60 @@ def report(*judgements: Judgement, unfinished: str = "") -> Report:
     )
 
 
-MIXED = report(claim("one", True), claim("two", False, "Because <b>."), claim("three", False))
+MIXED = report(
+    claim("first", HOLDS), claim("second", CONTRADICTED, "Because <b>."), claim("third", UNDECIDED)
+)
 
 
-def test_what_does_not_hold_comes_first_with_its_numbers_and_reason() -> None:
+def test_contradictions_come_first_with_their_numbers_and_reason() -> None:
     text = markdown(MIXED)
     summary = text[text.index("Lead.") : text.index("A remark.")]
-    assert "1 of 3 claims hold" in summary
+    counts = "Claims of the paper: 1 of 3 hold, 1 is contradicted, 1 is undecided."
+    assert f"**{counts}**" in summary
+    assert "**Published values: 3 near.**" in summary
     assert (
-        "- here: two: **0.5000 ± 0.2500** (rule: above 1; paper: section 9). Because &lt;b>.\n"
-        in summary
+        "- here: second: **0.5000 [0.2500, 0.7500]** (rule: above 1; paper: section 9). "
+        "Because &lt;b>.\n" in summary
     )
-    assert "- here: three: **0.5000 ± 0.2500** (rule: above 1; paper: section 9)\n" in summary
-    assert "one" not in summary
+    assert "first" not in summary and "third" not in summary
     page = html(MIXED)
-    assert page.index("1 of 3 claims hold") < page.index("A remark.")
+    assert page.index(counts) < page.index("A remark.")
     assert "Because &lt;b&gt;." in page
 
 
-def test_nothing_is_listed_where_all_holds_or_nothing_was_judged() -> None:
-    assert "**1 of 1 claims hold**\n" in markdown(report(claim("one", True)))
-    assert "no claim could be judged" in markdown(report())
-    assert "<ul><li>lines" in html(report(claim("one", True)))
+def test_nothing_is_listed_if_all_hold_or_nothing_was_judged() -> None:
+    assert "**Claims of the paper: 1 of 1 holds.**\n" in markdown(report(claim("one", HOLDS)))
+    assert "No claim could be judged." in markdown(report())
+    assert "<ul><li>lines" in html(report(claim("one", HOLDS)))
+
+
+def test_own_statements_are_counted_and_listed_apart() -> None:
+    mixed = report(claim("paper's", HOLDS), claim("rebat's", UNDECIDED, own=True))
+    assert mixed.verdict[0] == "Claims of the paper: 1 of 1 holds."
+    assert mixed.verdict[2] == "Statements of rebat: 0 of 1 holds, 1 is undecided."
+    text = markdown(mixed)
+    assert text.index("| here | paper's") < text.index("## Statements of rebat")
+    assert text.index("## Statements of rebat") < text.index("| here | rebat's")
+
+
+def test_a_group_of_published_values_has_no_direction() -> None:
+    group = Judgement("here", "Table 1", "3", None, "", "Table 1", sizes=[INSIDE, OUTSIDE, NEAR])
+    assert summary_of([group]) == ["Published values: 1 inside, 1 near, 1 outside."]
+    assert (group.ours, group.size) == ("", "1 inside, 1 near, 1 outside")
+
+
+def test_the_place_of_a_published_value() -> None:
+    """Of 1 to 5 the mean is 3, s**2 = 2.5, t(0.975; 4) = 2.776: 3 ± 1.963, single ones ± 4.809."""
+    ours = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert ours is not None
+    assert [place_of(ours, x) for x in (4.9, 5.0, 7.8, 7.9)] == [INSIDE, NEAR, NEAR, OUTSIDE]
+    assert place_of(ours, (4.9, 9.0)) == INSIDE
+    few = interval([1.0, 2.0, 3.0, 4.0])
+    assert few is not None and place_of(few, 2.5) == TOO_FEW
 
 
 def test_what_is_not_done_yet_is_said_at_the_top() -> None:
     for page in (markdown, html):
-        text = page(report(claim("one", True), unfinished="partial: 1 of 2 runs done"))
-        assert text.index("partial: 1 of 2") < text.index("claims hold")
+        text = page(report(claim("one", HOLDS), unfinished="partial: 1 of 2 runs done"))
+        assert text.index("partial: 1 of 2") < text.index("Claims of the paper")
         assert "partial" not in page(MIXED)

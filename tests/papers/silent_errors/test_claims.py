@@ -16,12 +16,12 @@ from rebat.papers.silent_errors.day_pictures import day_pictures
 from rebat.papers.silent_errors.pictures import synthetic_pictures
 from rebat.papers.silent_errors.sets import JobSets
 from rebat.papers.silent_errors.tables import synthetic_tables, table_1
-from rebat.results.intervals import Interval
+from rebat.results.intervals import exact_number
 
 RULES = ("LPT", "LA", "HPA", "SPT")
 
 
-JOBS = {"one": 100.0, "two": 100.0}
+JOBS = {f"set {number}": 100.0 for number in range(10)}
 
 
 def evidence(
@@ -60,9 +60,14 @@ def q_is_stale(heuristic, rule, kept, q, n_procs) -> float:
 
 def test_rules_have_bounds_and_say_them() -> None:
     rule = between(0.2, 0.3)
-    assert [rule.holds(Interval(x)) for x in (0.19, 0.2, 0.3, 0.31)] == [0, 1, 1, 0]
-    assert not above(0).holds(Interval(0))
-    assert not below(0).holds(Interval(0))
+    assert [rule.verdict(exact_number(x)) == "holds" for x in (0.19, 0.2, 0.3, 0.31)] == [
+        0,
+        1,
+        1,
+        0,
+    ]
+    assert above(0).verdict(exact_number(0)) == "contradicted"
+    assert below(0).verdict(exact_number(0)) == "contradicted"
     claim = Claim("claim", "what", rule, "paper", lambda on: on, why="because")
     (one,) = judge([claim], 0.5, "s")
     assert (one.rule, one.holds, one.why) == ("what, from 0.2 to 0.3", False, "because")
@@ -96,13 +101,13 @@ def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path
     assert ours.why == "The cause is the reservations: with stale ones it is 0.2500, and holds."
 
 
-def test_far_above_has_an_upper_bound_too(tmp_path: Path) -> None:
+def test_far_above_is_a_direction_and_the_published_value_a_size(tmp_path: Path) -> None:
     def ratio(heuristic, rule, kept, q, n_procs) -> float:
         return 1.5 if heuristic == "R-LIST-Q" else 1.0
 
     found = {j.claim: j for j in judge_synthetic(evidence(tmp_path, ratio), "drawn")}
     one = found["R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 (Algorithm 1)"]
-    assert (one.number, one.holds) == (0.5, False)
+    assert (one.number, one.direction, one.size) == (0.5, "holds", "outside")
 
 
 def test_days_with_la_far_from_the_bound_name_la(tmp_path: Path) -> None:
@@ -123,7 +128,7 @@ def test_every_table_and_figure_says_its_unit_and_n(tmp_path: Path) -> None:
     assert len(shown) > 15
     for one in shown:
         assert one.note.startswith("Unit: ")
-        assert "n = 2 job sets x 7 failure scenarios" in one.note
+        assert "n = 10 job sets x 7 failure scenarios" in one.note
 
 
 def test_days_of_few_jobs_may_be_why_days_deviate(tmp_path: Path) -> None:
@@ -138,4 +143,4 @@ def test_days_of_few_jobs_may_be_why_days_deviate(tmp_path: Path) -> None:
     }
     one = found["the list-based heuristics have low standard deviations at q-bar = 0 (Algorithm 1)"]
     assert not one.holds
-    assert one.why.startswith("The cause is days with few jobs: on the 2 days with 66 or more")
+    assert one.why.startswith("The cause is days with few jobs: on the 10 days with 66 or more")

@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of a paper: a text, a number from rebat's runs, and the rule that judges it."""
+"""Claims of a paper, and their verdicts in two levels: direction and size.
+
+The direction compares rebat's interval with the range that the claim allows. The size compares the
+published value with rebat's interval.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
 
-from rebat.papers.common.parts import Judgement
-from rebat.results.intervals import BySeed, Interval
-
-ENOUGH_SEEDS = 5
-"""With fewer seeds, intervals are so wide that they contain nearly any value in the paper."""
+from rebat.papers.common.judgement import (
+    CONTRADICTED,
+    HOLDS,
+    INSIDE,
+    TOO_FEW,
+    UNDECIDED,
+    Judgement,
+    place_of,
+)
+from rebat.results.intervals import BySeed, Interval, exact_number, interval
 
 
 class Rule(NamedTuple):
-    """A range for a number.
+    """The range that a claim allows for a number.
 
     Attributes
     ----------
@@ -27,45 +36,27 @@ class Rule(NamedTuple):
         The bounds.
     closed
         Whether a number equal to a bound passes.
-    whole
-        Whether the whole interval must lie between the bounds, not only its centre.
     """
 
     words: str
     low: float = -inf
     high: float = inf
     closed: bool = False
-    whole: bool = False
 
-    def holds(self, estimate: Interval) -> bool:
-        """Return whether an estimate passes the rule."""
-        ends = (estimate.mean, estimate.mean)
-        if self.whole and estimate.low is not None and estimate.high is not None:
-            ends = (estimate.low, estimate.high)
-        if self.closed:
-            return self.low <= ends[0] and ends[1] <= self.high
-        return self.low < ends[0] and ends[1] < self.high
-
-    def undecided(self, estimate: Interval) -> bool:
-        """Return whether the interval includes a bound: other seeds could reverse the verdict."""
+    def verdict(self, estimate: Interval) -> str:
+        """Return the direction: the position of the entire interval relative to the bounds."""
         if estimate.low is None or estimate.high is None:
-            return False
-        return any(estimate.low < bound < estimate.high for bound in (self.low, self.high))
+            return TOO_FEW
+        sides = {self._side(estimate.low), self._side(estimate.high)}
+        if len(sides) > 1:
+            return UNDECIDED
+        return HOLDS if sides == {0} else CONTRADICTED
 
-
-class Contains(NamedTuple):
-    """The interval must contain the paper's value; judged with at least `ENOUGH_SEEDS` seeds."""
-
-    value: float
-    words: str = "the interval contains the printed value"
-
-    def holds(self, estimate: Interval) -> bool:
-        """Return whether the interval contains the value in the paper."""
-        return estimate.contains(self.value)
-
-    def undecided(self, estimate: Interval) -> bool:
-        """Return False: the rule uses the interval itself."""
-        return False
+    def _side(self, value: float) -> int:
+        """Return -1 for a number below the bounds, 1 above, 0 within."""
+        if self.closed and value in (self.low, self.high):
+            return 0
+        return (value >= self.high) - (value <= self.low)
 
 
 def above(bound: float) -> Rule:
@@ -87,7 +78,7 @@ ABOVE, BELOW = above(0), below(0)
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A statement of a paper, or one beyond the paper, that our runs can support or refute.
+    """A statement of a paper, or of rebat, that simulations can support or contradict.
 
     Functions take the subject of the claim: the object that `judge` passes as ``on``. Texts may
     contain fields in braces, which `judge` fills.
@@ -99,25 +90,34 @@ class Claim(msgspec.Struct, frozen=True):
     quantity
         The definition of the number.
     rule
-        The rule for the number, or a function that returns the rule.
+        The range that the claim allows, or a function that returns it; None for a claim that is a
+        published value alone.
     paper
-        The place in the paper, with its printed values.
+        The place in the paper, with its published values.
     number
-        A function that returns our number; None if the claim cannot be judged.
+        A function that returns rebat's number; None if the claim cannot be judged. A number that
+        is not an `Interval` counts as exact.
     about
         The runs that the claim is about, if they differ within a group of claims.
     why
         The cause if the claim does not hold, as far as an experiment has shown it: a text, or a
         function that returns it.
+    published
+        The published value in the unit of the number, or its two ends; or a function that returns
+        it. None if there is none.
+    own
+        Whether the statement is rebat's, not the paper's.
     """
 
     text: str
     quantity: str
-    rule: Rule | Contains | Callable[..., Rule]
+    rule: Rule | Callable[..., Rule] | None
     paper: str
     number: Callable[..., Interval | float | None]
     about: str = ""
     why: str | Callable[..., str] = ""
+    published: float | tuple[float, float] | Callable[..., Any] | None = None
+    own: bool = False
 
 
 def judge(
@@ -136,34 +136,70 @@ def judge(
         Values of the fields in braces.
     """
     for claim in claims:
-        estimate = claim.number(on)
-        if isinstance(estimate, int | float):
-            estimate = Interval(float(estimate))
-        if estimate is None or (isinstance(claim.rule, Contains) and estimate.n < ENOUGH_SEEDS):
-            continue
-        rule = claim.rule(on) if callable(claim.rule) else claim.rule
-        yield _judged(claim, rule, estimate, on, about, words)
+        number = claim.number(on)
+        if number is not None:
+            estimate = number if isinstance(number, Interval) else exact_number(float(number))
+            yield _judged(claim, estimate, on, about, words)
 
 
 def _judged(
-    claim: Claim, rule: Rule | Contains, estimate: Interval, on: Any, about: str,
-    words: Mapping[str, Any],
-) -> Judgement:  # fmt: skip
-    holds, why = rule.holds(estimate), ""
-    text = ", ".join(filter(None, (claim.quantity, rule.words)))
-    if isinstance(rule, Rule) and rule.whole:
-        if not holds and rule.low < estimate.mean < rule.high:
-            why = f"Not significant with {estimate.n} seeds: the interval includes a bound"
-    elif rule.undecided(estimate):
-        text += " (not significant)"
-    if not holds:
-        reason = claim.why(on) if callable(claim.why) else claim.why
-        why = ". ".join(filter(None, (why, reason)))
+    claim: Claim, estimate: Interval, on: Any, about: str, words: Mapping[str, Any]
+) -> Judgement:
+    rule = claim.rule(on) if callable(claim.rule) else claim.rule
+    why = claim.why(on) if callable(claim.why) else claim.why
+    published = claim.published(on) if callable(claim.published) else claim.published
+    direction = rule.verdict(estimate) if rule else ""
+    text = ", ".join(filter(None, (claim.quantity, rule.words if rule else "")))
     subject, statement, condition, paper = (
         entry.format_map(words) if words else entry
         for entry in (claim.about or about, claim.text, text, claim.paper)
     )
-    return Judgement(subject, statement, condition, estimate, holds, paper, why)
+    return Judgement(
+        subject, statement, condition, estimate, direction, paper,
+        why if direction in (CONTRADICTED, UNDECIDED) else "",
+        [] if published is None else [place_of(estimate, published)], claim.own,
+    )  # fmt: skip
+
+
+def compared(
+    about: str, text: str, paper: str, numbers: Mapping[str, tuple[Interval | None, float]]
+) -> Judgement:
+    """Return the verdict on a group of published values: a place for each, no direction.
+
+    Parameters
+    ----------
+    about, text, paper : str
+        The runs, the statement, and its place in the paper.
+    numbers : mapping
+        A label -> rebat's interval, and the published value. Values without runs are omitted.
+    """
+    places = {
+        label: place_of(ours, published) for label, (ours, published) in numbers.items() if ours
+    }
+    others = [f"{label} is {place}" for label, place in places.items() if place != INSIDE]
+    rule = f"{len(places)} published values{': ' if others else ''}{', '.join(others)}"
+    return Judgement(about, text, rule, None, "", paper, sizes=[*places.values()])
+
+
+def extreme(
+    pick: Callable[..., Interval], samples: Sequence[BySeed], distance_from: float | None = None
+) -> Interval | None:
+    """Return the largest or smallest of several means; None without values.
+
+    Its interval holds for all means jointly with 95 %.
+
+    Parameters
+    ----------
+    pick : {max, min}
+    samples : sequence of mapping
+        Values of each mean.
+    distance_from : float, optional
+        Compare the distances of the means from this number.
+    """
+    filled = [values for values in samples if values]
+    means = [mean for values in filled if (mean := interval(values, among=len(filled)))]
+    key = (lambda m: m.mean) if distance_from is None else (lambda m: abs(m.mean - distance_from))
+    return pick(means, key=key) if means else None
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:

@@ -8,9 +8,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rebat.core.page_style import PAGE_STYLE
+from rebat.papers.common.judgement import Judgement
 from rebat.papers.common.parts import Report
 
-FAILING = ". Claims that do not hold, with our number:"
+HEADINGS = ("Claims of the paper and rebat's results", "Statements of rebat")
+"""Headings of the tables of claims: the paper's, and rebat's own."""
+
+HOW_TO_READ = (
+    "A claim holds if rebat's entire interval is within the range that the rule states. It is "
+    "contradicted if the entire interval is outside, and otherwise undecided. A published value is "
+    "inside if it lies in that interval, near if it lies only in the range of 95 % of single runs, "
+    "and otherwise outside."
+)
 
 _TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -45,24 +54,24 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 {% if r.claims or r.findings or r.unfinished %}<section class="summary"><h2>Summary</h2>
 {% if r.unfinished %}<p class="no"><strong>{{ r.unfinished }}</strong></p>
 {% endif %}{% if r.shared %}<p>All settings: {{ r.shared }}.</p>
-{% endif %}{% if r.claims %}<p><strong>{{ r.verdict }}</strong>{{ failing_head if r.failing }}</p>
+{% endif %}{% if r.claims %}{% for text in r.verdict %}<p><strong>{{ text }}</strong></p>
+{% endfor %}<p class="note">{{ how_to_read }}</p>
 {% endif %}{% if r.findings %}<ul>{% for text in r.findings %}<li>{{ text }}</li>
 {% endfor %}</ul>
-{% endif %}{% if r.failing %}<ul>{% for j in r.failing %}<li>{{ r.subject_of(j) }}: {{ j.claim }}:
+{% endif %}{% if r.contradicted %}<p>Contradicted:</p>
+<ul>{% for j in r.contradicted %}<li>{{ r.subject_of(j) }}: {{ j.claim }}:
 <strong class="no">{{ j.ours }}</strong> (rule: {{ j.rule }}; paper: {{ j.paper }})
 {%- if j.why %}. {{ j.why }}{% endif %}</li>
 {% endfor %}</ul>{% endif %}</section>
 {% endif %}{% for text in r.remarks %}<p>{{ text }}</p>
-{% endfor %}{% if r.claims %}<h2>Claims of the paper and our results</h2>
+{% endfor %}{% for heading, judged in claims if judged %}<h2>{{ heading }}</h2>
 <div class="wide"><table class="words">
-<tr><th>{{ r.subject }}</th><th>claim</th>
-<th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
-{% for j in r.judgements %}<tr><td>{{ r.subject_of(j) }}</td><td>{{ j.claim }}</td>
-<td>{{ j.ours }}</td>
-<td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
-<td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
+<tr>{% for c in columns %}<th>{{ c }}</th>{% endfor %}</tr>
+{% for j in judged %}<tr><td>{{ r.subject_of(j) }}</td><td>{{ j.claim }}</td>
+<td>{{ j.ours }}</td><td class="{{ 'yes' if j.holds else 'no' }}">{{ j.direction }}</td>
+<td>{{ j.size }}</td><td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
 {% endfor %}</table></div>
-{% endif %}{% if r.pictures %}<h2>Figures</h2>
+{% endfor %}{% if r.pictures %}<h2>Figures</h2>
 <p>{{ r.figures_note }}</p>
 {% for p in r.pictures %}<h3>{{ p.title }} <span class="paper">{{ p.paper }}</span></h3>
 {% if p.note %}<p class="note">{{ p.note }}</p>{% endif %}
@@ -89,8 +98,9 @@ def html(report: Report) -> str:
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_TEMPLATE).render(
-        r=report, failing_head=FAILING, style=PAGE_STYLE
-    )
+        r=report, how_to_read=HOW_TO_READ, claims=_claims(report),
+        columns=_columns(report), style=PAGE_STYLE,
+    )  # fmt: skip
     return page
 
 
@@ -99,13 +109,12 @@ def markdown(report: Report) -> str:
     lines = [f"# {report.title}", "", report.lead, "", *_summary(report), ""]
     for text in report.remarks:
         lines += [text, ""]
-    head = [report.subject, "claim", "ours", "holds", "rule", "paper"]
-    verdicts = [
-        [report.subject_of(j), j.claim, j.ours, "yes" if j.holds else "no", j.rule, j.paper]
-        for j in report.judgements
-    ]
-    if report.claims:
-        lines += ["## Claims of the paper and our results", "", *_table(head, verdicts), ""]
+    for heading, judgements in _claims(report):
+        rows = [
+            [report.subject_of(j), j.claim, j.ours, j.direction, j.size, j.rule, j.paper]
+            for j in judgements
+        ]
+        lines += [f"## {heading}", "", *_table(_columns(report), rows), ""] if rows else []
     for table in report.tables:
         paper = f" ({table.paper})" if table.paper else ""
         lines += [f"## {table.title}{paper}", ""]
@@ -115,26 +124,40 @@ def markdown(report: Report) -> str:
     return _TAG.sub("&lt;", "\n".join(lines))
 
 
+def _claims(report: Report) -> list[tuple[str, list[Judgement]]]:
+    return list(zip(HEADINGS, (report.of_paper(), report.of_paper(own=True)), strict=True))
+
+
+def _columns(report: Report) -> list[str]:
+    return [report.subject, "claim", "rebat", "direction", "published value", "rule", "paper"]
+
+
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """Where a tag begins in Markdown; "< 5" is no tag."""
 
 
 def _summary(report: Report) -> Iterator[str]:
-    """Yield the progress, the number of claims that hold, and the claims that do not."""
+    """Yield the progress, the counts of verdicts, and the claims that do not hold."""
     if report.claims or report.findings or report.unfinished:
         yield from ("## Summary", "")
     if report.unfinished:
         yield from (f"**{report.unfinished}**", "")
     if report.claims:
         yield from (f"All settings: {report.shared}.", "") if report.shared else ()
-        yield from (f"**{report.verdict}**{FAILING if report.failing else ''}", "")
+        for text in report.verdict:
+            yield from (f"**{text}**", "")
+        yield from (HOW_TO_READ, "")
     yield from (f"- {text}" for text in report.findings)
-    for claim in report.failing:
-        why = f". {claim.why}" if claim.why else ""
-        yield (
-            f"- {report.subject_of(claim)}: {claim.claim}: **{claim.ours}** "
-            f"(rule: {claim.rule}; paper: {claim.paper}){why}"
-        )
+    if report.contradicted:
+        yield from ("Contradicted:", "", *(_bullet(report, item) for item in report.contradicted))
+
+
+def _bullet(report: Report, judgement: Judgement) -> str:
+    why = f". {judgement.why}" if judgement.why else ""
+    return (
+        f"- {report.subject_of(judgement)}: {judgement.claim}: **{judgement.ours}** "
+        f"(rule: {judgement.rule}; paper: {judgement.paper}){why}"
+    )
 
 
 def _one_line(text: str) -> str:

@@ -10,60 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from rebat.results.intervals import Interval, spread
+from rebat.papers.common.judgement import CONTRADICTED, Judgement, summary_of
 from rebat.runs.unit import Unit
-
-
-class Judgement(msgspec.Struct, frozen=True):
-    """A claim of the paper and the verdict from our runs.
-
-    Attributes
-    ----------
-    workload
-        The runs that the claim is about: a workload, and its scenario if needed.
-    claim
-        The statement.
-    rule
-        The rule in words; ``holds`` depends on ``rule`` and ``estimate`` alone.
-    estimate
-        Our number with its interval.
-    holds
-        Whether the claim holds.
-    paper
-        The place in the paper, with its printed values.
-    why
-        The cause if the claim does not hold, as far as an experiment has shown it.
-    """
-
-    workload: str
-    claim: str
-    rule: str
-    estimate: Interval
-    holds: bool
-    paper: str
-    why: str = ""
-
-    @property
-    def number(self) -> float:
-        """Our number without its interval."""
-        return self.estimate.mean
-
-    @property
-    def ours(self) -> str:
-        """Our number and its interval as text."""
-        estimate = self.estimate
-        if estimate.half is None and estimate.low is not None and estimate.high is not None:
-            return f"{_digits(estimate.mean)} [{_digits(estimate.low)}, {_digits(estimate.high)}]"
-        return spread(estimate, _digits)
-
-
-def _digits(value: float) -> str:
-    """Format a number with four decimals, or none from 1000 on.
-
-    >>> _digits(0.12345), _digits(15_000.0)
-    ('0.1235', '15,000')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -155,10 +103,9 @@ class Report(msgspec.Struct, frozen=True):
     findings: Sequence[str] = ()
 
     @property
-    def verdict(self) -> str:
-        """A sentence on how many claims hold."""
-        n = len(self.judgements)
-        return f"{n - len(self.failing)} of {n} claims hold" if n else "no claim could be judged"
+    def verdict(self) -> list[str]:
+        """Sentences on how many claims hold, and how many published values rebat reproduces."""
+        return summary_of(self.judgements)
 
     @property
     def shared(self) -> str:
@@ -173,10 +120,14 @@ class Report(msgspec.Struct, frozen=True):
         shared, (first, *others) = _PARTS.split(self.shared), _PARTS.split(judgement.workload)
         return ", ".join([first, *(part for part in others if part not in shared)])
 
+    def of_paper(self, own: bool = False) -> list[Judgement]:
+        """Return the judgements of the paper's claims, or with ``own`` of rebat's statements."""
+        return [judgement for judgement in self.judgements if judgement.own == own]
+
     @property
-    def failing(self) -> list[Judgement]:
-        """The claims that do not hold."""
-        return [judgement for judgement in self.judgements if not judgement.holds]
+    def contradicted(self) -> list[Judgement]:
+        """The judgements that contradict their claim."""
+        return [judgement for judgement in self.judgements if judgement.direction == CONTRADICTED]
 
 
 def seeds_text(counts: Iterable[int]) -> str:

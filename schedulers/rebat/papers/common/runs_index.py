@@ -11,7 +11,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rebat.results.intervals import (
     ANY_SEED,
-    BOOTSTRAP,
     BySeed,
     Interval,
     interval,
@@ -91,11 +90,11 @@ class Index(Generic[Where, Case]):
         return fmean(numbers.values()) if numbers else None
 
     def interval(
-        self, where: Where, case: Case, metric: str, of: str | None = None,
-        method: str = BOOTSTRAP,
+        self, where: Where, case: Case, metric: str, of: str | None = None, *,
+        of_median: bool = False,
     ) -> Interval | None:  # fmt: skip
-        """Return the centre over the seeds with its interval."""
-        return interval(self.values(where, case, metric, of), method)
+        """Return the mean, or the median, over the seeds with its interval."""
+        return interval(self.values(where, case, metric, of), of_median=of_median)
 
 
 class Setting(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rebat.papers.common.runs_index import Case, Run, RunIndex, difference
 from rebat.results.catalogue import metric
-from rebat.results.intervals import STUDENT, Interval, Shown, interval, spread
+from rebat.results.intervals import Interval, Shown, interval, spread
 
 Written = Callable[[Interval | None, Shown], str]
 """Formats an interval as the text of a cell."""
@@ -68,12 +68,12 @@ def headings(columns: Iterable[Column]) -> list[str]:
 
 
 def mean_of(index: RunIndex[Case], run: Run[Case], metric: str) -> Interval | None:
-    """Return the mean of a metric over the seeds, with Student's interval."""
-    return index.interval(*run, metric, method=STUDENT)
+    """Return the mean of a metric over the seeds with its interval."""
+    return index.interval(*run, metric)
 
 
 def change_of(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> Interval | None:
     """Return the mean difference of two runs paired by seed, or as a share of the second."""
-    return interval(difference(index, ours, base, metric, share=share), STUDENT)
+    return interval(difference(index, ours, base, metric, share=share))

@@ -22,7 +22,6 @@ from rebat.papers.migration.groups import (
 from rebat.papers.migration.published import CORES, LONGEST_S, MIXED, WAITING_FACTOR
 from rebat.papers.migration.runs import MigrationCase, Runs, minutes, named, ratio_of
 from rebat.results.intervals import (
-    STUDENT,
     Interval,
     Shown,
     combined,
@@ -38,12 +37,12 @@ _T_S = 1800.0
 def effect(mean: Interval | None, shown: Shown, unit: str = "") -> str:
     """Format a mean difference with its interval, and mark it if its sign is not significant.
 
-    >>> effect(Interval(0.02, -0.01, 0.05, 3, 0.03), points, " points").replace("\xa0", " ")
-    '+2.00 ± 3.00 points (not significant)'
+    >>> effect(Interval(0.02, -0.01, 0.05, 9), points, " points").replace("\xa0", " ")
+    '+2.00 [-1.00, +5.00] points (not significant)'
     """
     if mean is None:
         return "unknown"
-    unsure = bool(mean.half) and not mean.excludes(0)
+    unsure = mean.contains(0) and mean.width
     return narrow(mean, shown) + unit + (" (not significant)" if unsure else "")
 
 
@@ -152,7 +151,7 @@ def _saved(index: Runs, group: ComparedGroup) -> str:
     return (
         f"{group.base.setting.workload}: sleeping alone {text('sleeping')}, with compaction "
         f"{text('compaction and sleeping')}; sleeping alone makes up "
-        f"{narrow(interval(part, STUDENT), '{:.0%}'.format)} of this saving{awake}"
+        f"{narrow(interval(part), '{:.0%}'.format)} of this saving{awake}"
     )
 
 

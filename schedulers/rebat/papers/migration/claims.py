@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, above, below, judge
-from rebat.papers.common.parts import Judgement
+from rebat.papers.common.judgement import Judgement
 from rebat.papers.common.runs_index import Run, difference
 from rebat.papers.migration.beyond import energy_runs, subject
 from rebat.papers.migration.groups import (
@@ -29,7 +29,7 @@ from rebat.papers.migration.groups import (
 )
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, LONGEST_S, MIXED, TABLE_2
 from rebat.papers.migration.runs import MigrationCase, Runs, named
-from rebat.results.intervals import STUDENT, BySeed, combined, interval, minus
+from rebat.results.intervals import BySeed, combined, interval, minus
 
 SMALL = below(0.01)
 """Overheads below 1 % of the core time are small, and so are delays of the mean turnaround."""
@@ -59,10 +59,11 @@ class InGroup(NamedTuple):
 
 
 def _claim(
-    text: str, quantity: str, values: Callable[[InGroup], BySeed], rule: Rule, paper: str
+    text: str, quantity: str, values: Callable[[InGroup], BySeed], rule: Rule, paper: str,
+    own: bool = False,
 ) -> Claim:  # fmt: skip
     """Return a claim about the mean of values."""
-    return Claim(text, quantity, rule, paper, lambda on: interval(values(on), STUDENT))
+    return Claim(text, quantity, rule, paper, lambda on: interval(values(on)), own=own)
 
 
 def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
@@ -116,19 +117,19 @@ ENERGY = (
     _claim("compaction saves energy if empty nodes sleep",
            "mean relative change of the energy, compared with sleeping alone",
            _change("energy_kwh", share=True), BELOW,
-           "named as an application, not measured (sections 3.3.4 and 5)"),
+           "named as an application, not measured (sections 3.3.4 and 5)", own=True),
 )  # fmt: skip
 DEFRAGMENTATION = (
     _claim("defragmentation: the head of the queue is blocked for a smaller share of time",
            "mean change",
-           _change("fragmentation_blocked_share"), BELOW, _NOT_TRIED),
+           _change("fragmentation_blocked_share"), BELOW, _NOT_TRIED, True),
     _claim("defragmentation raises the useful utilisation", "mean change",
-           _change("useful_utilisation"), ABOVE, _NOT_TRIED),
+           _change("useful_utilisation"), ABOVE, _NOT_TRIED, True),
 )  # fmt: skip
 PROACTIVE = (
     _claim("{ours} has a higher useful utilisation than {base}",
            "mean difference of the useful utilisation on the same failures",
-           _change("useful_utilisation"), ABOVE, _NOT_TRIED),
+           _change("useful_utilisation"), ABOVE, _NOT_TRIED, True),
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
            ("foresee", "stealing"): ("stealing",)}  # fmt: skip
@@ -152,7 +153,7 @@ MIDDLE = tuple(
     Claim(f"{{form}} gains more at the middle loads than at {end} %",
           f"mean fall of the mixed share at 50 and 75 %, minus the fall at {end} %", ABOVE,
           "section 4.4",
-          lambda on, end=end: interval(on.gap(end), STUDENT),
+          lambda on, end=end: interval(on.gap(end)),
           f"load {end} %")
     for end in (25, 90)
 )  # fmt: skip

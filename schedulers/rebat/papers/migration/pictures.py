@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rebat.figures.boxes import stacks, svg_of
+from rebat.figures.boxes import stacks, svg_of, whiskers
 from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import Run
@@ -14,6 +14,7 @@ from rebat.papers.common.tables import mean_of
 from rebat.papers.migration.groups import FORMS, WITHOUT, ComparedGroup, figure_4, table_2
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
 from rebat.papers.migration.runs import MigrationCase, Runs
+from rebat.results.intervals import Interval, exact_number
 
 _SHARE = "share of node time"
 _PRINTED = ("paper, without", "paper, with")
@@ -68,15 +69,15 @@ def _word(case: MigrationCase) -> str:
 
 def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
     """Draw a group of bars per load, 95 % intervals as whiskers, the paper's values in grey."""
-    series: dict[str, dict[int, tuple[float, float]]] = {}
+    series: dict[str, dict[int, Interval]] = {}
     for load, pair in loads.items():
         for run in _shown(pair):
             mean = mean_of(index, run, "node_states_mixed")
             if mean:
                 bars = series.setdefault(_word(run.case), {})
-                bars[load] = mean.mean, mean.half or 0.0
+                bars[load] = mean
     for which, name in enumerate(_PRINTED):
-        series[name] = {load: (MIXED[load][which], 0.0) for load in loads}
+        series[name] = {load: exact_number(MIXED[load][which]) for load in loads}
     figure = new_figure(max(1.0 + 1.2 * len(loads), 4.6), 3.8)
     axis = figure.subplots()
     for place, (name, bars) in enumerate(series.items()):
@@ -92,16 +93,16 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
 
 
 def _bars(
-    axis: Any, loads: list[int], bars: Mapping[int, tuple[float, float]], name: str,
+    axis: Any, loads: list[int], bars: Mapping[int, Interval], name: str,
     place: tuple[int, int],
 ) -> None:  # fmt: skip
     """Draw a series of bars; ``place``: its number, and the number of series."""
     width = 0.85 / place[1]
     at = [loads.index(load) + (place[0] - (place[1] - 1) / 2) * width for load in bars]
-    heights, halves = zip(*bars.values(), strict=True)
     ours = name not in _PRINTED
     colour = (
         colours(place[1])[place[0]] if ours else "#dddddd" if name == _PRINTED[0] else "#999999"
     )
-    axis.bar(at, heights, width, yerr=halves if ours else None, error_kw={"linewidth": 0.7},
-             color=colour, label=name)  # fmt: skip
+    heights = [bar.mean for bar in bars.values()]
+    axis.bar(at, heights, width, yerr=whiskers([*bars.values()]) if ours else None,
+             error_kw={"linewidth": 0.7}, color=colour, label=name)  # fmt: skip

@@ -4,37 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
 from typing import NamedTuple
 
-from rebat.papers.common.claims import ENOUGH_SEEDS
+from rebat.papers.common.judgement import INSIDE, NEAR, place_of
 from rebat.papers.common.parts import Table, number, points, share
 from rebat.papers.common.runs_index import Run
 from rebat.papers.common.tables import mean_of
 from rebat.papers.migration import published
 from rebat.papers.migration.groups import ComparedGroup, compactions, figure_4, table_2
 from rebat.papers.migration.runs import MigrationCase, Runs, named, seeds
-from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
-
-INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
-"""Where a printed value lies: within the interval of our mean, within the range of 95 % of single
-seeds (assuming a normal distribution), or outside both. The paper's values are from one day."""
-
-
-def place_of(values: BySeed, printed: float) -> str | None:
-    """Return where a printed value lies; None with fewer than `ENOUGH_SEEDS` seeds."""
-    ours = interval(values, STUDENT)
-    if ours is None or ours.half is None or len(values) < ENOUGH_SEEDS:
-        return None
-    distance = abs(printed - ours.mean)
-    if distance <= ours.half:
-        return INSIDE
-    return NEAR if distance <= ours.half * sqrt(len(values) + 1) else OUTSIDE
+from rebat.results.intervals import BySeed, Shown, interval, minus, narrow
 
 
 def printed_text(values: BySeed, printed: float, shown: Shown) -> str:
-    """Format a printed value, followed by its place if this is inside or near."""
-    place = place_of(values, printed)
+    """Format a published value, followed by its place if this is inside or near."""
+    ours = interval(values)
+    place = place_of(ours, printed) if ours else ""
     return shown(printed) + (f" ({place})" if place in (INSIDE, NEAR) else "")
 
 
@@ -57,7 +42,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
         without, with_ = published.MIXED[load]
         before = index.values(*base, "node_states_mixed")
         cells = [
-            narrow(interval(before, STUDENT), share),
+            narrow(interval(before), share),
             printed_text(before, without, share),
             "",
             "",
@@ -66,9 +51,9 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
         for name, run in named(forms).items():
             after = index.values(*run, "node_states_mixed")
             fall = minus(after, before)
-            cells = [narrow(interval(after, STUDENT), share), printed_text(after, with_, share)]
+            cells = [narrow(interval(after), share), printed_text(after, with_, share)]
             cells += [
-                narrow(interval(fall, STUDENT), points),
+                narrow(interval(fall), points),
                 printed_text(fall, with_ - without, points),
             ]
             rows.append([f"{load} %, {name}", *cells])
@@ -94,7 +79,7 @@ def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
         for state in published.STATES:
             values = row.values[state]
             printed = row.printed.get(state)
-            line.append(narrow(interval(values, STUDENT), row.shown))
+            line.append(narrow(interval(values), row.shown))
             line.append("" if printed is None else printed_text(values, printed, row.shown))
         lines.append(line)
     return Table(paper, title, ["", *columns], lines)

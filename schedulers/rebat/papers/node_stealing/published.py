@@ -39,10 +39,11 @@ def printed_for(setting: Setting) -> bool:
     return unending and workload in _SCENARIOS and actual == usual
 
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
-def printed(table: Mapping[str, Mapping[str, T]], setting: Setting) -> dict[str, T]:
+def printed(table: Mapping[str, Mapping[K, T]], setting: Setting) -> dict[K, T]:
     """Return the values in the paper for a workload, by policy; empty for other scenarios."""
     return dict(table.get(setting.workload, {})) if printed_for(setting) else {}
 
@@ -102,6 +103,38 @@ STEALS: dict[str, dict[str, tuple[float, float]]] = {
     },
     INTREPID: {"h111": (45.8, 410.8)},
 }  # fmt: skip
+
+MONTHS = (JUNE, MARCH, INTREPID)
+
+FAILURE_FREE_UTILISATION = {JUNE: 0.8851, MARCH: 0.9288, INTREPID: 0.8990}
+"""Table 3: utilisation of Baseline without failures."""
+
+IDLE_TIME_RATIO = {JUNE: 0.6, MARCH: 0.8, INTREPID: 0.9}
+"""Section 6.1.1: idle node time of SFSJ over Baseline's."""
+
+STEALING_OVERHEAD = dict.fromkeys(MONTHS, 0.001)
+"""Section 6.1.1: share of node time lost to stealing, around 0.1 % for all months."""
+
+FREE_AT_FAILURE = {JUNE: 0.84, MARCH: 0.89, INTREPID: 0.90}
+"""Section 6.1.1: share of failures at which a node is free."""
+
+LARGEST_FLOWS_DAYS: dict[str, dict[tuple[str, str], float]] = {
+    JUNE: {
+        ("baseline", "largest"): 7.20, ("h111", "largest"): 3.72,
+        ("baseline", "smallest"): 0.19, ("h111", "smallest"): 0.54,
+    },
+}  # fmt: skip
+"""Section 9: maximum flows of the jobs of [32K, 64K] and of [1, 128] nodes, by policy."""
+
+OUTLIERS: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
+    MARCH: {
+        ("h111", "flow_max_s"): (7.99,), ("h311", "flow_max_s"): (6.09,),
+        ("h112", "flow_max_s"): (5.47, 7.73), ("h113", "flow_max_s"): (4.09, 4.84),
+        ("h112", "flow_mean_s"): (3.58,),
+    },
+}  # fmt: skip
+"""Table 10: ratios to Baseline of jobs of [1, 128] nodes that Figures 19 to 21 leave out. The rows
+of Figure 21 without a size are taken for the same jobs."""
 
 
 def idle_as_program(share: float, window_days: float = 20.0, divisor_days: float = 30.0) -> float:

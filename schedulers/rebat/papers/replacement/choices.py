@@ -10,7 +10,7 @@ from rebat.papers.common.parts import Table, change, share
 from rebat.papers.common.runs_index import Setting
 from rebat.papers.replacement import published
 from rebat.papers.replacement.runs import ReplacementCase, Runs, rise
-from rebat.results.intervals import RANKS, Interval, interval, spread
+from rebat.results.intervals import Interval, interval, spread
 
 Column = tuple[str, bool, str]
 """A policy, whether it replaces nodes, and the value: a rise, the utilisation or a source."""
@@ -73,9 +73,9 @@ def _label(setting: Setting, case: ReplacementCase, reference: Setting) -> str:
 
 def _shown(runs: Runs, setting: Setting, case: ReplacementCase, value: str) -> Interval | None:
     if value == "rise":
-        return interval(rise(runs, setting, case), RANKS)
+        return interval(rise(runs, setting, case), of_median=True)
     metric = "useful_utilisation" if value == "utilisation" else f"share_{value}"
-    return runs.interval(setting, case, metric, method=RANKS)
+    return runs.interval(setting, case, metric, of_median=True)
 
 
 def _printed(workload: str, column: Column) -> float | None:

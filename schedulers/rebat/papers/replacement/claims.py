@@ -14,14 +14,13 @@ from rebat.papers.common.claims import (
     ABOVE,
     BELOW,
     Claim,
-    Contains,
     Rule,
     above,
     below,
     between,
     judge,
 )
-from rebat.papers.common.parts import Judgement
+from rebat.papers.common.judgement import Judgement
 from rebat.papers.common.runs_index import Setting
 from rebat.papers.replacement.published import (
     AFFECTED,
@@ -36,7 +35,7 @@ from rebat.papers.replacement.published import (
     WORDS,
 )
 from rebat.papers.replacement.runs import NO_STEP_4, ReplacementCase, Runs, free, rise
-from rebat.results.intervals import RANKS, BySeed, combined, interval, minus, relative
+from rebat.results.intervals import BySeed, combined, interval, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02
@@ -81,11 +80,13 @@ def _claim(
     text: str,
     quantity: str,
     values: Callable[[InWorkload], BySeed],
-    rule: Rule | Contains,
+    rule: Rule | None,
     paper: str,
+    published: float | None = None,
 ) -> Claim:
     """Return a claim about the median of values."""
-    return Claim(text, quantity, rule, paper, lambda on: interval(values(on), RANKS))
+    return Claim(text, quantity, rule, paper, lambda on: interval(values(on), of_median=True),
+                 published=published)  # fmt: skip
 
 
 _RISE = "median of makespan with / without failures - 1"
@@ -98,7 +99,7 @@ def _printed_rises(workload: str, part: str) -> list[Claim]:
     return [
         _claim(f"{WORDS[name]}: failures lengthen the makespan by {share:.0%} {words}", _RISE,
                lambda on, name=name, replaces=replaces: on.rise(name, replaces),  # type: ignore[misc]
-               Contains(share), f"{share:.0%} ({part})")
+               ABOVE, f"{share:.0%} ({part})", share)
         for table, replaces, words in (
             (RISES, False, "without replacement"), (RISES_REPLACED, True, "with replacement"),
         )
@@ -197,8 +198,8 @@ ON_MIXED = (
                             on.values("dbes", "resizes_requeued", True)), ABOVE, _V_A),
     _claim(f"DBES: if moldable jobs may not start over, {REQUEUED} of {AFFECTED} jobs that "
            "failures affect are requeued", _OF_HITS,
-           lambda on: on.without_step_4("share_requeued"), Contains(REQUEUED / AFFECTED),
-           f"{REQUEUED / AFFECTED:.1%} ({_V_A})"),
+           lambda on: on.without_step_4("share_requeued"), None,
+           f"{REQUEUED / AFFECTED:.1%} ({_V_A})", REQUEUED / AFFECTED),
 )  # fmt: skip
 
 
@@ -236,7 +237,7 @@ ON_MOLDABLE_RIGID = (
     *(
         _claim(f"SA: {share:.0%} of replacements come from {_FROM[source]}", _OF_HITS,
                lambda on, source=source: on.share("sa", source),  # type: ignore[misc]
-               Contains(share), f"{share:.0%} ({_V_C}, Figure 9)")
+               None, f"{share:.0%} ({_V_C}, Figure 9)", share)
         for source, share in SOURCES[MOLDABLE_RIGID].items()
     ),
     _claim("SA: moldable jobs that start over and waiting provide almost equal shares of the "
@@ -244,8 +245,8 @@ ON_MOLDABLE_RIGID = (
            lambda on: minus(on.share("sa", "by_restart"), on.share("sa", "requeued")),
            Rule(f"between {-EQUAL_SHARES} and {EQUAL_SHARES}", -EQUAL_SHARES, EQUAL_SHARES), _V_C),
     _claim(f"SA: the utilisation is {_USED:.0%}", "median useful utilisation, with replacement",
-           lambda on: on.values("sa", "useful_utilisation", True), Contains(_USED),
-           f"{_USED:.0%} ({_V_C})"),
+           lambda on: on.values("sa", "useful_utilisation", True), None,
+           f"{_USED:.0%} ({_V_C})", _USED),
 )  # fmt: skip
 
 CLAIMS = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rebat.figures.boxes import stacks, svg_of
+from rebat.figures.boxes import stacks, svg_of, whiskers
 from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
 from rebat.papers.common.runs_index import Setting
@@ -14,7 +14,7 @@ from rebat.papers.replacement.published import FIGURES
 from rebat.papers.replacement.published import SOURCES as PRINTED
 from rebat.papers.replacement.runs import SOURCES, ReplacementCase, Runs, free
 from rebat.papers.replacement.tables import NO_FAILURES
-from rebat.results.intervals import RANKS, interval
+from rebat.results.intervals import interval
 
 CASES = (NO_FAILURES, "failures", "failures, replacement")
 
@@ -61,16 +61,13 @@ def _bars(
         else:
             failing = policy._replace(replaces=case != "failures")
             values = runs.values(setting, failing, "makespan_s")
-        middle = interval(values, RANKS)
+        middle = interval(values, of_median=True)
         if middle:
-            value, *ends = (
-                number / 3600
-                for number in (middle.mean, middle.low or middle.mean, middle.high or middle.mean)
-            )
-            shown.append((x + (place - 1) * width, value, value - ends[0], ends[1] - value))
+            shown.append((x + (place - 1) * width, middle))
     if shown:
-        at, heights, below, above = zip(*shown, strict=True)
-        axis.bar(at, heights, width, yerr=(below, above), error_kw={"linewidth": 0.6}, color=colour,
+        at, medians = zip(*shown, strict=True)
+        axis.bar(at, [median.mean / 3600 for median in medians], width,
+                 yerr=whiskers(medians, 3600), error_kw={"linewidth": 0.6}, color=colour,
                  label=case)  # fmt: skip
 
 

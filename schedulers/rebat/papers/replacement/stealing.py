@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rebat.papers.common.claims import ABOVE, Claim, judge
-from rebat.papers.common.parts import Judgement, Table, change, number, percent, points
+from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.parts import Table, change, number, percent, points
 from rebat.papers.common.runs_index import Run, Setting, difference
 from rebat.papers.common.tables import Column, column, differences, headings, means
 from rebat.papers.replacement.runs import ReplacementCase, Runs
-from rebat.results.intervals import STUDENT, Interval, interval, spread
+from rebat.results.intervals import Interval, interval, spread
 
 COLUMNS = (
     column("useful_utilisation"),
@@ -72,13 +73,13 @@ def _gained(
     """Return the mean difference of the useful utilisation of two runs; None if one is missing."""
     if ours not in by_kind or base not in by_kind:
         return None
-    return interval(difference(runs, by_kind[ours], by_kind[base], "useful_utilisation"), STUDENT)
+    return interval(difference(runs, by_kind[ours], by_kind[base], "useful_utilisation"))
 
 
 def _better(ours: str, base: str, paper: str = "not in the paper") -> Claim:
     return Claim(f"{ours} has a higher useful utilisation than {base}",
                  "mean difference of the useful utilisation", ABOVE, paper,
-                 lambda on: _gained(on[0], on[1], ours, base))  # fmt: skip
+                 lambda on: _gained(on[0], on[1], ours, base), own=True)  # fmt: skip
 
 
 CLAIMS = (

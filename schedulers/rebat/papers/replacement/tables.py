@@ -11,7 +11,7 @@ from rebat.papers.common.tables import Column, headings
 from rebat.papers.replacement.published import FIGURES, RISES, RISES_REPLACED
 from rebat.papers.replacement.published import SOURCES as PRINTED
 from rebat.papers.replacement.runs import SOURCES, ReplacementCase, Runs, free, rise
-from rebat.results.intervals import RANKS, STUDENT, BySeed, Shown, interval, spread
+from rebat.results.intervals import BySeed, Shown, interval, spread
 
 COLUMNS = (
     Column("useful utilisation", "useful_utilisation", share),
@@ -28,7 +28,7 @@ NO_FAILURES = "no failures"
 
 def middle(values: BySeed, shown: Shown) -> str:
     """Format the median of values with its interval."""
-    return spread(interval(values, RANKS), shown)
+    return spread(interval(values, of_median=True), shown)
 
 
 def tables(runs: Runs) -> Iterator[Table]:
@@ -61,7 +61,7 @@ def _makespans(runs: Runs, setting: Setting) -> Table:
 
 def _failing(runs: Runs, setting: Setting, case: ReplacementCase) -> list[str]:
     rises = rise(runs, setting, case)
-    average = interval(rises, STUDENT)
+    average = interval(rises)
     return [
         middle(runs.values(setting, case, "makespan_s"), hours), middle(rises, change),
         change(average.mean) if average else "", printed_rise(setting.workload, case),

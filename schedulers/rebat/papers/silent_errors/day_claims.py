@@ -8,10 +8,10 @@ from statistics import fmean, pstdev
 from typing import NamedTuple
 
 from rebat.models.resilient import HEURISTICS
-from rebat.papers.common.claims import ABOVE, Claim, above, below, between, judge
-from rebat.papers.common.parts import Judgement
-from rebat.papers.silent_errors.claims import best_of_others, with_both
-from rebat.papers.silent_errors.published import LEAST_JOBS, PRINTED_FAILURES
+from rebat.papers.common.claims import ABOVE, Claim, above, below, between, compared, judge
+from rebat.papers.common.judgement import Judgement
+from rebat.papers.silent_errors.claims import best_of_others, resampled, with_both
+from rebat.papers.silent_errors.published import LEAST_JOBS, PRINTED, PRINTED_FAILURES
 from rebat.papers.silent_errors.sets import (
     KINDS,
     LISTS,
@@ -22,6 +22,8 @@ from rebat.papers.silent_errors.sets import (
     Sets,
     over_q,
 )
+from rebat.results.intervals import interval
+from rebat.results.resampling import Weights
 
 LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
 """Upper bounds of the largest ratios in Table 1 (section 5.3)."""
@@ -43,15 +45,26 @@ class InDays(NamedTuple):
     q: float
     reservations: str = TRUE
 
+    def weighted(self, row: int) -> InDays:
+        """Return the same subject with resampled days; see `ResampledSets`."""
+        return self._replace(sets=self.sets.weighted(row))
+
+    @property
+    def weights(self) -> Weights:
+        """The resamples of the days."""
+        return self.sets.weights(self.source)
+
+    def _cell(self, heuristic: str, rule: str, q: float | None) -> Cell:
+        at = self.q if q is None else q
+        return Cell(self.source, self.n_procs, at, self.reservations, heuristic, rule)
+
     def days(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> Sets:
         """Return the values by day."""
-        at = self.q if q is None else q
-        return self.sets.of(Cell(self.source, self.n_procs, at, self.reservations, heuristic, rule))
+        return self.sets.of(self._cell(heuristic, rule, q))
 
     def mean(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> float | None:
         """Return the mean over the days; None without results."""
-        days = self.days(heuristic, rule, q)
-        return fmean(days.values()) if days else None
+        return self.sets.mean_of(self._cell(heuristic, rule, q))
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
         """Return the mean of each heuristic; empty if one was not simulated."""
@@ -217,17 +230,31 @@ TABLE_1 = (
 TABLE_1_SHELVES = (_largest("R-SHELF", SHELVES, ""),)
 
 
+def _table_1(on: InDays) -> Iterator[Judgement]:
+    """Compare the average ratios of Table 1 with the means over days, by heuristic."""
+    for reservations, kind in KINDS:
+        at = on._replace(reservations=reservations)
+        numbers = {
+            heuristic: (interval(days), PRINTED[on.q, heuristic].average)
+            for heuristic in HEURISTICS
+            if (days := at.days(heuristic)) and (on.q, heuristic) in PRINTED
+        }
+        if numbers:
+            text = f"average ratios of the heuristics with LPT at q-bar = {on.q:g} ({kind})"
+            yield compared(on.source, text, "Table 1", numbers)
+
+
 def judge_days(sets: JobSets, source: str) -> Iterator[Judgement]:
     """Judge all claims on the days of a trace."""
     sweep = over_q(sets, source)
     on = InDays(sets, source, int(sweep.fixed), sweep.xs, sweep.xs[-1])
-    yield from judge(RULES, on, source, {"q": f"{on.q:g}"})
+    yield from judge(map(resampled, RULES), on, source, {"q": f"{on.q:g}"})
     for q in on.qs:
         at, words = on._replace(q=q), {"q": f"{q:g}"}
         yield from with_both(ZERO_BEST, at, source, words)
-        yield from judge(COMPARISON, at, source, words)
+        yield from judge(map(resampled, COMPARISON), at, source, words)
         for reservations, kind in KINDS:
-            yield from judge(
-                TABLE_1, at._replace(reservations=reservations), source, words | {"kind": kind}
-            )
-        yield from judge(TABLE_1_SHELVES, at, source, words)
+            with_kind = at._replace(reservations=reservations)
+            yield from judge(map(resampled, TABLE_1), with_kind, source, words | {"kind": kind})
+        yield from judge(map(resampled, TABLE_1_SHELVES), at, source, words)
+        yield from _table_1(at)

@@ -8,9 +8,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.runs_index import Index, Row
 from rebat.results.reading import read_results
+from rebat.results.resampling import Floats, Weights
 
 Points = Sequence[tuple[float, float]]
 Line = Mapping[float, float]
@@ -67,6 +70,7 @@ class JobSets(Index[str, Cell]):
     def __init__(self, path: Path) -> None:
         self.jobs: dict[tuple[str, str], int] = {}
         """Number of jobs of each job set, by source and name."""
+        self._resamples: dict[str, _Resamples] = {}
         super().__init__(self._rows(path))
 
     def _rows(self, path: Path) -> Iterator[Row[str, Cell]]:
@@ -94,6 +98,33 @@ class JobSets(Index[str, Cell]):
             results = self.values(cell.source, cell._replace(reservations=TRUE), metric)
         return results
 
+    def mean_of(self, cell: Cell) -> float | None:
+        """Return the mean over the job sets; None without results."""
+        values = self.of(cell)
+        return fmean(values.values()) if values else None
+
+    def weights(self, source: str) -> Weights:
+        """Return the resamples of a source's job sets."""
+        return self._resamples_of(source).weights
+
+    def weighted(self, row: int) -> ResampledSets:
+        """Return the same results with the job sets weighted by a row of `weights`."""
+        return ResampledSets(self, row)
+
+    def means(self, cell: Cell) -> Floats | None:
+        """Return the mean of a cell for each row of `weights`; None without results."""
+        values = self.of(cell)
+        return self._resamples_of(cell.source).means(cell, values) if values else None
+
+    def names(self, source: str) -> list[str]:
+        """Return the names of a source's job sets."""
+        return self._resamples_of(source).names
+
+    def _resamples_of(self, source: str) -> _Resamples:
+        if source not in self._resamples:
+            self._resamples[source] = _Resamples([name for at, name in self.jobs if at == source])
+        return self._resamples[source]
+
     def basis(self, source: str, *, n_procs: int | None = None, q: float | None = None) -> str:
         """Return the numbers of job sets and failure scenarios behind means, as text."""
         scenarios = [
@@ -104,6 +135,53 @@ class JobSets(Index[str, Cell]):
         n_sets = span(map(len, scenarios))
         n_scenarios = span(number for sets in scenarios for number in sets.values())
         return f"n = {n_sets} job sets x {n_scenarios} failure scenarios each"
+
+
+class _Resamples:
+    """The weights of a source's job sets, and the weighted means of its cells."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names, self.weights = names, Weights(len(names))
+        self._means: dict[Cell, Floats] = {}
+
+    def means(self, cell: Cell, values: Sets) -> Floats:
+        if cell not in self._means:
+            columns = [i for i, name in enumerate(self.names) if name in values]
+            rows = self.weights.rows[:, columns]
+            numbers = np.array([values[self.names[i]] for i in columns])
+            self._means[cell] = rows @ numbers / np.maximum(rows.sum(axis=1), 1)
+        return self._means[cell]
+
+
+class ResampledSets(JobSets):
+    """The results of `JobSets` with weighted job sets: a row of `Weights`.
+
+    A job set of weight 2 counts as two job sets.
+    """
+
+    def __init__(self, sets: JobSets, row: int) -> None:
+        self._sets, self._row = sets, row
+
+    def rules(self, source: str) -> list[str]:
+        """Return the rules with results."""
+        return self._sets.rules(source)
+
+    def mean_of(self, cell: Cell) -> float | None:
+        """Return the weighted mean over the job sets; None without results."""
+        means = self._sets.means(cell)
+        return None if means is None else float(means[self._row])
+
+    def of(self, cell: Cell, metric: str = "mean") -> Sets:
+        """Return values by job set, those of weight 2 twice."""
+        values = self._sets.of(cell, metric)
+        weights = self._sets.weights(cell.source).rows[self._row]
+        names = self._sets.names(cell.source)
+        return {
+            (name, copy): values[name]
+            for name, weight in zip(names, weights, strict=True)
+            for copy in range(int(weight))
+            if name in values
+        }
 
 
 class Sweep(NamedTuple):
@@ -132,9 +210,9 @@ class Sweep(NamedTuple):
         results = {}
         for x in self.xs:
             q, procs = (x, self.fixed) if self.axis == "q" else (self.fixed, x)
-            values = self.sets.of(Cell(self.source, int(procs), q, reservations, heuristic, rule))
-            if values:
-                results[x] = fmean(values.values())
+            cell = Cell(self.source, int(procs), q, reservations, heuristic, rule)
+            if (mean := self.sets.mean_of(cell)) is not None:
+                results[x] = mean
         return results
 
     def best(self, heuristic: str, reservations: str = TRUE) -> dict[float, float]:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rebat.core.errors import InputError
 from rebat.papers.common.runs_index import Index, Row
 from rebat.papers.torus.published import JOBS, TORUS, Trace
-from rebat.results.intervals import STUDENT, BySeed, Interval, interval
+from rebat.results.intervals import BySeed, Interval
 from rebat.results.reading import read_results
 
 HOUR_S = 3600.0
@@ -127,7 +127,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         self, setting: BatchSetting, case: PlacementCase, metric: str = "completion_s"
     ) -> Interval | None:
         """Return the mean of a metric over the seeds."""
-        return self.interval(setting, case, metric, method=STUDENT)
+        return self.interval(setting, case, metric)
 
     def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
         """Return by how much a batch ends sooner than under another policy with the same list.
@@ -147,11 +147,3 @@ class Batches(Index[BatchSetting, PlacementCase]):
             if setting
             else {}
         )
-
-
-def extreme(pick: Any, samples: Sequence[BySeed]) -> Interval | None:
-    """Return the largest (or smallest) mean; its interval holds for all means jointly (95 %)."""
-    filled = [values for values in samples if values]
-    means = [interval(values, STUDENT, among=len(filled)) for values in filled]
-    result: Interval | None = pick(means, key=lambda item: item.mean) if means else None
-    return result

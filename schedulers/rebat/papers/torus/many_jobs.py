@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, judge
+from rebat.papers.common.judgement import Judgement
 from rebat.papers.common.parts import (
-    Judgement,
     Picture,
     Report,
     ReportMaker,
@@ -22,7 +22,7 @@ from rebat.papers.common.parts import (
 from rebat.papers.common.runs_index import Run, RunIndex, Setting, difference, parsed, simulations
 from rebat.papers.common.tables import Column, column, differences, headings, means
 from rebat.papers.torus.machine import torus_pictures
-from rebat.results.intervals import STUDENT, Interval, interval
+from rebat.results.intervals import Interval, interval
 
 LEAD = (
     "A. Vardas, M. Ploumidis, M. Marazakis: Exploring the Impact of Node Failures on the Resource "
@@ -158,7 +158,7 @@ def _less(
         if first is None or second is None:
             return None
         pair = Run(on.setting, first), Run(on.setting, second)
-        return interval(difference(on.runs, *pair, metric), STUDENT)
+        return interval(difference(on.runs, *pair, metric))
 
     return number
 
@@ -167,7 +167,7 @@ def _claim(
     text: str, ours: str, base: str = "rps", metric: str = "failures_hit", rule: Rule = BELOW,
     paper: str = _ONE_AT_A_TIME,
 ) -> Claim:  # fmt: skip
-    return Claim(text, _MEAN, rule, paper, _less(ours, base, metric))
+    return Claim(text, _MEAN, rule, paper, _less(ours, base, metric), own=True)
 
 
 _USED = "useful_utilisation"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rebat.figures.boxes import svg_of
+from rebat.figures.boxes import svg_of, whiskers
 from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
 from rebat.papers.torus.batches import CASES, HOUR_S, Batches, BatchSetting, PlacementCase
@@ -57,7 +57,7 @@ def _bars(axis: Any, batches: Batches, setting: BatchSetting) -> None:
         axis.bar(
             [x + (place - (len(cases) - 1) / 2) * width for x, _ in shown],
             [mean.mean / HOUR_S / 1000 for _, mean in shown], width,
-            yerr=[(mean.half or 0.0) / HOUR_S / 1000 for _, mean in shown],
+            yerr=whiskers([mean for _, mean in shown], HOUR_S * 1000),
             error_kw={"linewidth": 0.6}, color=colours(len(CASES))[CASES.index((policy, which))],
             label=f"{policy} {which or ''}".strip(),
         )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rebat.papers.common.parts import Table
 from rebat.papers.torus.batches import ALONE, HOUR_S, Batches, BatchSetting, PlacementCase
 from rebat.papers.torus.published import FIGURES, GAINS, LINEAR, RPS, SIZE, TABLE_1
-from rebat.results.intervals import STUDENT, Interval, Shown, interval
+from rebat.results.intervals import Interval, interval, spread
 
 
 def tables(batches: Batches) -> Iterator[Table]:
@@ -69,7 +69,7 @@ def _gains(batches: Batches, setting: BatchSetting) -> Table:
             for over in (LINEAR, RPS):
                 gain = None
                 if case.which or over == LINEAR:
-                    gain = interval(batches.gains(setting, case, over), STUDENT)
+                    gain = interval(batches.gains(setting, case, over))
                 printed: tuple[float, ...] = ()
                 if law and setting.size == SIZE and case.policy == "faps":
                     printed = GAINS.get((law, duration_s / HOUR_S, over), ())
@@ -91,16 +91,8 @@ def figure_of(batches: Batches, setting: BatchSetting) -> str:
 
 
 def _number(estimate: Interval | None, digits: int, unit: float = 1.0) -> str:
-    return _written(estimate, lambda value: f"{value / unit:.{digits}f}")
+    return spread(estimate, lambda value: f"{value / unit:.{digits}f}")
 
 
 def _share(estimate: Interval | None) -> str:
-    return _written(estimate, "{:.1%}".format, lambda value: f"{value * 100:.1f}")
-
-
-def _written(estimate: Interval | None, shown: Shown, of_half: Shown | None = None) -> str:
-    """Format an estimate, without the interval if all seeds agree."""
-    if estimate is None:
-        return ""
-    half = f" ± {(of_half or shown)(estimate.half)}" if estimate.half else ""
-    return shown(estimate.mean) + half
+    return spread(estimate, "{:.1%}".format)

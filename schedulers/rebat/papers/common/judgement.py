@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts on claims: the direction of the effect and the size of the published value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from rebat.results.intervals import FEWEST, Interval, spread
+
+HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
+TOO_FEW = f"fewer than {FEWEST} seeds"
+"""Directions. A claim holds if rebat's entire interval is within the range that the claim allows,
+it is contradicted if the entire interval is outside, and else undecided."""
+
+INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
+"""Sizes: the published value lies inside the interval of rebat's mean; only within the range of
+95 % of single runs; or outside of both. Papers often publish the value of a single run."""
+
+Published = float | tuple[float, float]
+
+
+def place_of(estimate: Interval, published: Published) -> str:
+    """Return the size of a published value, or of the part of a published range closest to ours.
+
+    >>> place_of(Interval(2.0, 1.5, 2.5, 9, (0.0, 4.0)), 3.5)
+    'near'
+    >>> place_of(Interval(2.0, 1.5, 2.5, 9, (0.0, 4.0)), (2.4, 3.5))
+    'inside'
+    """
+    if estimate.low is None or estimate.high is None:
+        return TOO_FEW
+    low, high = published if isinstance(published, tuple) else (published, published)
+    if estimate.low <= high and low <= estimate.high:
+        return INSIDE
+    near = estimate.single and estimate.single[0] <= high and low <= estimate.single[1]
+    return NEAR if near else OUTSIDE
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """A claim and its verdict.
+
+    Attributes
+    ----------
+    workload
+        The runs that the claim is about: a workload, and its scenario if needed.
+    claim
+        The statement.
+    rule
+        The rule in words; ``direction`` depends on ``rule`` and ``estimate`` alone.
+    estimate
+        rebat's number with its interval; None for a group of published values.
+    direction
+        `HOLDS`, `CONTRADICTED`, `UNDECIDED`, `TOO_FEW`, or '' for published values alone.
+    paper
+        The place in the paper, with its published values.
+    why
+        The cause if the claim does not hold, as far as an experiment has shown it.
+    sizes
+        The place of each published value: `INSIDE`, `NEAR`, `OUTSIDE` or `TOO_FEW`.
+    own
+        Whether the statement is rebat's, not the paper's.
+    """
+
+    workload: str
+    claim: str
+    rule: str
+    estimate: Interval | None
+    direction: str
+    paper: str
+    why: str = ""
+    sizes: Sequence[str] = ()
+    own: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds."""
+        return self.direction == HOLDS
+
+    @property
+    def number(self) -> float:
+        """rebat's number without its interval; not a number for a group of published values."""
+        return self.estimate.mean if self.estimate else float("nan")
+
+    @property
+    def ours(self) -> str:
+        """rebat's number and its interval as text."""
+        return spread(self.estimate, _digits)
+
+    @property
+    def size(self) -> str:
+        """The sizes as text; several are counted."""
+        if not self.sizes:
+            return "not published"
+        if len(self.sizes) == 1:
+            return self.sizes[0]
+        return ", ".join(f"{n} {place}" for place, n in _counted(self.sizes))
+
+
+def _digits(value: float) -> str:
+    """Format a number with four decimals, or none from 1000 on.
+
+    >>> _digits(0.12345), _digits(15_000.0)
+    ('0.1235', '15,000')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
+
+
+def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
+    """Count verdicts, in the order of their definition."""
+    order = (HOLDS, CONTRADICTED, UNDECIDED, INSIDE, NEAR, OUTSIDE, TOO_FEW)
+    counts = Counter(words)
+    return [(word, counts[word]) for word in order if counts[word]]
+
+
+def summary_of(judgements: Sequence[Judgement]) -> list[str]:
+    """Return the counts of verdicts as sentences: the paper's claims, its values, rebat's own.
+
+    >>> judged = Judgement("june", "a", "above 0", None, HOLDS, "Table 1", sizes=["near"])
+    >>> summary_of([judged])
+    ['Claims of the paper: 1 of 1 holds.', 'Published values: 1 near.']
+    """
+    claims = [j.direction for j in judgements if j.direction and not j.own]
+    own = [j.direction for j in judgements if j.direction and j.own]
+    sizes = [size for j in judgements for size in j.sizes]
+    sentences = []
+    for words, directions in (("Claims of the paper", claims), ("Statements of rebat", own)):
+        if directions:
+            sentences.append(f"{words}: {_of(directions)}.")
+    if sizes:
+        counts = ", ".join(f"{n} {word}" for word, n in _counted(sizes))
+        sentences.insert(1, f"Published values: {counts}.")
+    return sentences or ["No claim could be judged."]
+
+
+def _of(directions: Sequence[str]) -> str:
+    n, holds = len(directions), directions.count(HOLDS)
+    verb = {HOLDS: "", TOO_FEW: "has " if n == 1 else "have "}
+    others = [
+        f"{count} {verb.get(word, 'is ' if count == 1 else 'are ')}{word}"
+        for word, count in _counted(directions)
+        if word != HOLDS
+    ]
+    return ", ".join([f"{holds} of {n} {'holds' if n == 1 else 'hold'}", *others])
