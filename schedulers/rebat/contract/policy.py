@@ -43,7 +43,7 @@ class News(msgspec.Struct):
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     answers: list[Answer] = []
-    """Answers to the proposals of the previous call of ``react``, in their order."""
+    """Answers to the proposals of the previous call of ``react``, in the order of the proposals."""
 
 
 class Changes(msgspec.Struct):
@@ -60,9 +60,9 @@ class Changes(msgspec.Struct):
     stopped: list[Running] = []
     """Attempts that were stopped and released their nodes."""
     moved: list[Running] = []
-    """Attempts that a stop or a reaction started, without a plan."""
+    """Attempts that a stop or a reaction started, not a plan."""
     held: list[Running] = []
-    """Nodes held for a job, as if an attempt ran on them."""
+    """New holds: nodes held for a job, represented as running attempts."""
     failed_nodes: list[int] = []
     """Nodes that became unusable: they failed or were drained."""
     failed_under: list[str] = []
@@ -119,12 +119,12 @@ class Policy:
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Return proposals for running attempts.
 
-        The session calls this method for every message with news, before ``plan``. A message that
-        only acknowledges has no news. The session carries out each proposal before it asks for the
-        next one.
+        The session calls this method before ``plan`` for every message with news. A message that
+        only acknowledges decisions has no news. The session carries out each proposal before it
+        requests the next one.
 
-        The default is no proposal: the session stops the attempts on failed nodes and requeues
-        them first, from their last checkpoints.
+        By default, this method proposes nothing. The session then stops the attempts on failed
+        nodes and requeues them at the head of the queue, from their last checkpoints.
         """
         return ()
 

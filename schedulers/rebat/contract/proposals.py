@@ -31,13 +31,13 @@ class Requeue(msgspec.Struct, frozen=True):
 class Move(msgspec.Struct, frozen=True):
     """After a stop: continue immediately on these nodes, on any number that the job allows.
 
-    A moldable job on another number of nodes starts again from the beginning, because it cannot be
-    resized.
+    If the number of nodes changes, a moldable job starts again from the beginning, because it
+    cannot be resized.
 
     Each node must be usable. It must belong to the job, be free, or belong to an attempt that is
-    being stopped. Free nodes are claimed now, the others when they are released. If a claimed node
-    fails before the job is stopped, the job continues to run. If it fails later, the remaining
-    work is requeued with ``priority``.
+    being stopped. Free nodes are claimed now, other nodes when they are released. If a claimed node
+    fails before the job is stopped, the job continues to run. If it fails later, the remaining work
+    is requeued with ``priority``.
     """
 
     nodes: NodeSet
@@ -47,8 +47,8 @@ class Move(msgspec.Struct, frozen=True):
 class Wait(msgspec.Struct, frozen=True):
     """After a stop: hold the usable nodes of the job until it is requeued.
 
-    The wait ends when the stop of the attempt ``on`` is carried out or cancelled, at the time
-    ``until_us``, or at a ``Release``: the first of these.
+    The wait ends at the first of these events: the stop of the attempt ``on`` is carried out or
+    cancelled, the time ``until_us`` is reached, or a ``Release`` is proposed.
     """
 
     on: str = ""

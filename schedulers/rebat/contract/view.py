@@ -33,7 +33,8 @@ class Machine(Protocol):
 
     @property
     def cores_per_node(self) -> int:
-        """Cores per node, if nodes of the simulation are cores; node k has cores kc to kc+c-1."""
+        """Number c of cores per node, if Batsim's hosts are cores; node k has cores kc to
+        kc+c-1."""
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
@@ -150,7 +151,7 @@ class View(Protocol):
         """The nodes of the machine."""
 
     def job(self, job_id: str) -> Submission:
-        """Return the submission of a job that is alive or whose end is news; else KeyError."""
+        """Return the submission of a job that is alive or has just ended; else raise KeyError."""
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
         """Return how an attempt checkpoints; None if it does not."""
@@ -166,7 +167,7 @@ class View(Protocol):
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
         """Return the walltime of a queued attempt that starts on ``n_nodes`` nodes.
 
-        Also for a running moldable job that starts again on ``n_nodes`` nodes.
+        This is also the walltime of a running moldable job that starts again on ``n_nodes`` nodes.
         """
 
     def image_us(self, attempt_id: str) -> int:

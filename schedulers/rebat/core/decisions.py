@@ -11,13 +11,13 @@ from rebat.core.nodes import NodeSet
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base class of decisions; a decision takes effect at ``at_us``, not before its message."""
+    """Base class of decisions. A decision takes effect at ``at_us``, at its message or later."""
 
     at_us: int
 
 
 class ExecuteJob(Decision, frozen=True):
-    """Start a submitted job on these nodes, all up and free."""
+    """Start a submitted job on these nodes, which must be up and free."""
 
     job_id: str
     nodes: NodeSet
@@ -30,7 +30,7 @@ class RejectJob(Decision, frozen=True):
 
 
 class KillJobs(Decision, frozen=True):
-    """Kill running jobs; none of them may be known to have completed."""
+    """Kill running jobs. Jobs already reported as completed are not allowed."""
 
     job_ids: tuple[str, ...]
 

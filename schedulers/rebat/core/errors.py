@@ -20,7 +20,7 @@ class InputError(RebatError):
     problem : str
         What is wrong.
     where : str, optional
-        Where it is: a file with its line, a job id, an option.
+        Place of the problem: a file with its line, a job id, an option.
     expected : str, optional
         What is expected instead.
     """
@@ -32,12 +32,12 @@ class InputError(RebatError):
 
     @property
     def what(self) -> str:
-        """The problem, under its earlier name."""
+        """Earlier name of ``problem``."""
         warnings.warn("InputError.what is now called problem", DeprecationWarning, stacklevel=2)
         return self.problem
 
     def at(self, where: str) -> InputError:
-        """Return the error with an outer place before its own (a file before a line)."""
+        """Return the error with an outer place added (a file in front of a line)."""
         place = f"{where}: {self.where}" if self.where else where
         return InputError(self.problem, place, self.expected)
 

@@ -26,7 +26,7 @@ class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
     sizes: tuple[int, ...]
 
     def with_request(self, request: int) -> list[int]:
-        """Return its sizes and the requested one, ascending."""
+        """Return the sizes and the requested size, ascending."""
         return sorted({request, *self.sizes})
 
     def allows(self, n_nodes: int, request: int) -> bool:
@@ -87,13 +87,14 @@ def kind_of(shape: Shape) -> str:
 
 
 def check_shape(shape: Shape, request: int, n_nodes: int) -> None:
-    """Check a shape with the number of nodes that its job requests, and the machine's.
+    """Check a shape against the number of nodes that its job requests and that the machine has.
 
     Raises
     ------
     InputError
         For sizes beyond the machine, and for a malleable job with a request outside its range. A
-        moldable job may request a size that is not in its list; it can then run on both.
+        moldable job may request a size that is not in its list; it can then run on this size and on
+        the listed sizes.
     """
     if isinstance(shape, Malleable):
         if not shape.min <= request <= shape.max:

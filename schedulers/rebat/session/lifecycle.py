@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of a job and their transitions; the only place that changes them.
+"""States of a job and their transitions. No other module changes the state of a job.
 
 ::
 
@@ -26,7 +26,7 @@ class State(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     STOPPING = "stopping"
-    """Its kill is sent but not yet acknowledged; it still holds its nodes."""
+    """The kill is sent but not yet acknowledged; the attempt still holds its nodes."""
     WAITING = "waiting"
     """Stopped; nodes are held for it."""
     MOVING = "moving"
@@ -43,8 +43,8 @@ NEXT: dict[State, frozenset[State]] = {
     State.ENDED: frozenset(),
 }
 """The next states of each state. RUNNING -> QUEUED: an attempt ended with a silent error.
-STOPPING -> ENDED: the attempt completed at the instant of its kill, or the job was given up, as
-waiting and moving jobs may be."""
+STOPPING -> ENDED: the attempt completed at the instant of its kill, or the job was given up.
+Waiting and moving jobs can be given up too."""
 
 
 class Stopping(msgspec.Struct):
@@ -66,7 +66,7 @@ class Scheduled(msgspec.Struct):
     due_us: int
     """When the checkpoint is done."""
     at_us: int
-    """When the stop is carried out: ``due_us``, or as near as six digits allow."""
+    """When the stop is carried out: ``due_us``, possibly rounded to six digits."""
     if_hit: Remaining
     """What would have remained when the stop was decided."""
     claims: list[Running] = []
