@@ -70,7 +70,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure_free: list[str] = []
     """Policies to run without failures and silent errors, with each kind of checkpoints."""
     failure_free_checkpoints: bool = True
-    """Whether these runs have checkpoints."""
+    """Whether the runs of ``failure_free`` have checkpoints."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None

@@ -48,7 +48,8 @@ def run_campaign(
         The results folder (see `store`). With Dask and batch systems, workers must see it and the
         input files under the same paths.
     workers : int, optional
-        Number of worker processes (default: one per core; with a batch system, those of one job).
+        Number of worker processes (default: one per core; with a batch system, the workers of one
+        job).
     executor : str
         A key of `executors.table.EXECUTORS`.
     address : str, optional

@@ -48,7 +48,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     migration_cost : str
         Cost of a checkpoint and restart, in the same notation.
     purge_s : float
-        Interval at which jobs are purged.
+        Interval at which Slurm purges jobs (see ``models.migration``).
     cores_per_node : int
         Number of the simulation's nodes (cores) that form a node.
     max_attempts : int

@@ -44,7 +44,7 @@ class _Worker(Generic[T]):
         self.tries = 0
 
     def give(self, task: T, tries: int) -> None:
-        """Send a task. If the worker is dead, reading its answer will detect it."""
+        """Send a task. If the worker is dead, reading its answer will show this."""
         self.task, self.tries = task, tries
         with suppress(OSError):
             self.pipe.send(task)

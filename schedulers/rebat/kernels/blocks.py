@@ -227,7 +227,7 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
 def places_of(mark: Any, blocks: int, place: Any) -> int:
     """Write the new position of each marked block; return the number of marked blocks.
 
-    ``place`` has one more entry: this number.
+    The last entry of ``place`` is this number.
     """
     n_kept = 0
     for b in range(blocks):
@@ -255,7 +255,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
             while turns:
                 low = turns & -turns
                 at = place[w * BITS + number(low)]
-                if at < n_kept:  # one after the last: the row ends with ones
+                if at < n_kept:  # one bit after the last: the row ends with ones
                     rows[i, at // BITS] ^= 1 << (at % BITS)  # only in words that were already read
                 turns ^= low
         fill(rows[i], kept_words, n_kept)

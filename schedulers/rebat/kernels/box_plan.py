@@ -96,7 +96,7 @@ class Released(NamedTuple):
 
 
 class Lifted(NamedTuple):
-    """Units that count as free over [start, end): those of the attempt that is planned."""
+    """Units that count as free over [start, end): units of the attempt that is being planned."""
 
     units: Words
     start: int
@@ -131,8 +131,8 @@ def first_fit(
     """Return the first time before ``until`` from which attempt ``k`` fits; NEVER if there is none.
 
     The chosen units are written to ``out``. Before ``opened``, an attempt fits only with some of
-    the units ``freed``. From each slot, at least one of them stays free until the time ``reach`` of
-    that slot (computed if UNKNOWN).
+    the units ``freed``. From each slot, at least one of these units stays free until the time
+    ``reach`` of that slot (computed if UNKNOWN).
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
@@ -208,8 +208,9 @@ def widen(
 ) -> tuple[int, bool]:  # fmt: skip
     """Write the units taken from a slot until ``end``, or until they are too many.
 
-    They are known from the slot to ``folded``, and in ``front`` from there to ``past``. ``past``
-    passes over all slots of a timeline once. Returns ``past``, and whether they are not too many.
+    The taken units are known from the slot to ``folded``; ``front`` contains the units taken from
+    there to ``past``. ``past`` advances once over all slots of a timeline. Returns ``past``, and
+    whether enough units are left.
     """
     while True:
         for w in range(words.shape[0]):
@@ -264,7 +265,7 @@ def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
 
 @kernel
 def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
-    """Whether another box than that of a row, which begins in the first slot, is free as long."""
+    """Whether a box other than that of a row is free as long; the row begins in the first slot."""
     taken_over(slots, 0, rows.end[row], catalogue.words)
     for w in range(catalogue.words.shape[0]):
         catalogue.words[w] &= ~rows.mask[row, w]
@@ -282,11 +283,11 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 def place(
     plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
 ) -> tuple[int, int]:
-    """Give positions of the queue their first fit, in order.
+    """Reserve the first fit for positions of the queue, in order.
 
-    At most ``depth`` attempts may wait (with ``by_rank`` the first ones of the queue). With
-    ``pick`` the function returns after an attempt that starts now. Returns the position after the
-    last one placed, and how many wait.
+    At most ``depth`` attempts may wait (with ``by_rank``, only the first ``depth`` of the queue).
+    With ``pick`` the function returns after an attempt that starts now. Returns the position after
+    the last one placed, and how many wait.
     """
     rows, no_units = plan.rows, np.zeros_like(plan.catalogue.words)
     none = Lifted(no_units, 0, 0)
@@ -311,8 +312,8 @@ def compress(plan: Plan, first: int, last: int, released: Released, again: Relea
     """Move each position to an earlier time if there is one, in order.
 
     The units of an attempt that starts now are chosen again. An attempt fits earlier only with some
-    of the units ``released``. Units released in this pass are added to them, and to ``again`` for
-    the next pass. Returns the position after the last one processed (see ``place``).
+    of the units ``released``. Units released in this pass are added to ``released``, and to
+    ``again`` for the next pass. Returns the position after the last one processed (see ``place``).
     """
     slots, rows = plan.slots, plan.rows
     units, reach = np.empty_like(released.units), np.empty_like(slots.t)

@@ -170,7 +170,7 @@ def place(
 
 @loop
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
-    """Give each job its first fit, in queue order (see `counts.place`)."""
+    """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
         k, _ = earlier(steps, size[i], duration[i], NEVER, NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER

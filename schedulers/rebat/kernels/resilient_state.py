@@ -7,7 +7,8 @@ consists of a few flat arrays, allocated once per batch and reset for each scena
 - The *queue* stores the size of the job that waits at each place, or `ABSENT`. It also stores the
 smallest size of each block of `BLOCK` places, so that a search for the next job that fits skips
 entire blocks.
-- An *agenda* stores jobs by decreasing time, the next one last: *running attempts* by their ends.
+- An *agenda* stores jobs by decreasing time, so that the next job is last. The *running attempts*
+  are ordered by their ends.
 - The *profile* is the number of free processors over time as steps ``(times[i], free[i])``. Each
 step is valid until the next one, the last one until `NEVER`. Every start is the time of a step,
 because processors only become free when an attempt ends.

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First fits and small changes in long profiles, whose blocks know their longest windows.
+"""First fits and small changes in long profiles, whose blocks store bounds on windows.
 
 A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: an inserted step
-moves all later ones, and a first fit searches all earlier ones. This module avoids both:
+moves all later steps, and a first fit searches all earlier steps. This module avoids both:
 
 - Steps are *spread*: spare steps are among them, each with as many free nodes as the previous step.
-A new step uses the nearest spare one. A step that gets the same number of free nodes as the
+A new step uses the nearest spare step. A step that gets the same number of free nodes as the
 previous one becomes spare, so that no step is ever removed.
 - ``BLOCK`` places form a block. For some widths (each twice the previous one) every block has an
 upper *bound* of the length of a window of that width that begins in it. Bounds stay valid when
 nodes are taken. They are raised when nodes are freed, and measured when a search of the block fails
-(see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of maxima. With it, a
-first fit skips all blocks that cannot contain it.
+(see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of maxima. With this
+tree, the search for a first fit skips all blocks that cannot contain the fit.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         Raises
         ------
         InputError
-            If it is not a class, or a method of a policy is missing.
+            If the argument is not a class, or a method of a policy is missing.
         """
         name = getattr(kind, "__name__", str(kind))
         missing = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]

@@ -2,8 +2,8 @@
 """Machine events: Batsim's ``--events`` files, their checks, and a summary of them.
 
 A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
-"timestamp": 10}`` or ``machine_available``. Per machine the two must alternate, starting with
-``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
+"timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
+with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
 """
 
 from __future__ import annotations

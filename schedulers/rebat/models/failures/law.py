@@ -30,8 +30,8 @@ class Outage(NamedTuple):
 class Law(msgspec.Struct, frozen=True):
     """How nodes fail. The fields are the parameters of the law; names of durations end in ``_s``.
 
-    A law is a module with a subclass and a row in `laws.LAWS`. The command line prints its
-    docstring, which names the source and explains each parameter.
+    A law is a module with a subclass and a row in `laws.LAWS`. The command line prints the
+    docstring of the subclass, which names the source and explains each parameter.
     """
 
     drawn: ClassVar[bool] = True
@@ -81,7 +81,8 @@ class Law(msgspec.Struct, frozen=True):
         """Return the failures and repairs of a machine; without a horizon they never end.
 
         With ``cores_per_node``, ``n_nodes`` is the number of processors. The law then applies to
-        the nodes that they form, and the events name the processors of these nodes (`groups`).
+        the nodes that the processors form, and the events name the processors of these nodes
+        (`groups`).
 
         Raises
         ------
@@ -92,7 +93,7 @@ class Law(msgspec.Struct, frozen=True):
         return drawn if cores_per_node == 1 else GroupedEvents(drawn, cores_per_node)
 
     def identity(self) -> dict[str, Any]:
-        """Return all that determines the failures except the seed, as plain JSON values."""
+        """Return everything except the seed that determines the failures, as plain JSON values."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 

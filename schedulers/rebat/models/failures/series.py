@@ -52,7 +52,7 @@ class FailureSeries:
             self._draw()
 
     def _draw(self) -> None:
-        """Draw more failures of every node. The series is complete up to the earliest last failure.
+        """Draw more failures of every node. The series is complete until a node has none left.
 
         Each call draws a quarter more chunks, so that the copied data stays proportional to the
         drawn data.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outages of single nodes. Records may overlap, but Batsim's events must alternate."""
+"""Outages of single nodes. In records, outages may overlap; Batsim's events must alternate."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def grow_oldest(members: Sequence[Member], idle: int) -> int:
 
 
 def shrink_youngest(members: Sequence[Member], wanted: int) -> int:
-    """FPSMA: shrink the youngest first, each to its minimum; return the number still wanted."""
+    """FPSMA: shrink the youngest first, each to its minimum; return the missing number of nodes."""
     for member in reversed(members):
         wanted -= member.give(wanted)
     return wanted
 
 
 def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int:
-    """EGS: grow all equally, the oldest by one more; other members take what a full one cannot."""
+    """EGS: grow all equally, the oldest by one more; if a member is full, others take its share."""
     while idle and (able := [member for member in members if member.room]):
         share, more = divmod(idle, len(able))
         idle -= sum(member.take(share + (i < more), even) for i, member in enumerate(able))
@@ -41,7 +41,7 @@ def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int
 def shrink_evenly(
     members: Sequence[Member], wanted: int, limit: Callable[[Member], int] = attrgetter("extra")
 ) -> int:
-    """EGS: shrink all equally, the youngest by one more; return the number still wanted.
+    """EGS: shrink all equally, the youngest by one more; return the missing number of nodes.
 
     ``limit`` returns the maximum that a member can give: by default its nodes beyond the minimum.
     """

@@ -3,7 +3,7 @@
 
 A chooser is a function of a mask of nodes (those free for the required time), a request and the
 machine. It returns nodes, or None if the attempt does not fit. It may return more nodes than
-requested; the others stay empty. `chosen.ChosenPlan` plans with any chooser.
+requested; the additional nodes stay empty. `chosen.ChosenPlan` plans with any chooser.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def lowest(free: Mask, request: Request, machine: Machine) -> NodeSet | None:
 
 
 class OwnChooser(msgspec.Struct, frozen=True):
-    """A placement from a function of a mask of free nodes, a request and the machine."""
+    """A user-defined placement: a function of a mask of free nodes, a request and the machine."""
 
     rule: Rule
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-        """Return the nodes of the function, checked."""
+        """Return the nodes that the function chooses, checked."""
         nodes = self.rule(free.copy(), request, machine)
         if nodes is None:
             return None

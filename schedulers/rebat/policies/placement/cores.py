@@ -3,7 +3,7 @@
 
 Section 4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019, uses nodes of 16 cores under Slurm, and does not define how they are
-filled. This placement reproduces the printed shares of mixed nodes.
+filled. This placement reproduces the published shares of mixed nodes.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
     if foresight in FORESIGHTS:
         return FORESIGHTS[foresight]
     if is_file(foresight):
-        from rebat.models.failures.node_table import read_nodes  # scipy takes its time
+        from rebat.models.failures.node_table import read_nodes  # importing scipy is slow
 
         laws: Hazards = read_nodes(Path(foresight)).laws
         return laws
@@ -116,7 +116,7 @@ LAWS = {"law": "the failure law of the run", "fit": "the failure history (--begi
 LEAST_FACTOR = 1e-3
 
 FORESIGHTS: dict[str, Hazards] = {"youngest": Ageing(1), "oldest": Ageing(-1)}
-"""Foresights without a law: the safest nodes are those with the shortest uptime, or the longest."""
+"""Foresights without a law: the safest nodes have the shortest or the longest uptime."""
 
 ForesightOption = Annotated[
     str,

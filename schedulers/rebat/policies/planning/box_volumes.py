@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16
-"""Number of sets of busy blocks to remember per volume for which the volume does not fit."""
+"""Number of remembered sets of busy blocks per volume that leave no room for this volume."""
 
 
 class VolumeTable:

@@ -4,7 +4,7 @@
 Without partitions, this is Batsched's ``fcfs``, and Slurm's default (section 4.4 of
 Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions, each one has its own queue. A job
 that does not fit blocks only the jobs behind it in its partitions. Jobs of a lower tier are
-checkpointed for jobs of a higher one (section 4.3), and return to their place in the queue.
+checkpointed for jobs of a higher tier (section 4.3), and return to their place in the queue.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Fifo:
             victims = yield from self._serve(view, tier, room)
             if victims:
                 yield from victims
-                return  # the session plans again when the victims have gone
+                return  # the session plans again when the victims have released their nodes
 
     def _open_on(self, view: View) -> None:
         machine = view.machine
@@ -177,7 +177,7 @@ class Fifo:
 
 
 def _at_its_place(attempt: Attempt) -> Attempt:
-    """Return an attempt with its entry into the queue set to the submission of its job."""
+    """Return an attempt whose entry into the queue is set to the submission of its job."""
     return msgspec.structs.replace(attempt, queued_us=attempt.submit_us, serial=attempt.job_serial)
 
 

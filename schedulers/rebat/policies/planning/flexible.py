@@ -151,7 +151,7 @@ class FlexibleScheduling(ListScheduling):
     ) -> list[tuple[int, Attempt]] | None:
         """Shrink members to make room for the first attempt that cannot start now.
 
-        Return the starts before it; attempts that were due behind it are planned again. Return
+        Return the starts ahead of this attempt; due attempts behind it are planned again. Return
         None if no member shrinks.
         """
         positions = {position for position, _ in due}

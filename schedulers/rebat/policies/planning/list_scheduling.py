@@ -26,7 +26,7 @@ ALL = -1
 
 
 class Upkeep(IntEnum):
-    """Update of a plan after a change; the strongest one is used."""
+    """Update of a plan after a change; the strongest required update is used."""
 
     APPEND = 1
     COMPRESS = 2
@@ -63,7 +63,7 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
 
 
 class ListScheduling:
-    """Plans the queue in its order, and starts what is due.
+    """Plans the queue in its order, and starts attempts whose reservations are due.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class ListScheduling:
         return self._plan
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
-        """Record which attempts started; return whether these are the ones that were due."""
+        """Record which attempts started; return whether these are exactly the due attempts."""
         as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
@@ -197,7 +197,7 @@ def depth_of(depth: str | int) -> int:
     Raises
     ------
     InputError
-        If it is neither a number nor a name.
+        If the depth is neither a number nor a name.
     """
     name = str(depth)
     if name in DEPTHS:

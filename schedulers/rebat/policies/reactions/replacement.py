@@ -4,8 +4,8 @@ Tolerance through Dynamic Node Replacement", 2018.
 
 There are five steps for an attempt that lost nodes: it shrinks; it takes idle nodes; other jobs
 shrink for it; moldable jobs, possibly including itself, start again on fewer nodes; it waits at the
-head of the queue. The first step that helps is used. All attempts are decided on before anything
-is carried out.
+head of the queue. The first step that helps is used. The decisions for all attempts are made before
+any decision is carried out.
 """
 
 from __future__ import annotations
@@ -198,7 +198,8 @@ class NodeReplacement:
     def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
         """Yield every smaller size of every moldable job on alive nodes, and of the failed job.
 
-        The cost of a size is the delay of its end, at least 0, compared with the first promise.
+        The cost of a size is the delay of its end, at least 0, compared with the first promised
+        end.
         """
         view = state.view
         bad = view.machine.down | view.machine.drained

@@ -29,7 +29,8 @@ LONGEST_US = 2**48
 class Restart(msgspec.Struct, frozen=True):
     """A running job on fewer nodes; ``delay_us`` compares its end with the first promise (eq. 2).
 
-    Only smaller sizes than the present one are used. Others would be chosen for negative terms.
+    Only sizes smaller than the present size are used. Other sizes would be chosen because of their
+    negative terms.
     """
 
     running: Running

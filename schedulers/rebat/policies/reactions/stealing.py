@@ -39,8 +39,8 @@ from rebat.policies.variants import Difference, choice, text
 class NodeStealing:
     """When a job fails and no node is free, stop a victim and take one of its nodes.
 
-    The victim is the first running attempt in the order of the victim rule. There is no second
-    choice.
+    The victim is the first running attempt in the order of the victim rule. If it is rejected, no
+    other victim is tried.
     """
 
     def __init__(self, options: StealingOptions, context: Context) -> None:

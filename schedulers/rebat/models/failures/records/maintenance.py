@@ -20,7 +20,7 @@ class Period(NamedTuple):
 
 
 def read_periods(path: Path) -> list[Period]:
-    """Return the periods sorted by date; overlapping or adjacent ones are joined.
+    """Return the periods sorted by date; overlapping or adjacent periods are joined.
 
     Raises
     ------

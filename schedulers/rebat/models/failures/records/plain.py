@@ -38,7 +38,8 @@ def read_plain(path: Path) -> Record:
     """Read failures from a table with the columns ``node``, ``down`` and ``up``.
 
     Seconds count from time 0 of the events. With ISO dates, time 0 is midnight of the day of the
-    first failure. If one node is not a number, all are names, numbered in order of appearance.
+    first failure. If any node is not a number, all nodes are names, numbered in order of
+    appearance.
 
     Parameters
     ----------
