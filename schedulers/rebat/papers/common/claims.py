@@ -28,7 +28,7 @@ class Rule(NamedTuple):
     closed
         Whether a number equal to a bound passes.
     whole
-        Whether the whole interval must lie between the bounds, not only its centre.
+        Whether the entire interval must lie between the bounds, not only its centre.
     """
 
     words: str
@@ -69,17 +69,17 @@ class Contains(NamedTuple):
 
 
 def above(bound: float) -> Rule:
-    """Return the rule of a lower bound, which does not pass itself."""
+    """Return the rule that a number must be above a bound."""
     return Rule(f"above {bound:g}", low=bound)
 
 
 def below(bound: float) -> Rule:
-    """Return the rule of an upper bound, which does not pass itself."""
+    """Return the rule that a number must be below a bound."""
     return Rule(f"below {bound:g}", high=bound)
 
 
 def between(low: float, high: float) -> Rule:
-    """Return the rule of two bounds, which both pass."""
+    """Return the rule that a number must be between two bounds, or equal to a bound."""
     return Rule(f"from {low:g} to {high:g}", low, high, closed=True)
 
 
@@ -87,7 +87,7 @@ ABOVE, BELOW = above(0), below(0)
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A statement of a paper, or one beyond the paper, that our runs can support or refute.
+    """A statement, of a paper or beyond it, that rebat's runs can support or refute.
 
     Functions take the subject of the claim: the object that `judge` passes as ``on``. Texts may
     contain fields in braces, which `judge` fills.
@@ -101,14 +101,14 @@ class Claim(msgspec.Struct, frozen=True):
     rule
         The rule for the number, or a function that returns the rule.
     paper
-        The place in the paper, with its printed values.
+        The place in the paper, with its published values.
     number
-        A function that returns our number; None if the claim cannot be judged.
+        A function that returns rebat's number; None if the claim cannot be judged.
     about
         The runs that the claim is about, if they differ within a group of claims.
     why
-        The cause if the claim does not hold, as far as an experiment has shown it: a text, or a
-        function that returns it.
+        The cause if the claim does not hold and an experiment has shown the cause: a text, or a
+        function that returns the text.
     """
 
     text: str

@@ -15,7 +15,7 @@ from rebat.runs.unit import Unit
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """A claim of the paper and the verdict from our runs.
+    """A claim of the paper and the verdict from rebat's runs.
 
     Attributes
     ----------
@@ -26,13 +26,13 @@ class Judgement(msgspec.Struct, frozen=True):
     rule
         The rule in words; ``holds`` depends on ``rule`` and ``estimate`` alone.
     estimate
-        Our number with its interval.
+        rebat's number with its interval.
     holds
         Whether the claim holds.
     paper
-        The place in the paper, with its printed values.
+        The place in the paper, with its published values.
     why
-        The cause if the claim does not hold, as far as an experiment has shown it.
+        The cause if the claim does not hold and an experiment has shown the cause.
     """
 
     workload: str
@@ -45,12 +45,12 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> float:
-        """Our number without its interval."""
+        """rebat's number without its interval."""
         return self.estimate.mean
 
     @property
     def ours(self) -> str:
-        """Our number and its interval as text."""
+        """rebat's number and its interval as text."""
         estimate = self.estimate
         if estimate.half is None and estimate.low is not None and estimate.high is not None:
             return f"{_digits(estimate.mean)} [{_digits(estimate.low)}, {_digits(estimate.high)}]"
@@ -162,7 +162,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def shared(self) -> str:
-        """The parts that the subjects of all judgements have, after their first part."""
+        """The parts, after the first, that the subjects of all judgements share."""
         subjects = [_PARTS.split(judgement.workload) for judgement in self.judgements]
         if len({tuple(parts) for parts in subjects}) < 2:
             return ""

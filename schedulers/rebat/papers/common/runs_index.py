@@ -145,8 +145,8 @@ class RunIndex(Index[Setting, Case]):
     """Simulations by setting, policy and metric.
 
     The seeds of rows are pairs: seed of the workload, seed of the failures. A workload that was
-    generated with several seeds is one setting. Its values are by workload seed, each the mean over
-    the seeds of the failures. All other values are by failure seed.
+    generated with several seeds is one setting. The values of this setting are by workload seed,
+    each the mean over the seeds of the failures. In other settings, values are by failure seed.
     """
 
     def __init__(

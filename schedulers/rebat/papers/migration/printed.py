@@ -14,7 +14,7 @@ from rebat.papers.migration.tables import INSIDE, NEAR, OUTSIDE, place_of, state
 from rebat.results.intervals import BySeed, minus
 
 Numbers = Mapping[str, tuple[BySeed, float]]
-"""A label -> our values, and the printed value."""
+"""A label -> rebat's values, and the published value."""
 
 
 def judgements(index: Runs) -> Iterator[Judgement]:
@@ -51,7 +51,7 @@ def _listed(places: Mapping[str, str | None], wanted: str) -> str:
 
 
 def _all(numbers: Numbers) -> str:
-    """List the printed values, in percent or points."""
+    """List the published values, in percent or points."""
     return ", ".join(f"{100 * printed:.1f}" for _, printed in numbers.values())
 
 

@@ -17,12 +17,13 @@ from rebat.papers.migration.runs import MigrationCase, Runs, named, seeds
 from rebat.results.intervals import STUDENT, BySeed, Shown, interval, minus, narrow
 
 INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
-"""Where a printed value lies: within the interval of our mean, within the range of 95 % of single
-seeds (assuming a normal distribution), or outside both. The paper's values are from one day."""
+"""Where a published value lies: within the interval of rebat's mean, within the range of 95 % of
+single seeds (assuming a normal distribution), or outside both. The paper's values are from one
+day."""
 
 
 def place_of(values: BySeed, printed: float) -> str | None:
-    """Return where a printed value lies; None with fewer than `ENOUGH_SEEDS` seeds."""
+    """Return where a published value lies; None with fewer than `ENOUGH_SEEDS` seeds."""
     ours = interval(values, STUDENT)
     if ours is None or ours.half is None or len(values) < ENOUGH_SEEDS:
         return None
@@ -33,7 +34,7 @@ def place_of(values: BySeed, printed: float) -> str | None:
 
 
 def printed_text(values: BySeed, printed: float, shown: Shown) -> str:
-    """Format a printed value, followed by its place if this is inside or near."""
+    """Format a published value, followed by its place if this is inside or near."""
     place = place_of(values, printed)
     return shown(printed) + (f" ({place})" if place in (INSIDE, NEAR) else "")
 
@@ -78,7 +79,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
 
 
 class _Row(NamedTuple):
-    """A row of shares: label, our values and the paper's values by state, and their format."""
+    """A row of shares: label, rebat's and the paper's values by state, and their format."""
 
     label: str
     values: Mapping[str, BySeed]

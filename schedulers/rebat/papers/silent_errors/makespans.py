@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF on job sets with explicit failure scenarios, from files.
 
-A job set file is JSON with these fields; others are ignored.
+A job set file is JSON with these fields; other fields are ignored.
 
 - ``P``: number of processors.
 - ``jobs``: objects with ``p`` (processors) and ``t`` (time of one attempt, an integer in any unit).
