@@ -45,7 +45,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """Return the rows of the best choice; ties go to the lowest row of each job in turn."""
+    """Return the rows of the best choice; ties go to the lowest rows, from the first job on."""
     rows = np.empty(count[0, need], np.int64)
     chosen, k = 0, need
     for j in range(len(ends) - 1):

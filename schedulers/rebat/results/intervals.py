@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Means and medians over seeds with 95 % intervals, by one of three methods.
 
-- `BOOTSTRAP`: means of values with an unknown or skewed distribution (flows and their ratios). It
+- `BOOTSTRAP`: means of values with an unknown or skewed distribution (flows and their ratios). This
   is the default, and the method of comparisons.
 - `STUDENT`: means of few values that are about normal (utilisations, differences paired by seed).
-  It is symmetric, exact for normal values, and can be widened for several means jointly.
-- `RANKS`: medians. It assumes no distribution and suits extreme values (makespans with heavy
-  tails).
+  The interval is symmetric, exact for normal values, and can be widened for several means jointly.
+- `RANKS`: medians. This method assumes no distribution and suits extreme values (makespans with
+  heavy tails).
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import msgspec
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
-"""Bootstrap resamples. With this number the ends of an interval vary by a few per cent of its width
-between random streams. The stream is seeded: the same values have the same interval."""
+"""Bootstrap resamples. With this number, the ends of an interval vary between random streams by a
+few per cent of its width. The stream is seeded, so the same values always have the same
+interval."""
 
 BOOTSTRAP, STUDENT, RANKS = "bootstrap", "student", "ranks"
 
@@ -51,7 +52,7 @@ class Interval(msgspec.Struct, frozen=True):
         return self.low is not None and not self.excludes(value)
 
     def minus(self, value: float) -> Interval:
-        """Return the interval of the estimate minus a number: a ratio minus 1 is the change."""
+        """Return the interval of the estimate minus a number; a ratio minus 1 is a change."""
         low = None if self.low is None else self.low - value
         high = None if self.high is None else self.high - value
         return Interval(self.mean - value, low, high, self.n, self.half)

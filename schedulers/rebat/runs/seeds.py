@@ -70,8 +70,7 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds; ``on_done`` receives the numbers of completed and of all
-    runs.
+    """Run all policies with all seeds; ``on_done`` receives the numbers of done and all runs.
 
     Raises
     ------

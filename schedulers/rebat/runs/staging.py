@@ -72,7 +72,7 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Pass hazards to a policy that predicts failures, and the seed to a policy that draws
+        """Pass hazards to policies that predict failures, and the seed to those with random
         boxes."""
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))

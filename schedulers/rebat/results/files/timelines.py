@@ -76,7 +76,7 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
 
 
 def in_order(out: Path, policies: Iterable[str]) -> list[str]:
-    """Sort policies in the order of comparison.csv, which is that of the command."""
+    """Sort policies in the order of comparison.csv, which is the order of the command line."""
     try:
         names = Rows(out / "comparison.csv", ("policy",)).names("policy")
     except InputError:

@@ -2,7 +2,7 @@
 """The work at hand in a window, and the time during which no attempt waits.
 
 In a window of a longer run, useful time depends on the work at hand as well as on the scheduler:
-work that was delayed before the window adds to it.
+work that was delayed before the window adds to the useful time.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Ints = npt.NDArray[np.int64]
 
 Head = tuple[Ints, Ints, Ints]
-"""Successive first attempts: start of being first, end, and number of requested nodes."""
+"""Successive heads of the queue: time of becoming the head, end, and requested nodes."""
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Fragmentation(msgspec.Struct, frozen=True):
     blocked_share
         Share of time during which the head of the queue waits although enough nodes are free.
     blocked_free_nodes
-        Mean number of free nodes while the head is blocked; 0 if it never is.
+        Mean number of free nodes while the head is blocked; 0 if it is never blocked.
     blocked
         Node-seconds of free nodes while the head is blocked.
     box_waste

@@ -18,7 +18,7 @@ class Resizes(msgspec.Struct, frozen=True):
     Attributes
     ----------
     molded
-        Jobs of the entire run that first started with another size than requested.
+        Jobs of the entire run whose first start had a size other than requested.
     grown, shrunk
         Resizes of running malleable jobs by the planning.
     lent
