@@ -19,7 +19,7 @@ _DEFAULTS = ScenarioOptions()
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[grid.failures]``, which also contains the parameters of its law.
 
-    ``group`` and the cascade options are those of `Correlation`.
+    For ``group`` and the cascade options see `Correlation`.
     """
 
     law: str | None = None

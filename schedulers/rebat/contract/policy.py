@@ -66,7 +66,7 @@ class Changes(msgspec.Struct):
     failed_nodes: list[int] = []
     """Nodes that became unusable: they failed or were drained."""
     failed_under: list[str] = []
-    """Holder of each unusable node that an attempt still holds."""
+    """Holder of each node that became unusable while an attempt or a hold had the node."""
     rejuvenated_nodes: list[int] = []
     """Nodes that became usable again."""
     rejuvenated_under: list[str] = []
@@ -85,7 +85,7 @@ class Changes(msgspec.Struct):
     def withdraw(self, attempt: Attempt) -> None:
         """Record that a reaction removed an attempt from the queue.
 
-        An attempt that no plan has seen is removed without a trace.
+        If no plan has seen the attempt, the changes no longer mention it.
         """
         for entries in (self.arrived, self.resubmitted):
             if attempt in entries:
@@ -96,7 +96,7 @@ class Changes(msgspec.Struct):
     def leave(self, running: Running, records: list[Running]) -> None:
         """Record in ``records`` that an attempt or a hold released its nodes.
 
-        An attempt or a hold that no plan has seen is removed without a trace.
+        If no plan has seen the attempt or hold, the changes no longer mention it.
         """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):

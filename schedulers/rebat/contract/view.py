@@ -33,8 +33,7 @@ class Machine(Protocol):
 
     @property
     def cores_per_node(self) -> int:
-        """Number c of cores per node, if Batsim's hosts are cores; node k has cores kc to
-        kc+c-1."""
+        """Cores per node (c), if Batsim's hosts are cores; node k has cores kc to kc+c-1."""
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
@@ -98,7 +97,7 @@ class WaitingJob(Protocol):
     def n_lost(self) -> int:
         """Number of the job's nodes that must be replaced.
 
-        These are the nodes that were unusable when the job was stopped, and those that failed
+        These are the nodes that were unusable when the job was stopped, and nodes that failed
         later.
         """
 

@@ -72,7 +72,7 @@ def job_name(job_id: str) -> str:
 
 
 def resubmission_id(job_id: str, number: int) -> str:
-    """Return the id of a job's resubmission; the first one has number 1.
+    """Return the id of a job's resubmission; the first resubmission has number 1.
 
     >>> resubmission_id("w0!12", 3)
     'w0!12#3'
@@ -109,7 +109,7 @@ def check_ids(ids: Collection[str]) -> None:
     Raises
     ------
     InputError
-        For the first such job.
+        For the first job with this id conflict.
     """
     unique = set(ids)
     for name in ids:

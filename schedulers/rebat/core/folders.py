@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results folders: written under a temporary name, and moved into place at the end.
 
-A temporary folder is locked while its process runs, so other commands see that the folder is in
-use. Each command removes the temporary folders of killed commands. If another command has put a
+A temporary folder is locked while its process runs, so that other commands see that the folder is
+in use. Each command removes the temporary folders of killed commands. If another command has put a
 result in the same place in the meantime, that result is never changed.
 """
 

@@ -71,7 +71,7 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
 
 
 def fields_of(shape: Shape) -> dict[str, Any]:
-    """Return the JSON fields of a shape, none for a rigid one; see `shape_of`.
+    """Return the JSON fields of a shape, none for a rigid shape; see `shape_of`.
 
     >>> fields_of(Malleable(2, 31))
     {'shape': {'kind': 'malleable', 'min': 2, 'max': 31}}

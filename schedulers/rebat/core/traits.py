@@ -24,7 +24,7 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     checkpointable : bool
         Whether a checkpointer can save and restart the job without its help.
     partition : str
-        Requested partition; empty: no particular one.
+        Requested partition; empty: no particular partition.
     eternal : bool
         Whether the job has no end and runs until only eternal jobs are left.
     user, queue : str

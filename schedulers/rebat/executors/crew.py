@@ -53,7 +53,7 @@ class Crew:
         self._report(0, f"{n_jobs} submitted")
 
     def end(self) -> None:
-        """Cancel all jobs, including those being submitted."""
+        """Cancel all jobs, including jobs that are being submitted."""
 
         async def cancelled(job: Any) -> None:
             async with job.lock:
@@ -117,7 +117,7 @@ class Crew:
             raise RebatError(f"executor {self.system.name}: {problem}; see {self.folder}/jobs")
 
     def _submit(self) -> str:
-        """Submit the missing jobs; return the message of the batch system if it rejects one."""
+        """Submit the missing jobs; return the batch system's message if it rejects a job."""
         new = {name: self.new_job(name) for name in self._names(self.n_lacking)}
         self.jobs |= new  # before the submission, so that an interrupt cancels them
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on a Dask cluster: an existing one, or a new one on this machine.
+"""Tasks on a Dask cluster: an existing cluster, or a new cluster on this machine.
 
 A Dask worker executes any code that it receives. The new cluster therefore listens on 127.0.0.1,
 and connections need the keys of this start (TLS in both directions), which are only in the memory
@@ -28,7 +28,7 @@ WATCH_S = 1.0
 def on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Iterator[R]:
-    """Yield outcomes as they complete, from the Dask cluster at an address or a new local one.
+    """Yield outcomes as they complete, from the Dask cluster at an address or a new local cluster.
 
     Raises
     ------

@@ -212,7 +212,7 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
 
 @kernel
 def line(busy: Any, count: int, out: Any) -> bool:
-    """Write the first long enough run of free units, else the first units; return if enough."""
+    """Write the first long enough run of free units, else the lowest; return whether enough."""
     run, n_free, total = 0, 0, busy.shape[0]
     for unit in range(total):
         run = 0 if busy[unit] else run + 1

@@ -180,7 +180,7 @@ def first_fit(
 
 @kernel
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
-    """Add the taken units of a slot, except lifted ones, to a set."""
+    """Add the taken units of a slot, except lifted units, to a set."""
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
             words[w] |= slots.busy[k, w] & ~lifted.units[w]
@@ -227,7 +227,7 @@ def widen(
 
 @kernel
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
-    """Whether any unit is taken in the previous slot but not in this one."""
+    """Whether any unit is taken in the previous slot but not in this slot."""
     own = lifted.units
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
@@ -287,7 +287,7 @@ def place(
 
     At most ``depth`` attempts may wait (with ``by_rank``, only the first ``depth`` of the queue).
     With ``pick`` the function returns after an attempt that starts now. Returns the position after
-    the last one placed, and how many wait.
+    the last placed position, and how many attempts wait.
     """
     rows, no_units = plan.rows, np.zeros_like(plan.catalogue.words)
     none = Lifted(no_units, 0, 0)
@@ -313,7 +313,8 @@ def compress(plan: Plan, first: int, last: int, released: Released, again: Relea
 
     The units of an attempt that starts now are chosen again. An attempt fits earlier only with some
     of the units ``released``. Units released in this pass are added to ``released``, and to
-    ``again`` for the next pass. Returns the position after the last one processed (see ``place``).
+    ``again`` for the next pass. Returns the position after the last processed position (see
+    ``place``).
     """
     slots, rows = plan.slots, plan.rows
     units, reach = np.empty_like(released.units), np.empty_like(slots.t)

@@ -110,7 +110,7 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
     room : output, shape (nodes,)
         Free cores of the mixed nodes, -1 for other nodes.
     victims : output
-        The mixed nodes, those with the fewest used cores first, then by number.
+        The mixed nodes, by ascending number of used cores, then by node number.
     used : output, shape (nodes,)
         Number of used cores.
     """

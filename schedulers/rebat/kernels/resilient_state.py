@@ -10,8 +10,8 @@ entire blocks.
 - An *agenda* stores jobs by decreasing time, so that the next job is last. The *running attempts*
   are ordered by their ends.
 - The *profile* is the number of free processors over time as steps ``(times[i], free[i])``. Each
-step is valid until the next one, the last one until `NEVER`. Every start is the time of a step,
-because processors only become free when an attempt ends.
+  step is valid until the next step; the last step is valid until `NEVER`. Every start is the time
+  of a step, because processors only become free when an attempt ends.
 """
 
 from __future__ import annotations

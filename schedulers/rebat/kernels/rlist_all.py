@@ -5,13 +5,13 @@ Most reservations do not affect which jobs start now. The kernel computes only t
 do, with the times of a full round. This is correct for three reasons:
 
 - The first window of a job in a profile with only *some* of the other jobs is a bound: the job's
-reservation does not begin earlier. Reservations do not move when others are added, since all of
-them fit together. A bound therefore stays valid.
+reservation does not begin earlier. Reservations do not move when other reservations are added,
+since all reservations fit together. A bound therefore stays valid.
 - Consider the jobs ahead whose reservations are unknown. If all their bounds are at or after the
 end of this window, none of them takes processors within it, and the window *is* the reservation. So
 reservations can be computed out of order. A job that fits now depends only on jobs that may overlap
 its window. These jobs depend on jobs that may overlap their windows.
-- A new round repeats the reservations of all jobs ahead of the first failed one. Times are exact,
+- A new round repeats the reservations of all jobs ahead of the first failed job. Times are exact,
   so the jobs ahead and the running jobs use what was planned. Jobs behind them that have started
   were planned around these reservations. The same is true for bounds.
 """
@@ -62,7 +62,7 @@ class Round(NamedTuple):
     profile : NodeProfile
         Processors not used by running attempts and known reservations.
     pending : int64[n]
-        Stack of jobs whose reservations are being computed; each may overlap the one below.
+        Stack of jobs whose reservations are being computed; each may overlap the job below.
     limits : int64[n]
         The time from which each pending job no longer matters.
     """

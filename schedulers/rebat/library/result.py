@@ -88,7 +88,7 @@ class Result:
 
     @property
     def policies(self) -> list[str]:
-        """The policies in the order of the call. Ratios are relative to the first one."""
+        """The policies in the order of the call. Ratios are relative to the first policy."""
         return self.seeds.policies
 
     @property

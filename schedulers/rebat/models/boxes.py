@@ -111,7 +111,7 @@ class Boxes:
     ----------
     torus : Torus
     volume : int
-        Number of nodes of a box; there must be such boxes (see ``volume_for``).
+        Number of nodes of a box; boxes of this size must exist (see ``volume_for``).
     which : str
         One of LISTS.
 
@@ -205,7 +205,7 @@ class BoxSums:
 
     The last dimension, which has the largest strides, is summed first. Along a dimension, a window
     of 2, 4, 8 ... nodes is the sum of two halves. Other windows are sums of these windows.
-    Differences are not used, because they would lose small numbers next to infinite ones.
+    Differences are not used, because they would lose small numbers next to infinite numbers.
     """
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:

@@ -32,7 +32,7 @@ class Units:
     Raises
     ------
     InputError
-        For extents that do not divide those of the torus.
+        For extents that do not divide the extents of the torus.
     """
 
     def __init__(self, of_nodes: Torus, extents: Extents | None = None) -> None:

@@ -55,7 +55,7 @@ OPTIONS: dict[str, OptionField] = {
 
 
 def point(**options: Any) -> Point:
-    """Return the scheduler with these options, and defaults for the others."""
+    """Return the scheduler with these options, and defaults for other options."""
     return changed(Point(), options)
 
 

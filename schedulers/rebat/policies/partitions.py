@@ -39,7 +39,7 @@ class PartitionText(msgspec.Struct, frozen=True):
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """A partition of a machine; ``nodes`` are those of the simulation (cores, if it has cores)."""
+    """A partition of a machine; ``nodes`` are Batsim's hosts (nodes or cores)."""
 
     name: str
     nodes: NodeSet

@@ -181,7 +181,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> dict[str, Any]:
-        """All options by name, including those without an effect."""
+        """All options by name, including options without an effect."""
         names: dict[str, Any] = {}
         for part in self.parts:
             names |= {name: getattr(part, name) for name in fields(type(part))}

@@ -36,7 +36,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     Raises
     ------
     InputError
-        For an unknown name, axis or choice (the message lists the valid ones), and for an axis
+        For an unknown name, axis or choice (the message lists the valid names), and for an axis
         with two values.
     """
     name, _, texts = spec.strip().partition(":")

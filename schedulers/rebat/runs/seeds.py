@@ -43,7 +43,7 @@ class SeedRuns(msgspec.Struct, frozen=True):
 
     source: Source
     policies: Mapping[str, str]
-    """Policies by their name in the results. Ratios are relative to the first one."""
+    """Policies by their name in the results. Ratios are relative to the first policy."""
     scenario_of: Callable[[int], Scenario]
     """Scenario of a seed."""
     first_seed: int

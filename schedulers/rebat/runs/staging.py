@@ -72,8 +72,7 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Pass hazards to policies that predict failures, and the seed to those with random
-        boxes."""
+        """Pass hazards to policies that predict failures; pass the seed if boxes are random."""
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures

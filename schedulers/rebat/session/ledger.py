@@ -36,7 +36,7 @@ class AttemptRecord(msgspec.Struct, gc=False):
     why: str = ""
     """Label of the stop, from the policy."""
     imaged: bool = False
-    """Whether an image holds the progress."""
+    """Whether an image contains the progress."""
 
 
 class Drained(msgspec.Struct, gc=False):
@@ -124,7 +124,7 @@ class Ledger(msgspec.Struct):
         if remaining.useful_us < 0:
             self._lose(self.at_risk.pop(job_id, ()), record.cause)
         elif remaining.imaged or at_risk_us < remaining.useful_us:
-            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt holds it
+            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt contains it
         if record.useful_us:
             self.progress.setdefault(job_id, []).append((record, record.useful_us))
         if at_risk_us:

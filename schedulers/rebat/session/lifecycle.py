@@ -169,7 +169,7 @@ class Lifecycle:
         self.running[running.attempt.id] = running
 
     def replace(self, queued: Attempt, other: Attempt) -> None:
-        """Replace a queued attempt by one with another id."""
+        """Replace a queued attempt by an attempt with another id."""
         del self.queue[queued.id]
         self.queue[other.id] = other
 

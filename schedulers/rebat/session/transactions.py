@@ -228,8 +228,7 @@ class Transactions:
     # ---- acknowledged kills
 
     def acknowledge(self, attempt_id: str, killed: bool) -> None:
-        """Complete a stop after its kill is acknowledged; if not ``killed``, the attempt
-        completed."""
+        """Complete a stop whose kill is acknowledged; if not ``killed``, the attempt completed."""
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:
             return

@@ -33,7 +33,7 @@ class PeerGone(InputError):
 
 @contextmanager
 def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
-    """Yield a socket; its context is terminated at the end, because Batsim hangs on an open one."""
+    """Yield a socket; its context is terminated at the end, because otherwise Batsim hangs."""
     context: Any = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, FLUSH_MS)

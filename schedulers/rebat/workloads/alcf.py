@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid and others).
+"""ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid and other machines).
 
 Source: Argonne Leadership Computing Facility, public data, files ``ANL-ALCF-DJC-*.csv``.
 """

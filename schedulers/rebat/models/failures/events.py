@@ -240,7 +240,7 @@ def describe_events(
         Start and end of the window in seconds. Down intervals are clipped to it. Default: from 0 to
         the last event.
     n_busiest : int
-        Number of nodes in the list of those that fail most often.
+        Number of nodes in the list of the nodes that fail most often.
 
     Returns
     -------

@@ -37,7 +37,7 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
     Raises
     ------
     InputError
-        If a parameter is invalid; the error names the first such node.
+        If a parameter is invalid; the error names the first node with an invalid parameter.
     """
 
     family: ClassVar[str]

@@ -37,9 +37,9 @@ class Recorded(Law, frozen=True):
         Whether each seed starts at another time of the record. After its end, the record then
         continues at its beginning. Otherwise the seed only affects the draws of 'rate'.
     system : int
-        lanl: system of the record; 0: the only one.
+        lanl: system of the record; 0: the only system.
     platform : int
-        fta: platform of the record; -1: the only one.
+        fta: platform of the record; -1: the only platform.
     downtime_s : float
         mira-ras: minimum length of an outage (default: 1h).
     maintenance : str

@@ -73,7 +73,7 @@ class Index(Generic[Where, Case]):
         return classes + ["all"] * ("all" in names)
 
     def values(self, where: Where, case: Case, metric: str, of: str | None = None) -> BySeed:
-        """Return a value per seed; flows are those of all jobs unless ``of`` names a size class."""
+        """Return a value per seed; flows are of all jobs unless ``of`` names a size class."""
         if metric in self._derived:
             return self._derived[metric](lambda name: self.values(where, case, name, of))
         return self._by_seed(where, self._cell(where, case, metric, of))

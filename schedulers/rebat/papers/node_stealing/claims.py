@@ -113,7 +113,7 @@ SYNTHETIC = (
 
 
 def _below_all_others(on: InSemantics) -> Interval | None:
-    """Return H311's utilisation minus the lowest of the others, by seed."""
+    """Return H311's utilisation minus the lowest of the other policies, by seed."""
     names = [name for name in policies(on.runs, on.setting) if name != "h311"]
     others = [of for name in names if (of := on.values(name, "useful_utilisation"))]
     if len(others) < 2:

@@ -14,7 +14,7 @@ from rebat.papers.silent_errors.published import PRINTED
 from rebat.papers.silent_errors.sets import LISTS, TRUE, Cell, JobSets, Sets, over_q
 
 SHOWN = ("LPT", "LA", "HPA")
-"""The rules that section 5.3 discusses; the others are drawn as a band."""
+"""The rules that section 5.3 discusses; the other rules are drawn as a band."""
 
 BAND_COLOUR = "#dddddd"
 _BAND = Key("from the best to the worst of the other rules", BAND_COLOUR, "band")

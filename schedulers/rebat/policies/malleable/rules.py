@@ -52,7 +52,7 @@ class SizeRule(msgspec.Struct, frozen=True):
 
 
 def as_asked(manager: Manager) -> SizeRule:
-    """Treat a malleable job as a rigid one."""
+    """Treat a malleable job as a rigid job."""
     return SizeRule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
 
 
@@ -62,12 +62,12 @@ def pra(manager: Manager) -> SizeRule:
 
 
 def pwa(manager: Manager) -> SizeRule:
-    """PWA: waiting applications take precedence; running ones shrink for starts, then grow."""
+    """PWA: waiting applications take precedence; running jobs shrink for starts, then grow."""
     return SizeRule(_managed(manager), manager.shrink)
 
 
 def dbes(manager: Manager) -> SizeRule:
-    """DBES: expand the jobs that others depend on first, then all equally.
+    """DBES: expand first the jobs on which others depend, then all jobs equally.
 
     The paper does not define the following details, which are choices of rebat. The job with the
     most dependent reservations, direct or indirect, grows first and to its maximum. Ties go to the

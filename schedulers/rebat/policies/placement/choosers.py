@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placements: which free nodes an attempt gets.
 
-A chooser is a function of a mask of nodes (those free for the required time), a request and the
-machine. It returns nodes, or None if the attempt does not fit. It may return more nodes than
-requested; the additional nodes stay empty. `chosen.ChosenPlan` plans with any chooser.
+A chooser is a function of a mask of nodes (free for the required time), a request and the machine.
+It returns nodes, or None if the attempt does not fit. It may return more nodes than requested; the
+additional nodes stay empty. `chosen.ChosenPlan` plans with any chooser.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class ChosenPlan:
         self.append(queue, 0, len(queue))
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time; the others keep theirs.
+        """Move each of the first ``last`` attempts to an earlier time; other attempts stay.
 
         If an attempt can start now, its nodes are also chosen again.
         """
@@ -115,7 +115,7 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        """Return whether a later place stays, because there is no earlier one."""
+        """Return whether a later place stays, because there is no earlier place."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:

@@ -22,8 +22,8 @@ from rebat.policies.placement.plans import Placement, PlacementOptions
 from rebat.policies.variants import choice
 
 FITS = {"best": True, "first": False}
-"""Node for an attempt that fits in one: the fullest with room (True), or the first with room.
-Larger attempts take all cores of the emptiest nodes first, or of the first nodes."""
+"""Node of an attempt that needs only one: the fullest with room (True) or the first. Larger
+attempts take all cores of the emptiest nodes first, or of the first nodes."""
 
 
 class CoresOfNodes(msgspec.Struct, frozen=True):

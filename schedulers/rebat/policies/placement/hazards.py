@@ -38,7 +38,7 @@ class Ageing(msgspec.Struct, frozen=True):
         return self.sign * uptime_s
 
     def of(self, nodes: Ints) -> Ageing:
-        """Return itself: all nodes are equal."""
+        """Return this object: all nodes are equal."""
         return self
 
 
@@ -111,7 +111,7 @@ def believed(foresight: str) -> tuple[str, float]:
 
 
 LAWS = {"law": "the failure law of the run", "fit": "the failure history (--begin)"}
-"""Foresights with a law: the law of the run, or one fitted to its history."""
+"""Foresights with a law: the law of the run, or a law fitted to the history of the run."""
 
 LEAST_FACTOR = 1e-3
 

@@ -93,7 +93,7 @@ class BoxTimeline:
         self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
-        """Set which blocks are unusable from now on: those whose number is not 0."""
+        """Set which blocks are unusable from now on: blocks whose number is not 0."""
         self._dead = self.packed((unusable != 0).view(np.uint8))
         self.stale = True
 

@@ -207,7 +207,7 @@ class BoxPlan:
         self._given_back.opened[0], self._given_back.units[:] = self._now_us, 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time; the others keep theirs."""
+        """Move each of the first ``last`` attempts to an earlier time; other attempts stay."""
         self._settle()
         position, placed, again = 0, len(self._rows), self._nothing_released()
         plan = self._plan(queue, queue.size[:placed])

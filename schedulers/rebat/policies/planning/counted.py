@@ -126,7 +126,7 @@ class CountedPlan:
         """Extend attempts that have passed their planned end, by a microsecond.
 
         If a reservation was due and was not started, place all reservations again. If only this
-        one were moved, an attempt behind it could start first.
+        reservation were moved, an attempt behind it could start first.
         """
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
@@ -191,7 +191,7 @@ class CountedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Reserve the first fit for these queue positions; the others keep their reservations."""
+        """Reserve the first fit for these queue positions; other reservations stay."""
         self._settle(queue, first)
         self._place(queue, first, last)
 
@@ -210,7 +210,7 @@ class CountedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts; the others stay."""
+        """Remove and place again each of the first ``last`` attempts; other attempts stay."""
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)

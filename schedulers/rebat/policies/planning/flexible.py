@@ -38,9 +38,9 @@ Mask = npt.NDArray[np.bool_]
 class FlexibleScheduling(ListScheduling):
     """Conservative backfilling that chooses sizes.
 
-    No job starts on the spare nodes. If attempts that were hit go first, no job grows while one of
-    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise,
-    PRA gives running jobs precedence over all queued attempts.
+    No job starts on the spare nodes. If attempts that were hit go first, no job grows while any of
+    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise, PRA
+    gives running jobs precedence over all queued attempts.
     """
 
     def __init__(self, options: FlexibleOptions, context: Context) -> None:

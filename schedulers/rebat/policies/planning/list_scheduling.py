@@ -77,7 +77,7 @@ class ListScheduling:
     placement : callable
         Creates the plan for a machine.
     first : bool
-        The first ``depth`` attempts of the queue take the reservations, including those that can
+        The first ``depth`` attempts of the queue take the reservations, including attempts that can
         start now (Algorithm 1 of Benoit et al., RR-9296). No effect if depth is ALL.
     seed : int
         Seed of a random queue order.
@@ -159,7 +159,7 @@ class ListScheduling:
         return due
 
     def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
-        """Queue new attempts, and reject those that are too large; return the required upkeep."""
+        """Queue new attempts, and reject too large attempts; return the required upkeep."""
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > n_nodes:
@@ -188,7 +188,7 @@ class ListScheduling:
 
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
-"""Reservation depths by name; any whole number is accepted too."""
+"""Reservation depths by name; any whole number is also accepted."""
 
 
 def depth_of(depth: str | int) -> int:

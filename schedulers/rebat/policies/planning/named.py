@@ -103,7 +103,7 @@ class NamedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Reserve the first fit for these queue positions; the others keep their reservations."""
+        """Reserve the first fit for these queue positions; other reservations stay."""
         self._settle(last)
         self._place(queue, last)
 
@@ -119,7 +119,7 @@ class NamedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts; the others stay."""
+        """Remove and place again each of the first ``last`` attempts; other attempts stay."""
         self._settle(last)
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us

@@ -26,7 +26,7 @@ class Shelves:
         self._began = False
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Start a shelf if the last one has ended; reject jobs larger than the machine."""
+        """Start a shelf if the last shelf has ended; reject jobs larger than the machine."""
         if not self._began:
             self._queue.on_machine(view.n_nodes)
             self._began = True

@@ -52,8 +52,8 @@ class Operations:
     migrates : bool
         Checkpoint the jobs on drained nodes.
     operators : sequence of str
-        Users who may request operations besides the administrator; 'all': every user. The owner
-        of a job may always move it.
+        Users who may request operations in addition to the administrator; 'all': every user. The
+        owner of a job may always move it.
     partitions : str
         See `partitions.read_partitions`. Jobs stay in the partitions in which they may run.
     """

@@ -63,7 +63,7 @@ class Priorities(Periodic):
     def _may_rise(
         self, view: View, job: Running, better: Partition, places: tuple[Partition, ...]
     ) -> bool:
-        """Return whether a job that runs only in later partitions may move to a better one."""
+        """Return whether a job only runs in later partitions and may move to a better one."""
         inside = [
             place
             for place in places[1:]

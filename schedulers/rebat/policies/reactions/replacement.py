@@ -3,7 +3,7 @@
 Tolerance through Dynamic Node Replacement", 2018.
 
 There are five steps for an attempt that lost nodes: it shrinks; it takes idle nodes; other jobs
-shrink for it; moldable jobs, possibly including itself, start again on fewer nodes; it waits at the
+shrink for it; moldable jobs (possibly the job itself) start again on fewer nodes; it waits at the
 head of the queue. The first step that helps is used. The decisions for all attempts are made before
 any decision is carried out.
 """
@@ -40,7 +40,7 @@ class NodeReplacement:
     """Replace the dead nodes of running attempts.
 
     Without the step 'wait', an attempt that no step helps is requeued like a new submission. Spare
-    nodes are initially the last ones of the machine; idle nodes refill the pool. Without a
+    nodes are initially the last nodes of the machine; idle nodes refill the pool. Without a
     flexible planning, moldable jobs never start again.
     """
 

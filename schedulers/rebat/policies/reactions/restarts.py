@@ -27,7 +27,7 @@ LONGEST_US = 2**48
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """A running job on fewer nodes; ``delay_us`` compares its end with the first promise (eq. 2).
+    """A running job on fewer nodes; ``delay_us``: its end minus the first promised end (eq. 2).
 
     Only sizes smaller than the present size are used. Other sizes would be chosen because of their
     negative terms.
@@ -59,7 +59,7 @@ class RestartRound:
     hit : set of str
         The attempts that lost nodes.
     free : list of int
-        Idle nodes, those of the spare pool first.
+        Idle nodes, first the nodes of the spare pool.
     lenders : list of Member
         Malleable jobs that could shrink.
     moldable : dict

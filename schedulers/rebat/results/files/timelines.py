@@ -53,7 +53,7 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
     Raises
     ------
     InputError
-        If there is no such folder, or no wanted policy in it.
+        If the folder does not exist, or contains no wanted policy.
     """
     if not out.is_dir():
         raise InputError("is not a folder", str(out), "a folder written by rebat run --out")

@@ -40,9 +40,9 @@ class Service(msgspec.Struct, frozen=True):
 class Fairness(msgspec.Struct, frozen=True):
     """Fairness among users, from the mean bounded slowdown of each user's jobs.
 
-    ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). It is
-    1 if all means are equal, and 1/n if all but one are 0. The index measures how equal the
-    slowdowns are, not how small.
+    ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). The
+    index is 1 if all means are equal, and 1/n if all but one are 0. The index measures how equal
+    the slowdowns are, not how small.
     """
 
     users: int

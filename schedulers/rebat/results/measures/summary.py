@@ -62,10 +62,10 @@ class Measures(msgspec.Struct, frozen=True):
     ----------
     window
         Window of node time. None: days 10 to 30 for a workload that spans a month, as in the paper,
-        else the entire run.
+        otherwise the entire run.
     selection
         Measured jobs. None: the middle 60 % for a workload that spans a month, as in the paper,
-        else all.
+        otherwise all jobs.
     walltime_kills
         Whether work of jobs killed at their walltime counts as 'wasted' or 'useful'. Killed jobs
         may have written useful results.
@@ -112,7 +112,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     Attributes
     ----------
     failures_hit
-        Failures under a running job.
+        Failures of a node with a running job.
     free_node_at_hit
         Failures of a node with a running job while another node was free (Table 5).
     steals

@@ -28,7 +28,7 @@ def main_workload(rows: Iterable[JobRecord]) -> str:
 def chains(rows: Sequence[JobRecord], workload: Workload | None = None) -> Chains:
     """Return the attempts by number, for each workload and original job.
 
-    A job of the workload is never a resubmission, even if its id looks like one. Without a
+    A job of the workload is never a resubmission, even if its id looks like ``J#N``. Without a
     workload, a row with an id like ``J#N`` is an original job under two conditions: job ``J`` has
     no row, and rebat did not name the profile of the row.
     """

@@ -65,7 +65,7 @@ class _Machine:
             self.holder[first : last + 1] = row
 
     def free(self, nodes: NodeSet, row: int) -> None:
-        """Take the nodes from a row, except those that another row has taken since."""
+        """Take the nodes from a row, except nodes that another row has taken since."""
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
             span[span == row] = -1
