@@ -59,7 +59,7 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     Raises
     ------
     InputError
-        For an error in the file, with its key.
+        For an error in the file; the message names the key.
     """
     try:
         tables = _toml(file)

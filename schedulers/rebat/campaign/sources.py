@@ -43,7 +43,7 @@ def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Name
     Raises
     ------
     InputError
-        For an error in the file, with its key.
+        For an error in the file; the message names the key.
     """
     workloads = required(tables, "workloads", dict, "a table [workloads.NAME] per workload")
     return {

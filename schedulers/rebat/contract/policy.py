@@ -14,10 +14,10 @@ from rebat.core.attempts import Attempt, Running
 
 
 class News(msgspec.Struct):
-    """Events of one message, for reactions.
+    """Events of one message, for ``Policy.react``.
 
-    The session stops the attempts in ``hit`` and requeues them, unless the policy proposes
-    something else for them.
+    The session stops the attempts in ``hit`` and requeues them, unless the policy makes another
+    proposal for these attempts.
     """
 
     arrived: list[Attempt] = []
@@ -47,7 +47,7 @@ class News(msgspec.Struct):
 
 
 class Changes(msgspec.Struct):
-    """Changes since the previous plan."""
+    """Changes since the previous plan, for ``Policy.plan``."""
 
     arrived: list[Attempt] = []
     """Submitted jobs."""
@@ -60,7 +60,7 @@ class Changes(msgspec.Struct):
     stopped: list[Running] = []
     """Attempts that were stopped and released their nodes."""
     moved: list[Running] = []
-    """Attempts that a stop or a reaction started, not a plan."""
+    """Attempts that were started by a stop or a reaction, not by a plan."""
     held: list[Running] = []
     """New holds: nodes held for a job, represented as running attempts."""
     failed_nodes: list[int] = []
@@ -72,9 +72,9 @@ class Changes(msgspec.Struct):
     rejuvenated_under: list[str] = []
     """Holder of each node that became usable again while an attempt held it."""
     failures: int = 0
-    """Number of failures and drains of nodes, including those already undone."""
+    """Number of failures and drains of nodes, including nodes that are usable again."""
     repairs: int = 0
-    """Number of repairs and undrains of nodes, including those already undone."""
+    """Number of repairs and undrains of nodes, including nodes that are unusable again."""
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     withdrawn: list[str] = []
@@ -85,7 +85,7 @@ class Changes(msgspec.Struct):
     def withdraw(self, attempt: Attempt) -> None:
         """Record that a reaction removed an attempt from the queue.
 
-        If no plan has seen the attempt, the changes no longer mention it.
+        If no plan has seen the attempt, only its entry in the changes is removed.
         """
         for entries in (self.arrived, self.resubmitted):
             if attempt in entries:
@@ -96,7 +96,7 @@ class Changes(msgspec.Struct):
     def leave(self, running: Running, records: list[Running]) -> None:
         """Record in ``records`` that an attempt or a hold released its nodes.
 
-        If no plan has seen the attempt or hold, the changes no longer mention it.
+        If no plan has seen the attempt or hold, only its entry in the changes is removed.
         """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):

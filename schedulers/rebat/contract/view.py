@@ -58,7 +58,7 @@ class Machine(Protocol):
     def age_us(self) -> npt.NDArray[np.int64]:
         """Time since the last failure of each node, including its repair, in microseconds.
 
-        It equals ``uptime_us`` for a node that has not failed since the simulation began.
+        If a node has not failed since the simulation began, this is its ``uptime_us``.
         """
 
 
@@ -87,7 +87,7 @@ class WaitingJob(Protocol):
 
     @property
     def held(self) -> Running | None:
-        """The nodes held for the job, as a running attempt; None if none is left."""
+        """The nodes held for the job, as a running attempt; None if no node is left."""
 
     @property
     def n_held(self) -> int:
@@ -127,7 +127,7 @@ class View(Protocol):
 
     @property
     def running(self) -> Mapping[str, Running]:
-        """Running attempts by id, in order of start, including those being stopped."""
+        """Running attempts by id, in order of start, including attempts being stopped."""
 
     @property
     def stopping(self) -> Mapping[str, object]:
@@ -153,7 +153,7 @@ class View(Protocol):
         """Return the submission of a job that is alive or has just ended; else raise KeyError."""
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
-        """Return how an attempt checkpoints; None if it does not."""
+        """Return how an attempt checkpoints; None if it writes no checkpoints."""
 
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
         """Return what remains of a running attempt if it is stopped, and the delay of the stop."""

@@ -36,7 +36,7 @@ class Cause(StrEnum):
     PREEMPTED = "preempted"
     """The attempt made room for another job."""
     HORIZON = "horizon"
-    """An eternal job was ended."""
+    """rebat ended an eternal job."""
     MOLDED = "molded"
     """The attempt never ran: the next attempt of the job started, on another number of nodes."""
     REJECTED = "rejected"
@@ -50,7 +50,7 @@ class When(StrEnum):
     CHECKPOINT = "checkpoint"
     """After a checkpoint that starts now."""
     NEXT_CHECKPOINT = "next checkpoint"
-    """After its next regular checkpoint."""
+    """After the next regular checkpoint of the attempt."""
     RESIZE = "resize"
     """Immediately and without losing work; only for malleable jobs that move."""
     IMAGE = "image"
@@ -81,7 +81,7 @@ def resubmission_id(job_id: str, number: int) -> str:
 
 
 def split_attempt(name: str) -> tuple[str, int]:
-    """Return the job's id and the resubmission's number, 0 if the id is of no resubmission.
+    """Return the job's id and the resubmission's number (0: the id is not a resubmission).
 
     >>> split_attempt("12#3"), split_attempt("12"), split_attempt("12#03")
     (('12', 3), ('12', 0), ('12#03', 0))
@@ -109,7 +109,7 @@ def check_ids(ids: Collection[str]) -> None:
     Raises
     ------
     InputError
-        For the first job with this id conflict.
+        For the first job with the id of a resubmission of another job.
     """
     unique = set(ids)
     for name in ids:
@@ -176,5 +176,5 @@ class Running(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def planned_end_us(self) -> int:
-        """The latest end of the attempt."""
+        """The latest possible end of the attempt: its start plus its walltime."""
         return min(self.start_us + self.attempt.walltime_us, FOREVER_US)

@@ -51,7 +51,7 @@ class PolicyError(RebatError):
 
 
 def unknown_name(kind: str, name: str, choices: object) -> InputError:
-    """Return the error for a name that is not in a table; it lists the valid names."""
+    """Return the error for a name that is not in a table; the error lists the valid names."""
     names = sorted(str(choice) for choice in choices)  # type: ignore[attr-defined]
     near = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""

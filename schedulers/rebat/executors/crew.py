@@ -45,7 +45,7 @@ class Crew:
         Raises
         ------
         InputError
-            If the batch system rejects a job, with its message.
+            If the batch system rejects a job; the error contains the message of the batch system.
         """
         self.n_lacking = n_jobs
         if refused := self._submit():

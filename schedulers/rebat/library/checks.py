@@ -62,7 +62,7 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
     Raises
     ------
     InputError
-        The error names the option as on the command line.
+        For an option without effect, named as on the command line, or a too short duration.
     """
     if options.law is not None:
         _check_with_law(options, options.law, used)

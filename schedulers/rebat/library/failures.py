@@ -93,7 +93,7 @@ def failures(
     failure_group : int
         Number of consecutive nodes that fail together, in aligned groups: a rack or a midplane.
     cascade : float
-        Probability that a failure causes another one.
+        Probability that a failure causes another failure.
     cascade_window : duration
         Maximum delay between a failure and the failure it causes.
     cascade_within : int, optional

@@ -40,7 +40,7 @@ class Result:
     seeds : Seeds
         All metrics of all policies and seeds.
     runs : list of RunResult
-        The run of each policy with a single seed; empty with several seeds.
+        The run of each policy, with a single seed; empty with several seeds.
     failed : dict of str
         Error message of each failed policy. Only ``compare(*columns)`` lists failed policies.
     provenance : dict
@@ -73,7 +73,7 @@ class Result:
         Raises
         ------
         PolicyError
-            For a policy that failed, with the reason.
+            For a policy that failed; the error contains the reason.
         InputError
             For an unknown policy, or if the result has several seeds.
         """

@@ -94,7 +94,7 @@ def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
     Raises
     ------
     InputError
-        For a file that cannot be read, with the line or job.
+        For a file that cannot be read; the error names the line or job.
 
     Examples
     --------

@@ -103,7 +103,8 @@ def read_operations(path: Path) -> list[GenericEvent]:
     Raises
     ------
     InputError
-        With file and line: broken JSON, invalid fields, descending times, overlapping drains.
+        For broken JSON, invalid fields, descending times or overlapping drains; the error names
+        file and line.
     """
     located: list[tuple[GenericEvent, str]] = []
     with open_text(Path(path)) as lines:

@@ -54,7 +54,7 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     Raises
     ------
     InputError
-        With the file and line.
+        For an invalid file; the error names file and line.
     """
     chosen = trace_options(options)
     path = Path(path)

@@ -52,7 +52,7 @@ def read_swf(path: Path, **options: Any) -> Workload:
     Raises
     ------
     InputError
-        With the file and line.
+        For an invalid file; the error names file and line.
     """
     chosen = trace_options(options)
     return to_workload(_parse(Path(path)), chosen)

@@ -75,7 +75,7 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
     Raises
     ------
     InputError
-        For an unknown option or an invalid value, with the choices.
+        For an unknown option or an invalid value; the error lists the choices.
     """
     for key in options:
         if key not in TraceOptions.__struct_fields__:

@@ -88,8 +88,8 @@ def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
     Raises
     ------
     InputError
-        With file and line: broken JSON, missing fields, invalid node sets or times, part of a node,
-        a failure of a machine that is down, or a repair of a machine that is up.
+        For broken JSON, missing fields, invalid node sets or times, a part of a node, a failure of
+        a node that is down, or a repair of a node that is up; the error names file and line.
     """
     located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:

@@ -95,7 +95,7 @@ def read_job_set(path: Path) -> MakespanSet:
     Raises
     ------
     InputError
-        With the file and the place in it.
+        For an invalid file; the error names the file and the place.
     """
     text = read_text(path)
     try:

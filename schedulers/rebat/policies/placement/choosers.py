@@ -2,8 +2,8 @@
 """Placements: which free nodes an attempt gets.
 
 A chooser is a function of a mask of nodes (free for the required time), a request and the machine.
-It returns nodes, or None if the attempt does not fit. It may return more nodes than requested; the
-additional nodes stay empty. `chosen.ChosenPlan` plans with any chooser.
+The chooser returns nodes, or None if the attempt does not fit. If it returns more nodes than
+requested, the additional nodes stay empty. `chosen.ChosenPlan` plans with any chooser.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Request(msgspec.Struct, frozen=True):
 
     n_nodes: int
     length_us: int
-    """Duration of the use."""
+    """Duration for which the nodes are needed."""
     wait_us: int = 0
-    """Delay of the start; 0: it starts now."""
+    """Delay of the start; 0: the attempt starts now."""
     serial: int = 0
     """Serial of the attempt."""
 

@@ -23,7 +23,7 @@ ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
 
 def original_release(attempt: Attempt) -> tuple[int, int]:
-    """Return the release of the original job, as in the paper; ties are in workload order."""
+    """Return the release of the original job, as in the paper; ties by order in the workload."""
     return attempt.submit_us, attempt.job_serial
 
 
@@ -51,7 +51,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 LastOf = Callable[[Attempt, int], int | str]
-"""Function of an attempt and its place in the order of releases that returns the tie-breaker."""
+"""Function that returns the tie-breaker from an attempt and its place in the order of releases."""
 
 TIES: dict[str, LastOf] = {
     "order": lambda attempt, order: -order,  # the last release first
@@ -110,9 +110,9 @@ class Steal(msgspec.Struct, frozen=True):
     victim_end_us: int
     """Planned end of the victim without the steal."""
     next_end_us: int
-    """Earliest planned end of the other running attempts."""
+    """Earliest planned end of the running attempts other than the failed job."""
     next_end_besides_us: int
-    """Earliest planned end of the other running attempts except the victim."""
+    """Earliest planned end of the running attempts other than the failed job and the victim."""
 
 
 Criterion = Callable[[Steal], bool]
@@ -132,7 +132,7 @@ def smaller_maximum_flow(steal: Steal) -> bool:
     """K3: the steal strictly reduces the larger flow of the two jobs, computed from walltimes.
 
     Without the steal, the failed job waits for the earliest planned end of another attempt. With
-    it, the victim waits for that end, or for the end of the failed job.
+    the steal, the victim waits for that end, or for the end of the failed job.
     """
     failed_end = steal.next_end_us + steal.failed_left_us
     stolen_failed_end = steal.kill_us + steal.failed_left_us

@@ -52,8 +52,8 @@ def read_lanl(path: Path, system: int | None) -> Record:
     Raises
     ------
     InputError
-        With file and line: missing columns, invalid numbers and dates. For a system without
-        failures; the error lists the systems that have failures.
+        For missing columns, and invalid numbers or dates (the error names file and line). For a
+        system without failures (the error lists the systems that have failures).
     """
     lines, systems = Lines(), Counter[str]()
     with opened(path) as text:

@@ -25,7 +25,7 @@ def read_periods(path: Path) -> list[Period]:
     Raises
     ------
     InputError
-        With file and line: invalid periods. For a file without periods.
+        For invalid periods (the error names file and line), and for a file without periods.
     """
     periods = []
     with opened(path) as lines:

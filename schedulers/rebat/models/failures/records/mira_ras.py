@@ -94,8 +94,8 @@ def read_mira_ras(
     Raises
     ------
     InputError
-        With file and line: invalid dates, locations and counts. For a record without a failure of a
-        compute node.
+        For invalid dates, locations and counts (the error names file and line), and for a record
+        without a failure of a compute node.
     """
     check_span(downtime_s, "downtime")
     lines = Lines()

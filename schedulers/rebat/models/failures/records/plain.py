@@ -49,8 +49,8 @@ def read_plain(path: Path) -> Record:
     Raises
     ------
     InputError
-        With file and line: missing columns, invalid dates, mixed formats of dates, or a repair
-        before its failure. For a table without a failure.
+        For missing columns, invalid dates, mixed formats of dates, or a repair before its failure
+        (the error names file and line), and for a table without a failure.
     """
     lines = Lines()
     with opened(path) as text:
