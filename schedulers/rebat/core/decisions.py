@@ -36,7 +36,7 @@ class KillJobs(Decision, frozen=True):
 
 
 class CallMeLater(Decision, frozen=True):
-    """Request a message at a time strictly later than now."""
+    """Request a message at a later time."""
 
     when_us: int
 
@@ -57,7 +57,7 @@ class RegisterJob(Decision, frozen=True):
 
 
 class FinishRegistration(Decision, frozen=True):
-    """End the registration of jobs. Without it, a dynamic simulation never ends."""
+    """End the registration of jobs. Without this decision, a dynamic simulation never ends."""
 
 
 class ContinueRegistration(Decision, frozen=True):
@@ -65,7 +65,7 @@ class ContinueRegistration(Decision, frozen=True):
 
 
 class SetMetadata(Decision, frozen=True):
-    """Attach text without double quotes to a job; it appears in jobs.csv."""
+    """Attach text without double quotes to a job; the text appears in jobs.csv."""
 
     job_id: str
     metadata: str

@@ -93,7 +93,7 @@ class SimulationEnded(Event, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message of the simulator: its send time, and the events since the last message."""
+    """One message of the simulator: its send time, and the events since the previous message."""
 
     now_us: int
     events: tuple[Event, ...]

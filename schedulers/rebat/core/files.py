@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic writing of files: each is written under a temporary name and then renamed."""
+"""Atomic writing of files: each file is written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _sibling(path: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_name(target, target.parent)
     try:
-        temporary.open("xb").close()  # with the mode that the user's umask leaves
+        temporary.open("xb").close()  # with the mode that the user's umask permits
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)

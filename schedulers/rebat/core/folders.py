@@ -208,7 +208,7 @@ def _undisturbed() -> Iterator[None]:
     """Delay signals that end a command until the end of the block.
 
     A signal mask is not sufficient: any thread may receive a signal, and the main thread then runs
-    its handler. Other threads are not interrupted.
+    the handler. Other threads are not interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -219,6 +219,6 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for name, handler in before.items():
-            signal.signal(name, handler or signal.SIG_DFL)  # None: it was not set from Python
+            signal.signal(name, handler or signal.SIG_DFL)  # None: not set from Python
         for number in received:
             signal.raise_signal(number)

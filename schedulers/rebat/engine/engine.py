@@ -311,7 +311,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 
 
 def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
-    """Return the profiles of static jobs; Batsim drops the others when it loads a workload."""
+    """Return the profiles of static jobs; Batsim drops other profiles when it loads a workload."""
     used: dict[str, dict[str, Any]] = {}
     for job in workload.jobs:
         if job.profile not in used:

@@ -23,7 +23,7 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """Return the preset of a name or alias, with changed options if the text names some.
+    """Return the preset of a name or alias, with the options that the text changes.
 
     Names are case-insensitive. A choice that names no axis is a queue order. Relative paths of
     user-defined rules start from ``folder``, or from the working directory.

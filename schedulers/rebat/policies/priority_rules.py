@@ -68,7 +68,7 @@ def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any
 def large_first(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
     """LJF: jobs of at least (P + 1) / 2 processors first, by decreasing allocation.
 
-    The order of small jobs is free; here it is the job index.
+    The paper leaves the order of small jobs open; here it is the job index.
     """
     return -size * (2 * size >= n_procs + 1)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of proposals: each returns a refusal, or None.
 
-They reject every proposal on which a real Batsim would abort.
+The checks reject every proposal on which a real Batsim would abort.
 """
 
 from __future__ import annotations

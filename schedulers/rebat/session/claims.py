@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holders of nodes: the only writer of the node pool."""
+"""Holders of nodes. No other module writes the node pool."""
 
 from __future__ import annotations
 

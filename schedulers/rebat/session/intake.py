@@ -71,7 +71,7 @@ class Intake:
         return isinstance(event, CallRequested | NoMoreExternalEvents)
 
     def hit(self) -> list[Running]:
-        """Return the attempts on nodes that failed since the last call, except stopping ones."""
+        """Return the attempts on nodes that failed since the last call, unless being stopped."""
         if not self._hit:
             return []
         names, self._hit = dict.fromkeys(self._hit), []

@@ -114,7 +114,7 @@ class Ledger(msgspec.Struct):
         return sorted(spans, key=lambda span: (span.since_us, span.why, span.nodes.lowest))
 
     def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
-        """Add an attempt that ended or never ran; after an interruption, with what remains."""
+        """Add an attempt that ended or never ran; ``remaining`` is what an interruption left."""
         self.attempts.append(record)
         if remaining is None or record.cause not in INTERRUPTED:
             return

@@ -28,9 +28,9 @@ class State(StrEnum):
     STOPPING = "stopping"
     """The kill is sent but not yet acknowledged; the attempt still holds its nodes."""
     WAITING = "waiting"
-    """Stopped; nodes are held for it."""
+    """The job is stopped, and nodes are held for it."""
     MOVING = "moving"
-    """Stopped; it continues on the claimed nodes within the instant."""
+    """The job is stopped, and continues on the claimed nodes within the instant."""
     ENDED = "ended"
 
 
@@ -68,7 +68,7 @@ class Scheduled(msgspec.Struct):
     at_us: int
     """When the stop is carried out: ``due_us``, possibly rounded to six digits."""
     if_hit: Remaining
-    """What would have remained when the stop was decided."""
+    """What would have remained if the attempt had been hit when the stop was decided."""
     claims: list[Running] = []
 
     def due(self, now_us: int) -> bool:
@@ -81,7 +81,7 @@ class Waiting(msgspec.Struct):
 
     stopping: Stopping
     held: Running | None
-    """The held nodes; None if none is left."""
+    """The held nodes; None if no node is left."""
     n_held: int
     """Number of held nodes that are alive."""
     on: str
@@ -102,7 +102,7 @@ class Waiting(msgspec.Struct):
 
 
 class Lifecycle:
-    """State of every job; the only writer of these tables.
+    """State of every job. No other class writes these tables.
 
     Attributes
     ----------

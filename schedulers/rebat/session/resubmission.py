@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remaining work of attempts, and its registration as further attempts.
 
-An attempt after the first starts from the last checkpoint, and is scaled if its number of nodes
-changes.
+Each attempt after the first starts from the last checkpoint. Its work is scaled if its number of
+nodes changes.
 """
 
 from __future__ import annotations

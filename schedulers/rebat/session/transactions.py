@@ -148,9 +148,9 @@ class Transactions:
             stop.claims.extend(self._claim(stop.stop))
 
     def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
-        """Stop an attempt on a failed node, unless it is being stopped, and requeue it first.
+        """Stop an attempt on a failed node and requeue it at the head, unless it is being stopped.
 
-        ``victim`` is the cancelled stop of the attempt as the victim of a steal.
+        ``victim`` is the cancelled stop, if the attempt was the victim of a steal.
         """
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:

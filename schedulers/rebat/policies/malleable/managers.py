@@ -2,8 +2,8 @@
 """Managers of malleable jobs, which decide which jobs grow and shrink.
 
 Buisson, Sonmez, Mohamed, Lammers and Epema, "Scheduling malleable applications in multicluster
-systems", Cluster 2007 (reference [33] of Prabhakaran et al. 2018). All managers take the members in
-the order of their starts, and change their sizes.
+systems", Cluster 2007 (reference [33] of Prabhakaran et al. 2018). All managers receive the members
+in the order of their starts, and change the members' sizes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def shrink_evenly(
 ) -> int:
     """EGS: shrink all equally, the youngest by one more; return the missing number of nodes.
 
-    ``limit`` returns the maximum that a member can give: by default its nodes beyond the minimum.
+    ``limit`` returns the maximum that a member can give (default: its nodes above the minimum).
     """
     while wanted and (able := [member for member in reversed(members) if limit(member)]):
         share, more = divmod(wanted, len(able))

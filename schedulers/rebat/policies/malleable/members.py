@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The malleable jobs at a moment, with the sizes that they can take."""
+"""The malleable jobs at one time, with the sizes that these jobs can have."""
 
 from __future__ import annotations
 

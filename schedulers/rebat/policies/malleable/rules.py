@@ -125,8 +125,8 @@ EndOf = Callable[[Attempt], int]
 """Function that returns the planned end of an attempt, by its walltime."""
 
 Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
-"""Function that chooses a size, from the requested size, the attempts by ascending size, and an
-`EndOf`."""
+"""Function that chooses a size. Arguments: the requested size, the attempts by ascending size, and
+an `EndOf`."""
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
@@ -139,7 +139,7 @@ def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) ->
 
 
 def asked_size(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the attempt in the requested size, or in the largest that fits on the machine."""
+    """Return the attempt in the requested size, or in the largest size that fits the machine."""
     return max((entry for entry in entries if entry.n_nodes <= request), key=lambda e: e.n_nodes)
 
 

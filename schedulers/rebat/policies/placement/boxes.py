@@ -93,7 +93,7 @@ class Division:
 
     @cached_property
     def neighbours(self) -> Ints:
-        """Neighbours of each block, shape (units, neighbours); all have the same number."""
+        """Neighbours of each block, shape (units, neighbours); all blocks have the same number."""
         torus = self.units.torus
         near = [torus.neighbours(unit) for unit in range(torus.n_nodes)]
         return np.array(near, dtype=np.int64).reshape(torus.n_nodes, -1)
@@ -146,9 +146,9 @@ class LeastHazard(msgspec.Struct, frozen=True):
     """Chooses the box least likely to fail over the attempt's walltime.
 
     This is equation 2 of the paper, with the sign of equation 1 corrected. Ties go to the lowest
-    corner, or with ``by_contact`` to the most contact. Hazards depend on the time since the repair.
-    With ``from_failure`` they depend on the time since the last failure, as in the laws that draw
-    the failures of a run.
+    corner or, with ``by_contact``, to the box with the most contact. Hazards depend on the time
+    since the repair. With ``from_failure`` they depend on the time since the last failure, as in
+    the laws that draw the failures of a run.
     """
 
     hazards: Hazards

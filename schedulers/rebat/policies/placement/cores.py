@@ -27,7 +27,7 @@ attempts take all cores of the emptiest nodes first, or of the first nodes."""
 
 
 class CoresOfNodes(msgspec.Struct, frozen=True):
-    """A chooser of cores; ties, and all nodes with 'first', are in order, or ``backwards``."""
+    """A chooser of cores. Ties (with 'first', all nodes) are in order, or ``backwards``."""
 
     best: bool = True
     backwards: bool = False

@@ -29,7 +29,7 @@ class Placement(msgspec.Struct, frozen=True):
     backwards: Chooser | None = None
     """The chooser in opposite order of nodes."""
     counted: bool = False
-    """Whether the session may choose the nodes instead."""
+    """Whether the session may choose the nodes instead of the chooser."""
 
     def plan_on(self, machine: Machine) -> AvailabilityPlan:
         """Return an empty plan."""

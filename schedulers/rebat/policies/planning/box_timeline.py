@@ -129,7 +129,7 @@ class BoxTimeline:
 
     @contextmanager
     def out(self, row: int, now_us: int) -> Iterator[Choice]:
-        """Remove a row that begins now; add it again with the blocks taken in the meantime."""
+        """Remove a row that begins now; add the row again with the blocks taken in the meantime."""
         slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
         enter(slots, self.rows, row, now_us, end_us, False)
         words = np.zeros(self._words, dtype=np.uint64)

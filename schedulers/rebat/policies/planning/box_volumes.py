@@ -47,7 +47,7 @@ class VolumeTable:
 
 
 class Volumes:
-    """Volumes in blocks for requested numbers of nodes, with their boxes in a catalogue.
+    """Volumes (in blocks) of requested numbers of nodes, and a catalogue of their boxes.
 
 
     Parameters

@@ -29,7 +29,7 @@ MOST_KNOWN = 4096
 
 
 class BoxPlan:
-    """See ``CountedPlan`` for the methods, and `kernels.box_slots` for the timeline.
+    """A plan of boxes; see ``CountedPlan`` for the methods, `kernels.box_slots` for the timeline.
 
     Initially all nodes of the machine are up and free.
     """

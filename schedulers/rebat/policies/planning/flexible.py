@@ -70,7 +70,7 @@ class FlexibleScheduling(ListScheduling):
     # ---- the queue
 
     def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
-        """Queue and plan new attempts in their sizes; reject those that cannot fit."""
+        """Queue and plan new attempts in their sizes; reject attempts that cannot fit."""
         for attempt in (*changes.resubmitted, *changes.arrived):
             entry = self._in_its_size(view, plan, attempt)
             if entry is None:

@@ -17,12 +17,12 @@ TAG = "horizon"
 
 
 class Horizon:
-    """Ends running eternal jobs, and rejects queued ones.
+    """Ends running eternal jobs, and rejects queued eternal jobs.
 
     Parameters
     ----------
     at_us : int
-        When to end them; 0: when all other jobs have ended and no job is still to be submitted.
+        When to end eternal jobs; 0: when all other jobs have ended and no job will be submitted.
     """
 
     def __init__(self, at_us: int = 0) -> None:

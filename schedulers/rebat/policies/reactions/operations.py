@@ -45,15 +45,15 @@ ORDER = "operation"
 
 
 class Operations:
-    """Carries out operations, or records why not.
+    """Carries out operations, or records why they are not carried out.
 
     Parameters
     ----------
     migrates : bool
-        Checkpoint the jobs on drained nodes.
+        Whether to checkpoint the jobs on drained nodes.
     operators : sequence of str
         Users who may request operations in addition to the administrator; 'all': every user. The
-        owner of a job may always move it.
+        owner of a job may always move the job.
     partitions : str
         See `partitions.read_partitions`. Jobs stay in the partitions in which they may run.
     """

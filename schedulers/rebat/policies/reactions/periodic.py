@@ -29,7 +29,7 @@ class Periodic:
     name : str
         The tag of its wakes.
     restless : bool
-        The decisions depend on time.
+        Whether the decisions depend on time.
     """
 
     def __init__(self, period_us: int, name: str, restless: bool = False) -> None:
@@ -49,7 +49,7 @@ class Periodic:
             for proposal in self.act(view, news):
                 self._changed = changed = True
                 yield proposal
-        # If jobs wait while no job runs and nothing happens, a wake would not help them.
+        # If jobs wait while no job runs and nothing happens, a wake would not help these jobs.
         alive = view.running or view.waiting or (view.queue and changed)
         alive = alive or (self._restless and not view.all_submitted)
         if self._changed and self._next_us <= now_us and alive:

@@ -31,7 +31,7 @@ from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 class Priorities(Periodic):
     """Moves a job from a later partition to an earlier one of its tier, while no job waits.
 
-    Better partitions come first in the list.
+    Better partitions are earlier in the list.
     """
 
     def __init__(self, options: PrioritiesOptions, context: Context) -> None:

@@ -174,8 +174,8 @@ class NodeReplacement:
     ) -> Replacement | None:
         """Restart moldable jobs, if that delays them less than waiting would delay this attempt.
 
-        ``low`` is the number of nodes that it needs, ``n_others`` the number of idle and lent
-        nodes that it could get without restarts.
+        ``low`` is the number of nodes that this attempt needs, ``n_others`` the number of idle and
+        lent nodes that it could get without restarts.
         """
         attempt = failed.attempt
         short = low - len(own) - n_others

@@ -2,7 +2,8 @@
 """Sleep of empty nodes, and wake-up when jobs wait; compaction then saves energy.
 
 "Or to reduce power consumption by switching down or reducing the voltage of empty nodes" (section
-3.3.4 of Rodríguez-Pascual et al. 2019). A node that sleeps or boots is drained for that reason.
+3.3.4 of Rodríguez-Pascual et al. 2019). A node that sleeps or boots is drained with the reason
+'sleep' or 'boot'.
 """
 
 from __future__ import annotations

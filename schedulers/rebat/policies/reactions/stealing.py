@@ -107,7 +107,7 @@ class NodeStealing:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
     def _fits(self, view: View, failed: Running, survivors: Mask, victim: Running) -> bool:
-        """Return whether the failed job fits on its surviving nodes and the victim's."""
+        """Return whether the failed job fits on its surviving nodes and the victim's nodes."""
         mask = survivors.copy()
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)
