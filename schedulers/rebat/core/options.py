@@ -19,7 +19,7 @@ cannot complete on this machine."""
 
 
 class YoungDaly(msgspec.Struct, frozen=True):
-    """Checkpointing of jobs whose profiles do not define it; in seconds.
+    """Checkpointing of jobs whose profiles define no checkpoints; in seconds.
 
     ``mtbf_s`` is the MTBF of the machine. Lengths and walltimes already include the checkpoints.
     """

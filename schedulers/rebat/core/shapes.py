@@ -13,7 +13,7 @@ from rebat.core.tagged import tagged
 
 
 class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
-    """Runs only on the requested number of nodes."""
+    """A job that runs only on the requested number of nodes."""
 
     def allows(self, n_nodes: int, request: int) -> bool:
         """Return whether a job that requests ``request`` nodes can continue on ``n_nodes``."""
@@ -21,7 +21,7 @@ class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
 
 
 class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
-    """Runs on any of these numbers of nodes, chosen at its start."""
+    """A job that runs on any of these numbers of nodes; the number is chosen at the start."""
 
     sizes: tuple[int, ...]
 
@@ -35,7 +35,7 @@ class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
 
 
 class Malleable(msgspec.Struct, frozen=True, tag_field="kind", tag="malleable"):
-    """Runs on any number of nodes in a range, which may change during the run."""
+    """A job that runs on any number of nodes in a range; the number may change during the run."""
 
     min: int
     max: int

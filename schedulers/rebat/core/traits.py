@@ -22,7 +22,7 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     memory_mb : float or None
         Memory of each task in MB; None: unknown.
     checkpointable : bool
-        Whether a checkpointer can save and restart the job without its help.
+        Whether a checkpointer can save and restart the job without help of the job.
     partition : str
         Requested partition; empty: no particular partition.
     eternal : bool

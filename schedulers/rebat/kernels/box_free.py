@@ -35,11 +35,11 @@ class Catalogue(NamedTuple):
         The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
         ``models.free_boxes``).
     shapes_of, shapes : arrays
-        The shapes of each volume, likewise.
+        The shapes of each volume, in the same form.
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, units)
-        Rank of each box in the order of boxes. The rule RANDOM hashes it to a random number.
+        Rank of each box in the order of boxes. The rule RANDOM hashes the rank to a random number.
     inside : array (steps, words)
         For each step, the units from which that step does not leave the torus.
     sizes : array (dimensions,)
@@ -76,9 +76,9 @@ class Catalogue(NamedTuple):
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
     """Write the units of a set from which a step leads into another set; return whether any do.
 
-    The step goes ``on`` units forwards. If it is not ``inside`` the torus, it wraps around and goes
-    ``back`` units. Zero words are before and after each set, one more than the set has words, so
-    that no step leaves the array.
+    The step goes ``on`` units forwards. If the step leaves the torus (see ``inside``), it wraps
+    around and goes ``back`` units. Zero words are before and after each set, one more than the set
+    has words, so that no step leaves the array.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)
@@ -183,7 +183,7 @@ def free_box(
 
 @kernel
 def any_choice(catalogue: Any, v: int, taken: Any) -> bool:
-    """Whether more than one box of a volume is free."""
+    """Return whether more than one box of a volume is free."""
     n_free, n = 0, taken.shape[0]
     at, target, shape = next_shape(catalogue, v, begin_search(catalogue, v, taken))
     while shape >= 0 and n_free < 2:

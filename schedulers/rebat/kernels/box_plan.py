@@ -61,9 +61,9 @@ class Plan(NamedTuple):
     volumes, durations, serials : int64 arrays
         Volume, duration and serial number of the attempts, in queue order.
     own : int64 array
-        Their rows.
+        Rows of the attempts.
     starts : int64 array
-        Their starts.
+        Starts of the attempts.
     now : int
         The current time.
     rule : int
@@ -191,7 +191,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @kernel
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """Write the units taken from each slot up to a last one; clear ``front``, the part after it."""
+    """Write the units taken from each slot until slot ``past``; clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -227,7 +227,7 @@ def widen(
 
 @kernel
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
-    """Whether any unit is taken in the previous slot but not in this slot."""
+    """Return whether any unit is taken in the previous slot but not in this slot."""
     own = lifted.units
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
@@ -241,7 +241,7 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
 
 @kernel
 def any_left(units: Any, taken: Any) -> bool:
-    """Whether any of the units is not taken."""
+    """Return whether any of the units is not taken."""
     for w in range(units.shape[0]):
         if units[w] & ~taken[w]:
             return True
@@ -265,7 +265,7 @@ def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
 
 @kernel
 def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
-    """Whether a box other than that of a row is free as long; the row begins in the first slot."""
+    """Return whether a box other than a row's is free as long; the row begins in the first slot."""
     taken_over(slots, 0, rows.end[row], catalogue.words)
     for w in range(catalogue.words.shape[0]):
         catalogue.words[w] &= ~rows.mask[row, w]

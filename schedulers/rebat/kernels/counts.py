@@ -27,7 +27,7 @@ def steps_needed(rectangles: int) -> int:
 
 @kernel
 def step_at(t: Any, n: int, time: int) -> int:
-    """Return the index of the step that contains ``time`` (bisection); 0 if it is before all."""
+    """Return the index of the step that contains ``time`` (bisection); 0 before the first step."""
     low, high = 0, n
     while high - low > 1:
         middle = (low + high) // 2
@@ -145,7 +145,7 @@ def place(
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Remove each queued job and put it back at its first fit, with the others unchanged.
+    """Remove each queued job and put it back at its first fit; other jobs do not change.
 
     No job moves later. ``opened`` is the latest end of nodes freed since the last pass. An earlier
     window must overlap freed nodes, so it begins before ``opened``.
@@ -209,7 +209,7 @@ def backfill(
 
 @kernel
 def any_before(start: Any, queued: int, time: int) -> bool:
-    """Whether the reserved start of any job is before a time."""
+    """Return whether the reserved start of any job is before a time."""
     for i in range(queued):
         if start[i] < time:
             return True

@@ -88,7 +88,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
 
 @loop
 def fits_now(table: Any, size: int, duration: int) -> bool:
-    """Whether the job can start immediately; if so, ``fit`` contains its possible nodes."""
+    """Return whether the job can start immediately; if so, ``fit`` contains its possible nodes."""
     left = free_in(table, 0)
     k = 1
     while left >= size and k < table.n[SLICES] and table.t[k] < table.t[0] + duration:

@@ -107,7 +107,7 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
 
 @loop
 def may_move_down(table: Any, k: int) -> bool:
-    """Whether a node below the highest of reservation ``k`` is free over its entire window."""
+    """Return whether a node below the highest of reservation ``k`` is free in its entire window."""
     fit, held = table.fit[0], table.held[k]
     top = words_of(table.n[BLOCKS]) - 1
     while top > 0 and not held[top]:
@@ -133,7 +133,7 @@ def may_move_down(table: Any, k: int) -> bool:
 
 @loop
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
-    """Remove each reservation and put it back at its first fit, with the others unchanged.
+    """Remove each reservation and put it back at its first fit; others do not change.
 
     No job moves later. ``opened`` is the latest end of nodes freed since the last pass. No new
     window begins after ``opened``.

@@ -233,7 +233,7 @@ def forget_past(profile: NodeProfile, now: int) -> None:
 
 @inlined
 def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
-    """Whether an attempt fits from the first step on."""
+    """Return whether an attempt fits from the first step on."""
     end = profile.times[0] + length
     step = 0
     while profile.times[step] < end:
@@ -255,7 +255,7 @@ def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
 
 @inlined
 def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int) -> None:
-    """Carve as above; `last` is the first step at or after `end`."""
+    """Take processors as `carve` does; `last` is the first step at or after `end`."""
     if profile.times[last] != end:
         count = profile.n[0]
         profile.n[0] = count + 1

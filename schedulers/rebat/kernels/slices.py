@@ -39,7 +39,7 @@ def copy_slice(table: Any, source: int, target: int, words: int) -> None:
 
 @loop
 def same(table: Any, i: int, j: int) -> bool:
-    """Whether the same nodes are free in two slices."""
+    """Return whether the same nodes are free in two slices."""
     w, words = 0, words_of(table.n[BLOCKS])
     while w < words and table.free[i, w] == table.free[j, w]:
         w += 1

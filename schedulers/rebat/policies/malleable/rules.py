@@ -130,7 +130,7 @@ an `EndOf`."""
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """SA: return the attempt that ends first; ties to the smallest.
+    """SA: return the attempt that ends first; ties go to the smallest attempt.
 
     This is the submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran
     et al.

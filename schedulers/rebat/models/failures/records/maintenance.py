@@ -61,6 +61,6 @@ def _joined(periods: list[Period]) -> list[Period]:
 
 
 def within(date: datetime, periods: list[Period]) -> bool:
-    """Whether a date lies in one of the periods; ends are excluded."""
+    """Return whether a date lies in one of the periods; ends are excluded."""
     place = bisect_right(periods, date, key=lambda period: period.start)
     return place > 0 and date < periods[place - 1].end
