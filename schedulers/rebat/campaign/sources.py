@@ -13,7 +13,7 @@ from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
 SEED = "#"
-"""Separator between the name of a workload and its seed, if it has several seeds."""
+"""Separator between the name of a workload and its seed, if there are several seeds."""
 
 Named = Mapping[str, Mapping[str, Source]]
 """Sources by the workload's name in grids, then by its name in results (one per seed)."""

@@ -141,7 +141,7 @@ class Store:
             log.write(f"{key},{seconds:.3f}\n")
 
     def stale(self, units: Sequence[Unit]) -> list[str]:
-        """Return the keys of a campaign's results that belong to none of these units."""
+        """Return the keys of a campaign's results that belong to other units."""
         needed = {unit.key for unit in units}
         keys = {path.stem for path in (self.folder / "runs").glob("[!.]*.json")}
         keys |= {path.name for path in (self.folder / "folders").glob("[!.]*")}

@@ -213,7 +213,7 @@ def play_all(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) 
 
 @kernel
 def conservative(batch: ScenarioBatch) -> None:
-    """R-LIST-Q."""
+    """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion."""
     n = batch.sizes.size
     ints = np.empty((4, n), np.int64)
     plan = Round(new_queue(n), ints[0], new_agenda(n), new_profile(n), ints[1], ints[2])

@@ -45,7 +45,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
     waste_walltime
         Work, over all attempts, of jobs that were killed at their walltime.
     waste_moving
-        Time lost to stops for a move or to make room.
+        Time lost to stops that move a job or make room for another job.
     held
         Time of nodes that are up and reserved for a job that does not run on them: the job waits
         for a stolen node, or moves.
