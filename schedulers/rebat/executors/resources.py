@@ -46,7 +46,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """Resources of an executor. Each executor uses the fields that it needs."""
+    """Resources of an executor. Each executor uses some of the fields."""
 
     workers: int = 1
     """Number of workers; 0: the workers of one job of a batch system."""

@@ -161,8 +161,8 @@ class JobTable:
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
         """Return whether an attempt loses all its work: a moldable job on another number of nodes.
 
-        To resize a moldable job, it is started again from the beginning (section III of Prabhakaran
-        et al. 2018).
+        A moldable job is resized by starting it again from the beginning (section III of
+        Prabhakaran et al. 2018).
         """
         attempt = self.work[attempt_id].attempt
         shape = self.submissions[attempt.job_id].shape

@@ -83,7 +83,7 @@ def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
 
     The lines need not be sorted (the node-stealing authors write each repair after its failure).
     Like Batsim, the reader sorts them. Events of other types stay unchanged. An event must contain
-    all processors of a node or none.
+    either all processors of a node or none.
 
     Raises
     ------

@@ -133,7 +133,7 @@ PROACTIVE = (
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
            ("foresee", "stealing"): ("stealing",)}  # fmt: skip
-"""The reactions of a policy with proactive migration -> the policies that it is compared with."""
+"""The reactions of a policy with proactive migration -> the policies with which to compare it."""
 
 
 class Loads(NamedTuple):
