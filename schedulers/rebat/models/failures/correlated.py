@@ -153,7 +153,7 @@ class Correlated(Law, frozen=True):
         rng: np.random.Generator,
         number: int,
     ) -> int:
-        """Draw whether a failure causes another failure and queue this one; return how many."""
+        """Draw whether a failure causes another failure, and queue it; return the number queued."""
 
         if not self.correlation.cascade or rng.random() >= self.correlation.cascade:
             return 0
