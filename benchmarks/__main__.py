@@ -67,7 +67,7 @@ def engine() -> None:
 
 
 def growth() -> None:
-    """Growth of the run time with the number of jobs: CEA-Curie."""
+    """Growth of the run time with the number of jobs, on CEA-Curie."""
     trace = TRACES / "CEA-Curie-2011-2.1-cln.swf.gz"
     if not trace.exists():
         print(f"(skipped: no {trace.name} in the folder of traces)")

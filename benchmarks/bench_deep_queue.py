@@ -3,9 +3,9 @@
 
     python -m benchmarks.bench_deep_queue [jobs ...]
 
-The jobs are submitted at time 0 to 1,000 nodes: sizes uniform up to 200, run times up to two hours,
-walltimes 1.1 to 3 times longer, so that every end moves nearly all reservations. Each line also
-prints the ratio of its time to that of the previous number of jobs.
+The jobs are submitted at time 0 to 1,000 nodes. Sizes are uniform up to 200, run times up to two
+hours, and walltimes are 1.1 to 3 times longer. Therefore, every end moves nearly all reservations.
+Each line also prints the ratio of its time to that of the previous number of jobs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engine time of Batsched's schedulers, planning on named machines, on one core.
+"""Engine time of Batsched's schedulers, planning on named nodes, on one core.
 
     python -m benchmarks.bench_named WORKLOAD [WORKLOAD ...]
 
-A workload is any file that ``rebat run`` takes.
+A workload is any file that ``rebat run`` accepts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take the pictures of the README and the site again, from real runs: docs/images.
+"""Take the pictures in docs/images (README and site) again, from real runs.
 
 Needs ``pip install playwright`` and the program chromium. Run it from a checkout::
 
@@ -29,7 +29,7 @@ def month() -> rebat.Result:
 
 
 def photograph(page: Path, image: str, act: Callable[[Any], None], height: int) -> None:
-    """Open a page in a browser, act on it, and keep what is visible."""
+    """Open a page in a browser, act on it, and save the visible part as a picture."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

@@ -73,7 +73,7 @@ def played(
     workload: Workload, policy: str, endpoint: str, timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:  # fmt: skip
-    """Return the schedule of the Batsched at ``endpoint``, on the embedded engine.
+    """Return the schedule of the running Batsched at ``endpoint``, on the embedded engine.
 
     Raises
     ------

@@ -54,7 +54,7 @@ def runs(document: Document) -> list[RunSpec]:
     Raises
     ------
     InputError
-        For an error in the file, with its place.
+        For an error in the file; the message names the place.
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()

@@ -19,7 +19,7 @@ _DEFAULTS = ScenarioOptions()
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[grid.failures]``, which also contains the parameters of its law.
 
-    ``group`` and the cascade options are those of `Correlation`.
+    For ``group`` and the cascade options see `Correlation`.
     """
 
     law: str | None = None
@@ -70,7 +70,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure_free: list[str] = []
     """Policies to run without failures and silent errors, with each kind of checkpoints."""
     failure_free_checkpoints: bool = True
-    """Whether these runs have checkpoints."""
+    """Whether the runs of ``failure_free`` have checkpoints."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of results that contains the additional data of its reports in its metadata.
+"""A table of results whose metadata contain the additional data of the reports.
 
-A report can then be written again without the runs and their inputs.
+With this table, a report can be written again without the runs and their inputs.
 """
 
 from __future__ import annotations

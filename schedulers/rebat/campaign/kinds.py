@@ -28,7 +28,7 @@ FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.fil
 
 
 def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
-    """Return the kind of a grid: its key ``kind``, or by its other keys, or by the file's tables.
+    """Return the kind of a grid, from its key ``kind``, its other keys, or the file's tables.
 
     Raises
     ------

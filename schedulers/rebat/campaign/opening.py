@@ -31,10 +31,10 @@ class Campaign(msgspec.Struct, frozen=True):
     """A campaign."""
 
     owner: Owner
-    """Name and file of the campaign, stored in its results folder."""
+    """Name and file of the campaign, stored in the results folder."""
     units: list[Unit]
     notes: list[str] = []
-    """Notes on units that are left out."""
+    """Notes on excluded units."""
     title: str = ""
 
     @property
@@ -54,12 +54,12 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     file : Path
         The TOML file. Files in it are relative to its folder.
     trace : Path, optional
-        Trace or workload file that replaces those in the campaign file.
+        Trace or workload file that replaces the traces and workload files of the campaign file.
 
     Raises
     ------
     InputError
-        For an error in the file, with its key.
+        For an error in the file; the message names the key.
     """
     try:
         tables = _toml(file)

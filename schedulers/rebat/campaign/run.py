@@ -45,10 +45,11 @@ def run_campaign(
     campaign : Campaign
         From `opening.open_campaign`.
     results_dir : Path
-        The results folder (see `store`). With Dask and batch systems, workers must see it and the
-        input files under the same paths.
+        The results folder (see `store`). With Dask and batch systems, workers must see this folder
+        and the input files under the same paths.
     workers : int, optional
-        Number of worker processes (default: one per core; with a batch system, those of one job).
+        Number of worker processes (default: one per core; with a batch system, the workers of one
+        job).
     executor : str
         A key of `executors.table.EXECUTORS`.
     address : str, optional

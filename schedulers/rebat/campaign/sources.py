@@ -13,7 +13,7 @@ from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
 SEED = "#"
-"""Separator between the name of a workload and its seed, if it has several seeds."""
+"""Separator between the name of a workload and its seed, if there are several seeds."""
 
 Named = Mapping[str, Mapping[str, Source]]
 """Sources by the workload's name in grids, then by its name in results (one per seed)."""
@@ -43,7 +43,7 @@ def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Name
     Raises
     ------
     InputError
-        For an error in the file, with its key.
+        For an error in the file; the message names the key.
     """
     workloads = required(tables, "workloads", dict, "a table [workloads.NAME] per workload")
     return {

@@ -7,8 +7,8 @@
 - ``timings.csv``: a log.
 
 Equal results yield equal bytes, except in the log. A folder belongs to the campaign named in
-``campaign.json``. Only files of a campaign are ever removed: results whose key is the hash of
-their identity, and files that a unit writes.
+``campaign.json``. Only files of a campaign are removed: results whose key is the hash of their
+identity, and files that a unit writes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def checksum(result: UnitResult) -> str:
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct units. ``stale`` results belong to none of them."""
+    """Progress of a campaign in distinct units. ``stale`` results belong to no unit."""
 
     total: int
     ok: int
@@ -141,7 +141,7 @@ class Store:
             log.write(f"{key},{seconds:.3f}\n")
 
     def stale(self, units: Sequence[Unit]) -> list[str]:
-        """Return the keys of a campaign's results that belong to none of these units."""
+        """Return the keys of a campaign's results that belong to other units."""
         needed = {unit.key for unit in units}
         keys = {path.stem for path in (self.folder / "runs").glob("[!.]*.json")}
         keys |= {path.name for path in (self.folder / "folders").glob("[!.]*")}
@@ -217,7 +217,7 @@ class Store:
         Raises
         ------
         InputError
-            If it does, with the name of the other campaign.
+            If the folder belongs to another campaign; the error names this campaign.
         """
         try:
             present = msgspec.json.decode((self.folder / OVERVIEW).read_bytes(), type=Owner)

@@ -32,7 +32,7 @@ def failures(campaign: Campaign, results: Results) -> list[tuple[str, str]]:
 def columns_of(campaign: Campaign) -> dict[str, type]:
     """Return the columns of the table with their types, for the kinds of unit in the campaign.
 
-    A column that several kinds share has the same meaning for all.
+    A column that several kinds share has the same meaning for all kinds.
     """
     kinds = [KINDS[name] for name in dict.fromkeys(unit.kind for unit in campaign.units)]
     columns: dict[str, type] = {"kind": str, "grid": str}

@@ -13,8 +13,7 @@ from rebat.console.progress import CampaignProgress, OnCampaignProgress
 class Tally:
     """Counts outcomes and reports progress.
 
-    ``others`` is the status of all other units of ``total``, apart from the ``n_tasks`` of this
-    start.
+    ``others`` is the status of all units of ``total`` except the ``n_tasks`` units of this start.
     """
 
     def __init__(

@@ -2,7 +2,8 @@
 """The contract between session and policy: a view to read, and proposals to return.
 
 A policy does no I/O, reads no clock and draws from no global random stream. The session checks each
-proposal. If a real Batsim would abort on it, the session refuses it with a reason.
+proposal. If a real Batsim would abort on a proposal, the session refuses the proposal with a
+reason.
 """
 
 from rebat.contract.policy import Changes, News, Policy

@@ -14,10 +14,10 @@ from rebat.core.attempts import Attempt, Running
 
 
 class News(msgspec.Struct):
-    """Events of one message, for reactions.
+    """Events of one message, for ``Policy.react``.
 
-    The session stops the attempts in ``hit`` and requeues them, unless the policy proposes
-    something else for them.
+    The session stops the attempts in ``hit`` and requeues them, unless the policy makes another
+    proposal for these attempts.
     """
 
     arrived: list[Attempt] = []
@@ -43,11 +43,11 @@ class News(msgspec.Struct):
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     answers: list[Answer] = []
-    """Answers to the proposals of the previous call of ``react``, in their order."""
+    """Answers to the proposals of the previous call of ``react``, in the order of the proposals."""
 
 
 class Changes(msgspec.Struct):
-    """Changes since the previous plan."""
+    """Changes since the previous plan, for ``Policy.plan``."""
 
     arrived: list[Attempt] = []
     """Submitted jobs."""
@@ -60,21 +60,21 @@ class Changes(msgspec.Struct):
     stopped: list[Running] = []
     """Attempts that were stopped and released their nodes."""
     moved: list[Running] = []
-    """Attempts that a stop or a reaction started, without a plan."""
+    """Attempts that were started by a stop or a reaction, not by a plan."""
     held: list[Running] = []
-    """Nodes held for a job, as if an attempt ran on them."""
+    """New holds: nodes held for a job, represented as running attempts."""
     failed_nodes: list[int] = []
     """Nodes that became unusable: they failed or were drained."""
     failed_under: list[str] = []
-    """Holder of each unusable node that an attempt still holds."""
+    """Holder of each node that became unusable while an attempt or a hold had the node."""
     rejuvenated_nodes: list[int] = []
     """Nodes that became usable again."""
     rejuvenated_under: list[str] = []
     """Holder of each node that became usable again while an attempt held it."""
     failures: int = 0
-    """Number of failures and drains of nodes, including those already undone."""
+    """Number of failures and drains of nodes, including nodes that are usable again."""
     repairs: int = 0
-    """Number of repairs and undrains of nodes, including those already undone."""
+    """Number of repairs and undrains of nodes, including nodes that are unusable again."""
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     withdrawn: list[str] = []
@@ -85,7 +85,7 @@ class Changes(msgspec.Struct):
     def withdraw(self, attempt: Attempt) -> None:
         """Record that a reaction removed an attempt from the queue.
 
-        An attempt that no plan has seen is removed without a trace.
+        If no plan has seen the attempt, only its entry in the changes is removed.
         """
         for entries in (self.arrived, self.resubmitted):
             if attempt in entries:
@@ -96,7 +96,7 @@ class Changes(msgspec.Struct):
     def leave(self, running: Running, records: list[Running]) -> None:
         """Record in ``records`` that an attempt or a hold released its nodes.
 
-        An attempt or a hold that no plan has seen is removed without a trace.
+        If no plan has seen the attempt or hold, only its entry in the changes is removed.
         """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):
@@ -119,12 +119,12 @@ class Policy:
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Return proposals for running attempts.
 
-        The session calls this method for every message with news, before ``plan``. A message that
-        only acknowledges has no news. The session carries out each proposal before it asks for the
-        next one.
+        The session calls this method before ``plan`` for every message with news. A message that
+        only acknowledges decisions has no news. The session carries out each proposal before it
+        requests the next one.
 
-        The default is no proposal: the session stops the attempts on failed nodes and requeues
-        them first, from their last checkpoints.
+        By default, this method proposes nothing. The session then stops the attempts on failed
+        nodes and requeues them at the head of the queue, from their last checkpoints.
         """
         return ()
 

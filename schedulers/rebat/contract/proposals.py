@@ -29,15 +29,15 @@ class Requeue(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """After a stop: continue immediately on these nodes, on any number that the job allows.
+    """After a stop: continue immediately on these nodes, as many as the job's shape allows.
 
-    A moldable job on another number of nodes starts again from the beginning, because it cannot be
-    resized.
+    If the number of nodes changes, a moldable job starts again from the beginning, because it
+    cannot be resized.
 
     Each node must be usable. It must belong to the job, be free, or belong to an attempt that is
-    being stopped. Free nodes are claimed now, the others when they are released. If a claimed node
-    fails before the job is stopped, the job continues to run. If it fails later, the remaining
-    work is requeued with ``priority``.
+    being stopped. Free nodes are claimed now, other nodes when they are released. If a claimed node
+    fails before the job is stopped, the job continues to run. If it fails later, the remaining work
+    is requeued with ``priority``.
     """
 
     nodes: NodeSet
@@ -47,8 +47,8 @@ class Move(msgspec.Struct, frozen=True):
 class Wait(msgspec.Struct, frozen=True):
     """After a stop: hold the usable nodes of the job until it is requeued.
 
-    The wait ends when the stop of the attempt ``on`` is carried out or cancelled, at the time
-    ``until_us``, or at a ``Release``: the first of these.
+    The wait ends at the first of these events: the stop of the attempt ``on`` is carried out or
+    cancelled, the time ``until_us`` is reached, or a ``Release`` is proposed.
     """
 
     on: str = ""
@@ -76,8 +76,8 @@ class Start(msgspec.Struct, frozen=True):
     """Start a queued attempt on ``nodes``, or on the lowest-numbered free nodes.
 
     ``n_nodes``, or the size of ``nodes``, may differ from the requested number if the job is
-    moldable or malleable. The attempt is then rejected and registered in the new size within the
-    same message. It starts as the next attempt of the job.
+    moldable or malleable. The attempt is then rejected, registered in the new size within the same
+    message, and started as the next attempt of the job.
     """
 
     attempt_id: str
@@ -99,7 +99,7 @@ class Reject(msgspec.Struct, frozen=True):
 
 
 class Release(msgspec.Struct, frozen=True):
-    """End the wait of a job, and cancel the stop that it waits for."""
+    """End the wait of a job, and cancel the stop for which the job waits."""
 
     job_id: str
 
@@ -114,8 +114,8 @@ class Wake(msgspec.Struct, frozen=True):
 class Drain(msgspec.Struct, frozen=True):
     """Start nothing more on these nodes; running attempts continue.
 
-    ``why`` is the reason. A node may be drained for several reasons. It returns to service when no
-    reason is left.
+    ``why`` is the reason. A node may be drained for several reasons. The node returns to service
+    when no reason is left.
     """
 
     nodes: NodeSet

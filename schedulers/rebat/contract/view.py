@@ -33,7 +33,7 @@ class Machine(Protocol):
 
     @property
     def cores_per_node(self) -> int:
-        """Cores per node, if nodes of the simulation are cores; node k has cores kc to kc+c-1."""
+        """Cores per node (c), if Batsim's hosts are cores; node k has cores kc to kc+c-1."""
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
@@ -58,7 +58,7 @@ class Machine(Protocol):
     def age_us(self) -> npt.NDArray[np.int64]:
         """Time since the last failure of each node, including its repair, in microseconds.
 
-        It equals ``uptime_us`` for a node that has not failed since the simulation began.
+        If a node has not failed since the simulation began, this is its ``uptime_us``.
         """
 
 
@@ -87,7 +87,7 @@ class WaitingJob(Protocol):
 
     @property
     def held(self) -> Running | None:
-        """The nodes held for the job, as a running attempt; None if none is left."""
+        """The nodes held for the job, as a running attempt; None if no node is left."""
 
     @property
     def n_held(self) -> int:
@@ -97,7 +97,7 @@ class WaitingJob(Protocol):
     def n_lost(self) -> int:
         """Number of the job's nodes that must be replaced.
 
-        These are the nodes that were unusable when the job was stopped, and those that failed
+        These are the nodes that were unusable when the job was stopped, and nodes that failed
         later.
         """
 
@@ -127,7 +127,7 @@ class View(Protocol):
 
     @property
     def running(self) -> Mapping[str, Running]:
-        """Running attempts by id, in order of start, including those being stopped."""
+        """Running attempts by id, in order of start, including attempts being stopped."""
 
     @property
     def stopping(self) -> Mapping[str, object]:
@@ -150,10 +150,10 @@ class View(Protocol):
         """The nodes of the machine."""
 
     def job(self, job_id: str) -> Submission:
-        """Return the submission of a job that is alive or whose end is news; else KeyError."""
+        """Return the submission of a job that is alive or has just ended; else raise KeyError."""
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
-        """Return how an attempt checkpoints; None if it does not."""
+        """Return how an attempt checkpoints; None if it writes no checkpoints."""
 
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
         """Return what remains of a running attempt if it is stopped, and the delay of the stop."""
@@ -166,7 +166,7 @@ class View(Protocol):
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
         """Return the walltime of a queued attempt that starts on ``n_nodes`` nodes.
 
-        Also for a running moldable job that starts again on ``n_nodes`` nodes.
+        This is also the walltime of a running moldable job that starts again on ``n_nodes`` nodes.
         """
 
     def image_us(self, attempt_id: str) -> int:

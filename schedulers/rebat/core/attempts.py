@@ -14,7 +14,7 @@ from rebat.core.units import FOREVER_US
 
 
 class Priority(IntEnum):
-    """Queue priorities of section 7.2.1 of the node-stealing paper; higher goes first."""
+    """Queue priorities of section 7.2.1 of the node-stealing paper; the highest is first."""
 
     REGULAR = 1
     VICTIM = 2
@@ -27,30 +27,30 @@ class Cause(StrEnum):
     COMPLETED = "completed"
     JOB_FAILED = "job failed"
     SILENT_ERROR = "silent error"
-    """It ended with an error, and the job runs again."""
+    """The attempt ended with an error, and the job runs again."""
     WALLTIME = "walltime"
     NODE_FAILURE = "node failure"
     STOLEN = "stolen"
     MOVED = "moved"
     """The job continues on other nodes."""
     PREEMPTED = "preempted"
-    """It made room for another job."""
+    """The attempt made room for another job."""
     HORIZON = "horizon"
-    """An eternal job was ended."""
+    """rebat ended an eternal job."""
     MOLDED = "molded"
-    """It never ran: the job started on another number of nodes, as its next attempt."""
+    """The attempt never ran: the next attempt of the job started, on another number of nodes."""
     REJECTED = "rejected"
 
 
 class When(StrEnum):
-    """When a running attempt is stopped, which determines what it keeps."""
+    """When a running attempt is stopped. This determines how much work it keeps."""
 
     NOW = "now"
-    """Immediately; it keeps the work of its last checkpoint."""
+    """Immediately; the attempt keeps the work of its last checkpoint."""
     CHECKPOINT = "checkpoint"
     """After a checkpoint that starts now."""
     NEXT_CHECKPOINT = "next checkpoint"
-    """After its next regular checkpoint."""
+    """After the next regular checkpoint of the attempt."""
     RESIZE = "resize"
     """Immediately and without losing work; only for malleable jobs that move."""
     IMAGE = "image"
@@ -72,7 +72,7 @@ def job_name(job_id: str) -> str:
 
 
 def resubmission_id(job_id: str, number: int) -> str:
-    """Return the id of a job's resubmission; the first one has number 1.
+    """Return the id of a job's resubmission; the first resubmission has number 1.
 
     >>> resubmission_id("w0!12", 3)
     'w0!12#3'
@@ -81,7 +81,7 @@ def resubmission_id(job_id: str, number: int) -> str:
 
 
 def split_attempt(name: str) -> tuple[str, int]:
-    """Return the job's id and the number of the resubmission; number 0 for other ids.
+    """Return the job's id and the resubmission's number (0: the id is not a resubmission).
 
     >>> split_attempt("12#3"), split_attempt("12"), split_attempt("12#03")
     (('12', 3), ('12', 0), ('12#03', 0))
@@ -93,7 +93,7 @@ def split_attempt(name: str) -> tuple[str, int]:
 
 
 def attempt_profile(name: str, profile: str) -> str:
-    """Return the profile name of a resubmission, from the profile before it.
+    """Return the profile name of a resubmission, from the profile name of the previous attempt.
 
     >>> attempt_profile("12#1", "delay5"), attempt_profile("12#2", "12#1:delay5")
     ('12#1:delay5', '12#2:delay5')
@@ -109,7 +109,7 @@ def check_ids(ids: Collection[str]) -> None:
     Raises
     ------
     InputError
-        For the first such job.
+        For the first job with the id of a resubmission of another job.
     """
     unique = set(ids)
     for name in ids:
@@ -128,7 +128,7 @@ def taken_id(name: str, base: str) -> InputError:
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """A request for nodes, without the real run time, which the scheduler must not know.
+    """A request for nodes. The scheduler must not know the real run time, so it is not included.
 
     Attributes
     ----------
@@ -137,14 +137,14 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     job_id : str
         Batsim id of the original job.
     serial : int
-        Number of the queue entry in the run; the last key of every order.
+        Number of the queue entry in the run; every order uses it to break ties.
     job_serial : int
         Position of the original job in the order of submissions.
     number : int
         0 for the original attempt, 1 for the first resubmission.
     n_nodes : int
     walltime_us : int
-        Upper bound on the run time; FOREVER_US if the user set none.
+        Maximum run time; FOREVER_US if the user set none.
     submit_us, queued_us : int
         Time of submission of the original job; time of entry of this attempt into the queue.
     priority : int
@@ -176,5 +176,5 @@ class Running(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def planned_end_us(self) -> int:
-        """The latest end of the attempt."""
+        """The latest possible end of the attempt: its start plus its walltime."""
         return min(self.start_us + self.attempt.walltime_us, FOREVER_US)

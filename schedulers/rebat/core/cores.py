@@ -19,7 +19,7 @@ def groups_of(n_processors: int, cores_per_node: int) -> int:
     Raises
     ------
     InputError
-        If the number of processors is not a multiple, or too large.
+        If the number of processors is too large, or not a multiple of the cores per node.
     """
     check_machine(n_processors)
     if cores_per_node < 1 or n_processors % cores_per_node:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text fields of CSV files, protected from evaluation by spreadsheets.
 
-A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, also after a tab or a
-carriage return. An apostrophe in front makes the field text. Numbers are unchanged.
+A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, also if a tab or a
+carriage return precedes this character. If an apostrophe is added in front, the field is text.
+Numbers are unchanged.
 """
 
 from __future__ import annotations

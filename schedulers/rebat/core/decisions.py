@@ -11,13 +11,13 @@ from rebat.core.nodes import NodeSet
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base class of decisions; a decision takes effect at ``at_us``, not before its message."""
+    """Base class of decisions. A decision takes effect at ``at_us``, at its message or later."""
 
     at_us: int
 
 
 class ExecuteJob(Decision, frozen=True):
-    """Start a submitted job on these nodes, all up and free."""
+    """Start a submitted job on these nodes, which must be up and free."""
 
     job_id: str
     nodes: NodeSet
@@ -30,13 +30,13 @@ class RejectJob(Decision, frozen=True):
 
 
 class KillJobs(Decision, frozen=True):
-    """Kill running jobs; none of them may be known to have completed."""
+    """Kill running jobs. Jobs already reported as completed are not allowed."""
 
     job_ids: tuple[str, ...]
 
 
 class CallMeLater(Decision, frozen=True):
-    """Request a message at a time strictly later than now."""
+    """Request a message at a later time."""
 
     when_us: int
 
@@ -57,7 +57,7 @@ class RegisterJob(Decision, frozen=True):
 
 
 class FinishRegistration(Decision, frozen=True):
-    """End the registration of jobs. Without it, a dynamic simulation never ends."""
+    """End the registration of jobs. Without this decision, a dynamic simulation never ends."""
 
 
 class ContinueRegistration(Decision, frozen=True):
@@ -65,7 +65,7 @@ class ContinueRegistration(Decision, frozen=True):
 
 
 class SetMetadata(Decision, frozen=True):
-    """Attach text without double quotes to a job; it appears in jobs.csv."""
+    """Attach text without double quotes to a job; the text appears in jobs.csv."""
 
     job_id: str
     metadata: str

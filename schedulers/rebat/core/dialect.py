@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 Semantics = Literal["paper", "authors"]
-"""State after an interruption: as in the paper's text, or as in its authors' program."""
+"""State after an interruption: as in the paper's text, or as in the authors' program."""
 
 
 class Dialect(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ class InputError(RebatError):
     problem : str
         What is wrong.
     where : str, optional
-        Where it is: a file with its line, a job id, an option.
+        Place of the problem: a file with its line, a job id, an option.
     expected : str, optional
         What is expected instead.
     """
@@ -32,12 +32,12 @@ class InputError(RebatError):
 
     @property
     def what(self) -> str:
-        """The problem, under its earlier name."""
+        """Earlier name of ``problem``."""
         warnings.warn("InputError.what is now called problem", DeprecationWarning, stacklevel=2)
         return self.problem
 
     def at(self, where: str) -> InputError:
-        """Return the error with an outer place before its own (a file before a line)."""
+        """Return the error with an outer place added (a file in front of a line)."""
         place = f"{where}: {self.where}" if self.where else where
         return InputError(self.problem, place, self.expected)
 
@@ -51,7 +51,7 @@ class PolicyError(RebatError):
 
 
 def unknown_name(kind: str, name: str, choices: object) -> InputError:
-    """Return the error for a name that is not in a table; it lists the valid names."""
+    """Return the error for a name that is not in a table; the error lists the valid names."""
     names = sorted(str(choice) for choice in choices)  # type: ignore[attr-defined]
     near = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""

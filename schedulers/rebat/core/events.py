@@ -51,14 +51,14 @@ class JobCompleted(Event, frozen=True):
 
 
 class JobsKilled(Event, frozen=True):
-    """A kill request was carried out; ``progress`` holds only jobs that were really killed."""
+    """A kill request was carried out; ``progress`` contains only jobs that were really killed."""
 
     job_ids: tuple[str, ...]
     progress: dict[str, Any] = {}
 
 
 class CallRequested(Event, frozen=True):
-    """The time of a CallMeLater has come. The event has no name: the scheduler keeps a list."""
+    """The time of a CallMeLater is reached. The event does not name the call."""
 
 
 class NodesFailed(Event, frozen=True):
@@ -78,7 +78,7 @@ class NoMoreStaticJobs(Event, frozen=True):
 
 
 class NoMoreExternalEvents(Event, frozen=True):
-    """Every line of the external event files has occurred."""
+    """Every event of the external event files has occurred."""
 
 
 class Notified(Event, frozen=True):
@@ -93,7 +93,7 @@ class SimulationEnded(Event, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message of the simulator: its send time, and the events since the last message."""
+    """One message of the simulator: its send time, and the events since the previous message."""
 
     now_us: int
     events: tuple[Event, ...]

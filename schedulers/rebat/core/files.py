@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic writing of files: each is written under a temporary name and then renamed."""
+"""Atomic writing of files: each file is written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from rebat.core.errors import InputError
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path; its content replaces ``path`` if the block succeeds.
 
-    Links are followed, and an existing file keeps its mode. A special file (device, pipe) is
-    written to after the block.
+    Symbolic links are followed, and an existing file keeps its mode. If ``path`` is a special file
+    (device, pipe), the content is copied into it after the block.
 
     Raises
     ------
@@ -37,12 +37,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _sibling(path: Path) -> Iterator[Path]:
-    """Yield a temporary file in the folder of the (linked) file, and rename it."""
+    """Yield a temporary file in the folder of the (linked) file; rename it after the block."""
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_name(target, target.parent)
     try:
-        temporary.open("xb").close()  # with the mode that the user's umask leaves
+        temporary.open("xb").close()  # with the mode that the user's umask permits
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
@@ -53,7 +53,7 @@ def _sibling(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _through(path: Path) -> Iterator[Path]:
-    """Yield a temporary file elsewhere, and copy it into a special file."""
+    """Yield a temporary file elsewhere; copy its content into a special file after the block."""
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder) / path.name
         temporary.touch()
@@ -76,7 +76,7 @@ def _temporary_name(path: Path, folder: Path) -> Path:
 
 @contextmanager
 def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Convert errors of writing to InputErrors that name ``path``, not the temporary name."""
+    """Convert write errors to InputErrors that name ``path``, not the temporary file."""
     try:
         yield
     except OSError as error:
@@ -89,7 +89,7 @@ def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one piece; compressed, without a time stamp, if its name ends in .gz."""
+    """Write an entire text file. If its name ends in .gz, compress it, without a time stamp."""
     data = text.encode()
     with atomic_path(path) as temporary:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
@@ -114,7 +114,7 @@ def file_hash(path: Path) -> str:
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
-    """Read an entire text file, plain or .gz; every failure is an InputError with its name."""
+    """Read an entire text file, plain or .gz; failures are InputErrors with the file's name."""
     with open_text(path, errors=errors) as lines:
         return lines.read()
 

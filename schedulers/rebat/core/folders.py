@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results folders: written under a temporary name, and moved into place at the end.
 
-A temporary folder is locked while its process runs. So other commands see that it is in use, and
-the next command removes the folders of killed ones. A result that another command has put in the
-same place in the meantime is never changed.
+A temporary folder is locked while its process runs, so that other commands see that the folder is
+in use. Each command removes the temporary folders of killed commands. If another command has put a
+result in the same place in the meantime, that result is never changed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``path`` if the block succeeds.
 
-    A list of its files (`core.manifest`) is added. A folder that is not empty is refused. With
-    ``force``, an earlier result is replaced as a whole, if it is unchanged and has no other files.
+    A list of the folder's files (`core.manifest`) is added. If ``path`` is a folder that is not
+    empty, it is refused. With ``force``, an earlier result is replaced completely, unless it has
+    changed or contains other files.
 
     Raises
     ------
     InputError
         Before the block: if the folder is not empty, another command is writing there, or the
-        folder cannot be created. After it: if the place was taken during the block. The new result
-        is then kept under another name, which the error states.
+        folder cannot be created. After the block: if another command created ``path`` in the
+        meantime. The new result is then kept under another name, which the error states.
     """
     target = Path(os.path.realpath(path))
     with write_errors(path, target):
@@ -65,7 +66,7 @@ def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _prepared(path: Path) -> Iterator[None]:
-    """Create and lock the parent of a folder, without the remains of killed commands."""
+    """Create and lock the parent of a folder; remove what killed commands left there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _guarded(path.parent):
         _sweep(path)
@@ -93,7 +94,7 @@ def _put_under_new_name(temporary: Path, path: Path) -> Path:
 
 
 def _replaceable(path: Path, temporary: Path) -> bool:
-    """Return whether a folder holds its listed files, unchanged, and nothing else."""
+    """Return whether a folder contains its listed files, unchanged, and nothing else."""
     if not path.exists():
         return True
     return path.is_dir() and not_ours(path, apart=temporary.name) is None
@@ -142,7 +143,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """Return a temporary name in the folder if it exists (it may be a root), else in its parent."""
+    """Return a temporary name in the folder (it may be a mount) or, if it is new, in its parent."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 
@@ -207,7 +208,7 @@ def _undisturbed() -> Iterator[None]:
     """Delay signals that end a command until the end of the block.
 
     A signal mask is not sufficient: any thread may receive a signal, and the main thread then runs
-    its handler. Other threads are not interrupted.
+    the handler. Other threads are not interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -218,6 +219,6 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for name, handler in before.items():
-            signal.signal(name, handler or signal.SIG_DFL)  # None: it was not set from Python
+            signal.signal(name, handler or signal.SIG_DFL)  # None: not set from Python
         for number in received:
             signal.raise_signal(number)

@@ -26,7 +26,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     submit_us : int
         Time of submission in microseconds from the workload's start.
     walltime_us : int or None
-        Upper bound on the run time; Batsim kills the job there. None: no bound.
+        Maximum run time, after which Batsim kills the job; None: no limit.
     profile : str
         Name of the profile that defines the work of the job.
     extra : dict
@@ -54,7 +54,7 @@ class Workload(msgspec.Struct, frozen=True):
     profiles : dict
         Batsim profile JSON by name.
     notes : tuple of str
-        Human-readable changes of an importer or generator (dropped, clamped, capped jobs).
+        Human-readable changes made by an importer or generator (dropped, clamped, capped jobs).
     """
 
     name: str
@@ -68,7 +68,8 @@ Profiles = Mapping[str, dict[str, Any]]
 """Batsim profile JSON by name."""
 
 PROBES = "rebat"
-"""Workload of jobs that are only registered to be acknowledged, and never run (`wire.instants`)."""
+"""Workload of jobs that are registered only for the acknowledgement and never run
+(`wire.instants`)."""
 
 MAX_TASKS = 1_000_000
 """Maximum number of executions of a composed profile, including repeats."""
@@ -80,7 +81,8 @@ MAX_DEPTH = 100
 def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) -> int:
     """Return the run time of a profile in microseconds, if it needs no network model.
 
-    ``speed_flops`` is the speed of the nodes; None: unknown, so that computations have no duration.
+    ``speed_flops`` is the speed of the nodes. If it is None (unknown), computations have no
+    duration.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def delay_us(profile: dict[str, Any]) -> int:
     Raises
     ------
     InputError
-        For a delay of 0, on which Batsim aborts, and for one below 0.5 microseconds.
+        For a delay of 0, on which Batsim aborts, and for a delay below 0.5 microseconds.
     """
     length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
     if length_us < 1:

@@ -53,12 +53,12 @@ def not_ours(folder: Path, apart: str | None = None) -> str | None:
 
 
 def check_no_result(folder: Path) -> None:
-    """Check that a folder does not hold a result.
+    """Check that a folder does not contain a result.
 
     Raises
     ------
     InputError
-        If it does; the error has the folder.
+        If the folder contains a result; the error names the folder.
     """
     if (folder / MANIFEST).exists():
         error = "holds the result of another command"

@@ -46,7 +46,7 @@ class NodeSet:
     __slots__ = ("_packed", "intervals", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
-        """Create a set from canonical intervals; see ``from_intervals`` for others.
+        """Create a set from canonical intervals; see ``from_intervals`` for other intervals.
 
         ``size`` is the number of nodes, if it is known.
         """

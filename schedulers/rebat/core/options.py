@@ -10,16 +10,16 @@ import msgspec
 from rebat.core.dialect import PAPER, Dialect
 
 SilentErrors = Literal["accept", "retry"]
-"""Handling of a job whose attempt ends with an error: it has ended, or it runs again."""
+"""What happens to a job whose attempt ends with an error: the job ends, or it runs again."""
 
 
 MAX_ATTEMPTS = 10_000
-"""Maximum number of attempts of a job that failures may interrupt. A job that needs more cannot
-complete on this machine."""
+"""Maximum number of attempts per job that failures may interrupt. A job that needs more attempts
+cannot complete on this machine."""
 
 
 class YoungDaly(msgspec.Struct, frozen=True):
-    """Checkpointing of jobs whose profiles do not define it; in seconds.
+    """Checkpointing of jobs whose profiles define no checkpoints; in seconds.
 
     ``mtbf_s`` is the MTBF of the machine. Lengths and walltimes already include the checkpoints.
     """
@@ -37,18 +37,18 @@ class SessionOptions(msgspec.Struct, frozen=True):
     dialect : Dialect
         Differences between the node-stealing paper and its program.
     strict : bool
-        A refused proposal is an error (a bug in the policy), not only a ledger entry.
+        Whether a refused proposal is an error (a bug in the policy), not only a ledger entry.
     young_daly : YoungDaly, optional
         Checkpointing of jobs whose profiles have no checkpoint fields.
     silent_errors : str
         'retry' requeues an entire job that ends with a return code other than 0, until it succeeds
         (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     resize_cost : str
-        Cost of a resize, paid first as a longer recovery (see ``models.migration.cost_us``).
+        Cost of a resize, added to the recovery (see ``models.migration.cost_us``).
     migration_cost : str
         Cost of a checkpoint and restart, in the same notation.
     purge_s : float
-        Interval at which jobs are purged.
+        Interval at which Slurm purges jobs (see ``models.migration``).
     cores_per_node : int
         Number of the simulation's nodes (cores) that form a node.
     max_attempts : int

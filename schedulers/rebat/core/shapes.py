@@ -13,7 +13,7 @@ from rebat.core.tagged import tagged
 
 
 class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
-    """Runs only on the requested number of nodes."""
+    """A job that runs only on the requested number of nodes."""
 
     def allows(self, n_nodes: int, request: int) -> bool:
         """Return whether a job that requests ``request`` nodes can continue on ``n_nodes``."""
@@ -21,12 +21,12 @@ class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
 
 
 class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
-    """Runs on any of these numbers of nodes, chosen at its start."""
+    """A job that runs on any of these numbers of nodes; the number is chosen at the start."""
 
     sizes: tuple[int, ...]
 
     def with_request(self, request: int) -> list[int]:
-        """Return its sizes and the requested one, ascending."""
+        """Return the sizes and the requested size, ascending."""
         return sorted({request, *self.sizes})
 
     def allows(self, n_nodes: int, request: int) -> bool:
@@ -35,7 +35,7 @@ class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
 
 
 class Malleable(msgspec.Struct, frozen=True, tag_field="kind", tag="malleable"):
-    """Runs on any number of nodes in a range, which may change during the run."""
+    """A job that runs on any number of nodes in a range; the number may change during the run."""
 
     min: int
     max: int
@@ -71,7 +71,7 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
 
 
 def fields_of(shape: Shape) -> dict[str, Any]:
-    """Return the JSON fields of a shape, none for a rigid one; see `shape_of`.
+    """Return the JSON fields of a shape, none for a rigid shape; see `shape_of`.
 
     >>> fields_of(Malleable(2, 31))
     {'shape': {'kind': 'malleable', 'min': 2, 'max': 31}}
@@ -87,13 +87,14 @@ def kind_of(shape: Shape) -> str:
 
 
 def check_shape(shape: Shape, request: int, n_nodes: int) -> None:
-    """Check a shape with the number of nodes that its job requests, and the machine's.
+    """Check a shape against the number of nodes that its job requests and that the machine has.
 
     Raises
     ------
     InputError
         For sizes beyond the machine, and for a malleable job with a request outside its range. A
-        moldable job may request a size that is not in its list; it can then run on both.
+        moldable job may request a size that is not in its list; it can then run on this size and on
+        the listed sizes.
     """
     if isinstance(shape, Malleable):
         if not shape.min <= request <= shape.max:

@@ -45,7 +45,7 @@ def located(path: Path, kind: str, *endings: str) -> Path:
     Raises
     ------
     InputError
-        For a name without an ending that is neither.
+        For a name without file extension that is neither a file nor an included input.
     """
     if path.suffix or path.is_absolute() or (path.exists() and not path.is_dir()):
         return path

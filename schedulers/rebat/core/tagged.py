@@ -19,7 +19,8 @@ def tagged(value: Any, field: str, kinds: Mapping[str, type[T]], noun: str) -> T
     Raises
     ------
     InputError
-        For an unknown kind (the message lists the valid ones), and for fields that do not fit it.
+        For an unknown kind (the message lists the valid kinds), and for fields that do not fit the
+        kind.
     """
     kind = str(value.get(field) if isinstance(value, dict) else value)
     if kind not in kinds:

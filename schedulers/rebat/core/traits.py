@@ -22,11 +22,11 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     memory_mb : float or None
         Memory of each task in MB; None: unknown.
     checkpointable : bool
-        Whether a checkpointer can save and restart the job without its help.
+        Whether a checkpointer can save and restart the job without help of the job.
     partition : str
-        Requested partition; empty: no particular one.
+        Requested partition; empty: no particular partition.
     eternal : bool
-        Whether the job has no length and runs until no other job is left.
+        Whether the job has no end and runs until only eternal jobs are left.
     user, queue : str
         Owner of the job, and queue of its submission; empty: unknown.
     """
@@ -90,7 +90,7 @@ _READ: dict[str, Callable[[Any, str], Any]] = {
     "checkpointable": _truth,
     "partition": _word,
     "eternal": _truth,
-    # rebat does not depend on the content of these
+    # any value is valid
     "user": lambda value, name: str(value),
     "queue": lambda value, name: str(value),
 }

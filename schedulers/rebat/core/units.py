@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times in microseconds as integers, the resolution of Batsim's messages (`%.6f`).
 
-With integers, equal instants compare equal, and no tolerance is needed in the engine or in plans.
-Names in ``_us`` hold integers in microseconds, names in ``_s`` hold seconds.
+Integers of equal instants compare equal, so the engine and plans need no tolerance. Names that end
+in ``_us`` are integers in microseconds, names that end in ``_s`` are seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rebat.core.errors import InputError
 
 US_PER_S = 1_000_000
 FOREVER_US = 2**62
-"""Later than any time: the end of anything without an end."""
+"""Later than any time; the end time of anything without an end."""
 
 MAX_SECONDS = 1e11
 """Maximum time or duration (3,000 years)."""

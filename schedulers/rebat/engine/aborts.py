@@ -33,7 +33,7 @@ class AbortRule(StrEnum):
 
 
 class Abort(BatsimAbort):
-    """A real Batsim would have aborted here.
+    """Error at a point where a real Batsim would have aborted.
 
     Attributes
     ----------

@@ -3,11 +3,13 @@
 
 Observed behaviour of Batsim that the engine reproduces:
 
-- All events of an instant are in one message, in the order in which their sources began to wait: a
-  completion by the start of its job, a submission by the previous submission, a machine event by
-  the previous machine event. Sources that began to wait at the same instant keep their order.
+- All events of an instant are in one message, in the order in which their sources began to wait. A
+  completion waits from the start of its job, a submission from the previous submission, a machine
+  event from the previous machine event. Sources that began to wait at the same instant keep their
+  order.
 - The immediate effects of a reply (kills, acknowledged registrations) are in a further message of
-  the same instant. So are the notices that no job will be submitted and no event will occur.
+  the same instant. This message also contains the notices that no more jobs will be submitted and
+  no more events will occur.
 - The simulation ends when all jobs have ended, no call is pending, every event of a file has
   occurred and, with dynamic jobs, the registration is finished. Failures that are drawn during the
   simulation do not prolong it.
@@ -50,9 +52,9 @@ class External:
     """A source of external events."""
 
     def __init__(self, events: Iterator[list[Any]], ends: bool) -> None:
-        """Take the events by time; ``ends``: the simulation waits for the last event.
+        """Store events grouped by time; with ``ends``, the simulation waits for the last event.
 
-        ``left`` is whether events are left.
+        ``left`` states whether events are left.
         """
         self.events, self.ends, self.left = events, ends, False
 
@@ -66,9 +68,9 @@ class Engine(Decisions):
     n_nodes : int, optional
         Number of nodes of the machine (default: the workload's).
     events : iterable of ExternalEvent
-        Failures and rejuvenations, and generic events. A sequence (an event file) occurs
-        completely, as in Batsim. Any other iterable must be in order of time, and ends with the
-        last job.
+        Failures and rejuvenations, and generic events. All events of a sequence (an event file)
+        occur, as in Batsim. Any other iterable must be in order of time; no event occurs after the
+        end of the last job.
     operations : sequence of GenericEvent
         Operations of an administrator: a second file of events, in order of time.
     options : EngineOptions
@@ -130,7 +132,7 @@ class Engine(Decisions):
 
     @staticmethod
     def _by_time(items: Iterable[Any], time: str) -> Iterator[list[Any]]:
-        """Return the items grouped by time; a source waits from one group to the next."""
+        """Yield the items in groups of equal time; a source waits from one group to the next."""
         return (list(same) for _, same in groupby(items, key=attrgetter(time)))
 
     def _await_submissions(self) -> bool:
@@ -153,7 +155,7 @@ class Engine(Decisions):
         Raises
         ------
         Abort
-            If the real Batsim would have aborted, or have deadlocked.
+            If the real Batsim would have aborted or deadlocked.
         """
         self._exchange(scheduler, (self._began(),))
         rounds = 0
@@ -209,7 +211,7 @@ class Engine(Decisions):
             self._outbox += self._take_notices()
 
     def _stuck(self) -> bool:
-        """Return whether nothing but failures can happen, and none of them is needed."""
+        """Return whether only failures can still happen, and the simulation needs none of them."""
         if len(self._heap) > len(self._files):  # each file has at most one entry in the heap
             return False
         if not self._heap:
@@ -309,7 +311,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 
 
 def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
-    """Return the profiles of static jobs; Batsim drops the others when it loads a workload."""
+    """Return the profiles of static jobs; Batsim drops other profiles when it loads a workload."""
     used: dict[str, dict[str, Any]] = {}
     for job in workload.jobs:
         if job.profile not in used:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of the engine; Batsim knows executions, but not which jobs they belong to."""
+"""Jobs of the engine. Each attempt is a job here, because Batsim does not know attempts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EngineJob(msgspec.Struct, gc=False):
     """Content of the submission event (for a registered job, its JSON); None once it is sent."""
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
-    """The job's profile and its parts, even if Batsim has dropped them; jobs may share them."""
+    """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
     submitted: bool = False
     start_us: int = -1
     end_us: int = -1

@@ -17,7 +17,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
     workload_path: str = ""
     forward_unknown_events: bool = False
     list_resources: bool = False
-    """List every host in the first message, as Batsim does. Other schedulers need the list; it is
+    """List every host in the first message, as Batsim does. Other schedulers need this list. It is
     long for a large machine."""
     latency_us: int = 0
     """Delay of decisions, as on a platform with network latency."""

@@ -3,8 +3,8 @@
 
 This process runs the Dask scheduler, which listens on the network. Connections need the keys of
 this start (TLS in both directions), which are in the results folder. The jobs are cancelled when
-the process ends. If it is killed, connected workers end, and jobs that start later end after
-Dask's death timeout.
+the process ends. If the process is killed, connected workers end, and jobs that start later end
+after Dask's death timeout.
 """
 
 from __future__ import annotations

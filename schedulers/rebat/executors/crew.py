@@ -45,7 +45,7 @@ class Crew:
         Raises
         ------
         InputError
-            If the batch system rejects a job, with its message.
+            If the batch system rejects a job; the error contains the message of the batch system.
         """
         self.n_lacking = n_jobs
         if refused := self._submit():
@@ -53,7 +53,7 @@ class Crew:
         self._report(0, f"{n_jobs} submitted")
 
     def end(self) -> None:
-        """Cancel all jobs, including those being submitted."""
+        """Cancel all jobs, including jobs that are being submitted."""
 
         async def cancelled(job: Any) -> None:
             async with job.lock:
@@ -117,7 +117,7 @@ class Crew:
             raise RebatError(f"executor {self.system.name}: {problem}; see {self.folder}/jobs")
 
     def _submit(self) -> str:
-        """Submit the missing jobs; return the message of the batch system if it rejects one."""
+        """Submit the missing jobs; return the batch system's message if it rejects a job."""
         new = {name: self.new_job(name) for name in self._names(self.n_lacking)}
         self.jobs |= new  # before the submission, so that an interrupt cancels them
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on a Dask cluster: an existing one, or a new one on this machine.
+"""Tasks on a Dask cluster: an existing cluster, or a new cluster on this machine.
 
 A Dask worker executes any code that it receives. The new cluster therefore listens on 127.0.0.1,
 and connections need the keys of this start (TLS in both directions), which are only in the memory
@@ -21,14 +21,14 @@ from rebat.core.errors import InputError, RebatError
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 SILENT = logging.CRITICAL + 1
-"""Log level that hides all messages, because an interrupted cluster prints many."""
+"""Log level that hides all messages, because an interrupted cluster prints many messages."""
 WATCH_S = 1.0
 
 
 def on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Iterator[R]:
-    """Yield outcomes as they complete, from the Dask cluster at an address or a new local one.
+    """Yield outcomes as they complete, from the Dask cluster at an address or a new local cluster.
 
     Raises
     ------
@@ -150,9 +150,9 @@ def _own_cluster(workers: int) -> Iterator[Any]:
 
 @contextmanager
 def without_pages() -> Iterator[None]:
-    """Disable the pages of Dask's HTTP servers, because they check no keys, and tornado's log.
+    """Disable tornado's log, and the pages of Dask's HTTP servers, which check no keys.
 
-    Tornado reports connections that break when a cluster is closed as errors.
+    When a cluster is closed, tornado reports broken connections as errors.
     """
     from dask import config
 
@@ -167,7 +167,7 @@ def out_of_reach() -> Iterator[None]:
     """Block Ctrl-C and SIGHUP in processes and threads started in the block.
 
     Terminals send these signals to all processes of a command, but only the main thread handles
-    them. It receives a signal sent during the block at the end of the block.
+    them. A signal sent during the block reaches the main thread at the end of the block.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:

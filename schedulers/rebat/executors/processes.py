@@ -31,8 +31,8 @@ class _Worker(Generic[T]):
     def __init__(self, context: SpawnContext, work: Work[T, Any]) -> None:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        # Block signals until the worker ignores them itself. The parent handles interrupts and
-        # the signals that terminals send to all processes of a command.
+        # Block signals until the worker ignores them. The parent handles interrupts and the signals
+        # that terminals send to all processes of a command.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
         try:
             with _without_main():
@@ -44,7 +44,7 @@ class _Worker(Generic[T]):
         self.tries = 0
 
     def give(self, task: T, tries: int) -> None:
-        """Send a task. If the worker is dead, reading its answer will detect it."""
+        """Send a task. If the worker is dead, reading its answer will show this."""
         self.task, self.tries = task, tries
         with suppress(OSError):
             self.pipe.send(task)

@@ -17,13 +17,13 @@ Work = Callable[[T], R]
 Lost = Callable[[T, str], R]
 """Return the outcome of a task whose worker died, given the reason."""
 OnCrew = Callable[[int, str], None]
-"""Callback with the number of connected workers and a note about the others."""
+"""Callback with the number of connected workers and a note about the missing workers."""
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     """A job of a batch system that runs workers.
 
-    Values that are None or empty come from Dask's ``jobqueue.yaml``, or are its defaults.
+    If a value is None or empty, Dask's ``jobqueue.yaml`` or the default of dask-jobqueue applies.
     """
 
     queue: str | None = None
@@ -46,7 +46,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """Resources of an executor. Each executor uses the fields that it needs."""
+    """Resources of an executor. Each executor uses some of the fields."""
 
     workers: int = 1
     """Number of workers; 0: the workers of one job of a batch system."""

@@ -102,12 +102,12 @@ def queued(system: System) -> dict[str, str] | None:
 
 
 def jobqueue() -> Any:
-    """Import dask-jobqueue and restore the handler of Ctrl-C, which its import replaces.
+    """Import dask-jobqueue and restore the handler of Ctrl-C, which this import replaces.
 
     Raises
     ------
     ImportError
-        If it is not installed.
+        If dask-jobqueue is not installed.
     """
     before = signal.getsignal(signal.SIGINT)
     import dask_jobqueue

@@ -19,7 +19,7 @@ CAUSE_COLOURS: dict[Cause, str] = {
     Cause.JOB_FAILED: GREY,
     Cause.HORIZON: "#009988",
 }
-"""Paul Tol's bright scheme and two of his vibrant colours; attempts that never ran have none."""
+"""Paul Tol's bright scheme and two of his vibrant colours, for attempts that ran."""
 
 HELD_COLOUR = "#d5d5d5"
 """The colour of nodes that are held for a job that does not run on them."""
@@ -37,7 +37,7 @@ def kept_colour(cause: Cause) -> str:
 
 
 def lost_colour(cause: Cause) -> str | None:
-    """Return the colour of the work that an interruption lost; None if none interrupted it."""
+    """Return the colour of the work that an interruption lost; None without interruption."""
     return CAUSE_COLOURS[cause] if cause in STOPPED else None
 
 

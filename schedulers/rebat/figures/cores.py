@@ -31,7 +31,7 @@ def cores_at_instants(
     cores : int
         Number of cores per node.
     pointed_out : collection of int
-        Jobs drawn in strong colours with their numbers; others are pale.
+        Jobs drawn in strong colours with their numbers; other jobs are pale.
     """
     rows = sum(len(owner) // cores for owner in instants.values())
     figure = new_figure(5.6, 0.6 * len(instants) + 0.22 * rows)

@@ -21,7 +21,7 @@ _LEFT_OUT = 0.005
 
 
 class FailurePanel(NamedTuple):
-    """Durations of a kind (s), the share of longer ones, and the laws' values at these."""
+    """Durations of a kind (s), the share of longer durations, and the laws' values."""
 
     title: str
     times_s: Floats

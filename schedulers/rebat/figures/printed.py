@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values as diamonds next to ours as points with 95 % intervals; a panel per metric."""
+"""Published values (diamonds) and rebat's (points with 95 % intervals), a panel per metric."""
 
 from __future__ import annotations
 

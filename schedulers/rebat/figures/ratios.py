@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios with 95 % intervals as points and lines, with a panel per metric."""
+"""Ratios (points) with 95 % intervals (lines), with a panel per metric."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def timelines_of(ledgers: Mapping[str, Ledger], n_nodes: int) -> list[Timeline]:
 def gantt_figure(
     ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
 ) -> Any:
-    """Draw a Gantt chart with a panel per policy: all attempts for small runs, else binned.
+    """Draw a Gantt chart with a panel per policy: all attempts for small runs, otherwise binned.
 
     ``window_us`` is the visible time (default: from 0 to the last end).
     """

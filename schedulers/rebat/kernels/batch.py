@@ -12,7 +12,7 @@ from rebat.kernels.jit import kernel
 def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> int:
     """Record the last failure of every node up to a time; return the first failure at or after it.
 
-    ``at_us`` and ``node`` are all failures up to some later time, sorted by time. Those before
+    ``at_us`` and ``node`` are all failures up to some later time, sorted by time. Failures before
     ``cursor`` are already in ``last_us``, shape (nodes,).
     """
     while at_us[cursor] < now_us:

@@ -3,9 +3,9 @@
 
 Jobs take entire racks and midplanes, so the thousands of nodes of a machine form a few dozen groups
 of neighbours with the same past and future. This module calls these groups blocks. A block
-is split when a job takes only a part of it. Neighbours are merged when all rows agree on them. A
-row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that they are
-never negative.
+is split when a job takes only a part of it. Neighbours are merged when they are equal in all rows.
+A row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that they
+are never negative.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
 def places_of(mark: Any, blocks: int, place: Any) -> int:
     """Write the new position of each marked block; return the number of marked blocks.
 
-    ``place`` has one more entry: this number.
+    The last entry of ``place`` is this number.
     """
     n_kept = 0
     for b in range(blocks):
@@ -241,8 +241,8 @@ def places_of(mark: Any, blocks: int, place: Any) -> int:
 def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> None:
     """Drop the unmarked bits of each row; each of them is equal to the bit before.
 
-    Only bits where a row changes are processed. These are marked, and all bits between two of them
-    are equal.
+    Only bits where a row changes are processed. These bits are marked, and all bits between two
+    marked bits are equal.
     """
     words, kept_words = words_of(blocks), words_of(n_kept)
     for i in range(count):
@@ -255,7 +255,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
             while turns:
                 low = turns & -turns
                 at = place[w * BITS + number(low)]
-                if at < n_kept:  # one after the last: the row ends with ones
+                if at < n_kept:  # one bit after the last: the row ends with ones
                     rows[i, at // BITS] ^= 1 << (at % BITS)  # only in words that were already read
                 turns ^= low
         fill(rows[i], kept_words, n_kept)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Free boxes of a torus, found by shifting and intersecting sets of units.
 
-As in ``box_sums``, the positions of a free window follow from the positions of its two parts, but
-here for all units of a word at the same time. If no window is free, nothing that contains it is
-examined. The fuller the torus, the shorter the search.
+As in ``box_sums``, the positions of a free window follow from the positions of its two parts. Here,
+all units of a word are processed at the same time. If no window of an extent is free, windows that
+contain it are not examined. Therefore, the search is shorter on a fuller torus.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINEAR, LOWEST, RANDOM = 0, 1, 2
 """What to take: the first units in a line, the lowest box, or a random box."""
 
 COPY = -1
-"""As second operand: the set is the first operand."""
+"""As second operand: the result is a copy of the first operand."""
 
 
 class Catalogue(NamedTuple):
@@ -35,11 +35,11 @@ class Catalogue(NamedTuple):
         The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
         ``models.free_boxes``).
     shapes_of, shapes : arrays
-        The shapes of each volume, likewise.
+        The shapes of each volume, in the same form.
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, units)
-        Rank of each box in the order of boxes. The rule RANDOM hashes it to a random number.
+        Rank of each box in the order of boxes. The rule RANDOM hashes the rank to a random number.
     inside : array (steps, words)
         For each step, the units from which that step does not leave the torus.
     sizes : array (dimensions,)
@@ -74,11 +74,11 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write the units of a set from which a step leads into another set; return if any.
+    """Write the units of a set from which a step leads into another set; return whether any do.
 
-    The step goes ``on`` units forwards. If it is not ``inside`` the torus, it wraps around and goes
-    ``back`` units. Each set has zero words before and after it, as many as its own and one more, so
-    that no step leaves the array.
+    The step goes ``on`` units forwards. If the step leaves the torus (see ``inside``), it wraps
+    around and goes ``back`` units. Zero words are before and after each set, one more than the set
+    has words, so that no step leaves the array.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)
@@ -148,7 +148,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
         if second != COPY and not meet(
             sets[first], sets[second], catalogue.inside[row[2]], row[3], row[4], sets[target]
         ):
-            at = begin + row[6]  # nothing that contains it is free
+            at = begin + row[6]  # no window that contains it is free
             continue
         at += 1
         if shape >= 0:
@@ -183,7 +183,7 @@ def free_box(
 
 @kernel
 def any_choice(catalogue: Any, v: int, taken: Any) -> bool:
-    """Whether more than one box of a volume is free."""
+    """Return whether more than one box of a volume is free."""
     n_free, n = 0, taken.shape[0]
     at, target, shape = next_shape(catalogue, v, begin_search(catalogue, v, taken))
     while shape >= 0 and n_free < 2:
@@ -212,7 +212,7 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
 
 @kernel
 def line(busy: Any, count: int, out: Any) -> bool:
-    """Write the first run of free units, or else the first free ones; return if they suffice."""
+    """Write the first long enough run of free units, else the lowest; return whether enough."""
     run, n_free, total = 0, 0, busy.shape[0]
     for unit in range(total):
         run = 0 if busy[unit] else run + 1

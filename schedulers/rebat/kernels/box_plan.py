@@ -61,9 +61,9 @@ class Plan(NamedTuple):
     volumes, durations, serials : int64 arrays
         Volume, duration and serial number of the attempts, in queue order.
     own : int64 array
-        Their rows.
+        Rows of the attempts.
     starts : int64 array
-        Their starts.
+        Starts of the attempts.
     now : int
         The current time.
     rule : int
@@ -96,7 +96,7 @@ class Released(NamedTuple):
 
 
 class Lifted(NamedTuple):
-    """Units that count as free over [start, end): those of the attempt that is planned."""
+    """Units that count as free over [start, end): units of the attempt that is being planned."""
 
     units: Words
     start: int
@@ -131,8 +131,8 @@ def first_fit(
     """Return the first time before ``until`` from which attempt ``k`` fits; NEVER if there is none.
 
     The chosen units are written to ``out``. Before ``opened``, an attempt fits only with some of
-    the units ``freed``. From each slot, at least one of them stays free until the time ``reach`` of
-    that slot (computed if UNKNOWN).
+    the units ``freed``. From each slot, at least one of these units stays free until the time
+    ``reach`` of that slot (computed if UNKNOWN).
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
@@ -180,7 +180,7 @@ def first_fit(
 
 @kernel
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
-    """Add the taken units of a slot, except lifted ones, to a set."""
+    """Add the taken units of a slot, except lifted units, to a set."""
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
             words[w] |= slots.busy[k, w] & ~lifted.units[w]
@@ -191,7 +191,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @kernel
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """Write the units taken from each slot up to a last one; clear ``front``, the part after it."""
+    """Write the units taken from each slot until slot ``past``; clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -208,8 +208,9 @@ def widen(
 ) -> tuple[int, bool]:  # fmt: skip
     """Write the units taken from a slot until ``end``, or until they are too many.
 
-    They are known from the slot to ``folded``, and in ``front`` from there to ``past``. ``past``
-    passes over all slots of a timeline once. Returns ``past``, and whether they are not too many.
+    The taken units are known from the slot to ``folded``; ``front`` contains the units taken from
+    there to ``past``. ``past`` advances once over all slots of a timeline. Returns ``past``, and
+    whether enough units are left.
     """
     while True:
         for w in range(words.shape[0]):
@@ -226,7 +227,7 @@ def widen(
 
 @kernel
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
-    """Whether any unit is taken in the previous slot but not in this one."""
+    """Return whether any unit is taken in the previous slot but not in this slot."""
     own = lifted.units
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
@@ -240,7 +241,7 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
 
 @kernel
 def any_left(units: Any, taken: Any) -> bool:
-    """Whether any of the units is not taken."""
+    """Return whether any of the units is not taken."""
     for w in range(units.shape[0]):
         if units[w] & ~taken[w]:
             return True
@@ -264,7 +265,7 @@ def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
 
 @kernel
 def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
-    """Whether another box than that of a row, which begins in the first slot, is free as long."""
+    """Return whether a box other than a row's is free as long; the row begins in the first slot."""
     taken_over(slots, 0, rows.end[row], catalogue.words)
     for w in range(catalogue.words.shape[0]):
         catalogue.words[w] &= ~rows.mask[row, w]
@@ -282,11 +283,11 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 def place(
     plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
 ) -> tuple[int, int]:
-    """Give positions of the queue their first fit, in order.
+    """Reserve the first fit for positions of the queue, in order.
 
-    At most ``depth`` attempts may wait (with ``by_rank`` the first ones of the queue). With
-    ``pick`` the function returns after an attempt that starts now. Returns the position after the
-    last one placed, and how many wait.
+    At most ``depth`` attempts may wait (with ``by_rank``, only the first ``depth`` of the queue).
+    With ``pick`` the function returns after an attempt that starts now. Returns the position after
+    the last placed position, and how many attempts wait.
     """
     rows, no_units = plan.rows, np.zeros_like(plan.catalogue.words)
     none = Lifted(no_units, 0, 0)
@@ -311,8 +312,9 @@ def compress(plan: Plan, first: int, last: int, released: Released, again: Relea
     """Move each position to an earlier time if there is one, in order.
 
     The units of an attempt that starts now are chosen again. An attempt fits earlier only with some
-    of the units ``released``. Units released in this pass are added to them, and to ``again`` for
-    the next pass. Returns the position after the last one processed (see ``place``).
+    of the units ``released``. Units released in this pass are added to ``released``, and to
+    ``again`` for the next pass. Returns the position after the last processed position (see
+    ``place``).
     """
     slots, rows = plan.slots, plan.rows
     units, reach = np.empty_like(released.units), np.empty_like(slots.t)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A timeline of units in use: slots of time, each with the set of units that are taken in it.
 
-Sets of units are bits of 64-bit words. A slot lasts until the time of the next one, the last
-forever.
+Sets of units are bits of 64-bit words. A slot lasts until the start of the next slot; the last slot
+lasts forever.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Slots(NamedTuple):
 
 
 def empty_slots(capacity: int, n_units: int) -> Slots:
-    """Return room for slots; ``lay`` fills it."""
+    """Return empty arrays for slots; ``lay`` fills them."""
     words = -(-n_units // 64)
     return Slots(
         np.zeros(1, dtype=np.int64),

@@ -10,7 +10,7 @@ import numpy as np
 from rebat.kernels.jit import kernel
 
 COPY = -1
-"""As second operand: the first operand is copied."""
+"""As second operand: the result is a copy of the first operand."""
 
 
 @kernel
@@ -19,7 +19,7 @@ def run_sums(program: Any, work: Any) -> None:
 
     A row of the program is (first, second, shift, outer, size, inner, length, target). Operands are
     arrays of shape (outer, size, inner) at these positions of ``work``. The result has shape
-    (outer, length, inner). Its entry ``o`` is ``first[o] + second[(o + shift) % size]``.
+    (outer, length, inner). Entry ``o`` of the result is ``first[o] + second[(o + shift) % size]``.
     """
     for row in range(program.shape[0]):
         first, second, shift = program[row, 0], program[row, 1], program[row, 2]

@@ -49,8 +49,8 @@ def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> i
 def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
     """Write how many cores to take from each node; return whether there are enough.
 
-    Each node gives as many as it has. With ``best``, the emptiest nodes come first. Ties, and all
-    nodes without ``best``, are ordered by node number.
+    Each node gives as many cores as it has free. With ``best``, the emptiest nodes come first.
+    Ties, and all nodes without ``best``, are ordered by node number.
     """
     n = room.shape[0]
     keys = -room if best else np.zeros(n, dtype=np.int64)
@@ -110,7 +110,7 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
     room : output, shape (nodes,)
         Free cores of the mixed nodes, -1 for other nodes.
     victims : output
-        The mixed nodes, those with the fewest used cores first, then by number.
+        The mixed nodes, by ascending number of used cores, then by node number.
     used : output, shape (nodes,)
         Number of used cores.
     """
@@ -169,9 +169,10 @@ def find_move(
 ) -> int:  # fmt: skip
     """Return the index of the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
 
-    Algorithm 1, restricted to the question of room. The shares of victim v are ``shares[first[v]]``
-    to before ``shares[first[v + 1]]``. ``room`` has the free cores of possible targets, and -1 for
-    other nodes. ``targets`` receives the target of each share. Returns -1 if there is no victim.
+    This is Algorithm 1 without its other conditions: only room is checked. The shares of victim v
+    are ``shares[first[v]]`` to before ``shares[first[v + 1]]``. ``room`` has the free cores of
+    possible targets, and -1 for other nodes. ``targets`` receives the target of each share. Returns
+    -1 if there is no victim.
     """
     total = 0
     for node in range(room.shape[0]):

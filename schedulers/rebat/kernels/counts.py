@@ -27,7 +27,7 @@ def steps_needed(rectangles: int) -> int:
 
 @kernel
 def step_at(t: Any, n: int, time: int) -> int:
-    """Return the index of the step that contains ``time`` (bisection); 0 if it is before all."""
+    """Return the index of the step that contains ``time`` (bisection); 0 before the first step."""
     low, high = 0, n
     while high - low > 1:
         middle = (low + high) // 2
@@ -65,7 +65,7 @@ def drop_if_flat(t: Any, f: Any, n: int, i: int) -> int:
 
 @kernel
 def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
-    """Add ``delta`` free nodes over ``[start, end)``; ``end`` at NEVER has no end."""
+    """Add ``delta`` free nodes over ``[start, end)``; NEVER as ``end`` means no end."""
     if end <= start:
         return n
     i, n = split(t, f, n, start)
@@ -104,8 +104,8 @@ def earlier_fit(
 ) -> int:
     """Return the first fit of a job with a reservation from ``reserved`` on.
 
-    From ``reserved`` on its own nodes suffice, so only earlier steps are searched. No new window
-    can begin at or after ``horizon`` (see ``compress``).
+    From ``reserved`` on, the job's own nodes suffice, so only earlier steps are searched. No new
+    window can begin at or after ``horizon`` (see ``compress``).
     """
     limit = min(reserved, horizon)
     i = 0
@@ -133,7 +133,7 @@ def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """Give the queued jobs ``first`` to ``last - 1`` their first fit, in queue order."""
+    """Reserve the first fit for the queued jobs ``first`` to ``last - 1``, in queue order."""
     for i in range(first, last):
         start[i] = first_fit(t, f, n, size[i], duration[i])
         if start[i] < NEVER:
@@ -145,7 +145,7 @@ def place(
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Remove each queued job and put it back at its first fit, with the others unchanged.
+    """Remove each queued job and put it back at its first fit; other jobs do not change.
 
     No job moves later. ``opened`` is the latest end of nodes freed since the last pass. An earlier
     window must overlap freed nodes, so it begins before ``opened``.
@@ -154,7 +154,8 @@ def compress(
     -------
     n, moved : int
         The new length of the profile, and the latest end of a reservation moved in this pass. The
-        next pass counts it as freed, because jobs ahead in the queue did not see it.
+        next pass counts its nodes as freed, because jobs ahead in the queue have not considered
+        these nodes.
     """
     now = t[0]
     moved = now
@@ -184,10 +185,10 @@ def backfill(
 ) -> int:  # fmt: skip
     """List scheduling with ``depth`` reservations (0 greedy, 1 EASY) on a profile of running jobs.
 
-    In queue order, each job starts now if it can. The first ``depth`` that cannot get reservations.
-    The others wait without a reservation (``start`` NEVER). With ``first``, only the first
-    ``depth`` jobs of the queue get reservations, and they count even if they start now (Algorithm 1
-    of RR-9296).
+    In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
+    get reservations. Further jobs that cannot start wait without a reservation (``start`` NEVER).
+    With ``first``, only the first ``depth`` jobs of the queue get reservations, and they count even
+    if they start now (Algorithm 1 of RR-9296).
     """
     now = t[0]
     reserved = 0
@@ -208,7 +209,7 @@ def backfill(
 
 @kernel
 def any_before(start: Any, queued: int, time: int) -> bool:
-    """Whether any job was to start before a time."""
+    """Return whether the reserved start of any job is before a time."""
     for i in range(queued):
         if start[i] < time:
             return True
@@ -217,7 +218,7 @@ def any_before(start: Any, queued: int, time: int) -> bool:
 
 @kernel
 def due(start: Any, queued: int, now: int, out: Any) -> int:
-    """Write the positions of the jobs whose start has come, ascending; return their number."""
+    """Write the positions of the jobs whose start is reached, ascending; return their number."""
     n_due = 0
     for i in range(queued):
         if start[i] <= now:

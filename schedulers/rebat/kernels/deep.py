@@ -33,8 +33,8 @@ def window_in(
 ) -> tuple[int, int]:
     """Find the first window that begins at the places ``first`` to ``last - 1`` (see `earlier`).
 
-    Returns its place, -1 if there is none, and the place where it is long enough. This is one pass
-    without unpredictable branches, except at its end.
+    Returns the place of the window (-1 if there is none), and the place where the window is long
+    enough. The search is one pass without unpredictable branches, except at the end.
     """
     k, opened = first, first
     begin = end = int(t[first]) if first < t.size else NEVER
@@ -64,8 +64,9 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) -> tuple[int, int]:
     """Return the first and last place of the first fit before ``limit`` of a job; -1 if none.
 
-    As `counts.earlier_fit`. Windows that begin by ``reserved - duration`` need the full duration,
-    so only blocks with sufficient bounds are searched. All later windows are searched.
+    The result is that of `counts.earlier_fit`. Windows that begin by ``reserved - duration`` need
+    the full duration, so only blocks with sufficient bounds are searched. All later windows are
+    searched.
     """
     near = steps.t.size if reserved == NEVER else at_or_after(steps.t, reserved - duration + 1)
     last = (near - 1) // BLOCK
@@ -130,7 +131,7 @@ def bounds(values: Any) -> tuple[int, int]:
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """As `counts.compress`, but faster for deep queues; no job may be due now."""
+    """Do the same as `counts.compress`, faster for deep queues; no job may be due now."""
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
@@ -142,7 +143,7 @@ def compress(
 def move_all(
     steps: Spread, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
 ) -> int:
-    """Move each job to its first fit, with the others unchanged (see `counts.compress`)."""
+    """Move each job to its first fit; the other jobs do not change (see `counts.compress`)."""
     moved = steps.t[0]
     for i in range(queued):
         old, wanted, lasts = start[i], size[i], duration[i]
@@ -161,7 +162,7 @@ def move_all(
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """As `counts.place`, but faster for many jobs."""
+    """Do the same as `counts.place`, faster for many jobs."""
     least, most = bounds(size[first:last])
     steps = spread(t, f, n, n + 2 * (last - first) + 8, least, most)
     place_all(steps, size, duration, start, first, last)
@@ -170,7 +171,7 @@ def place(
 
 @loop
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
-    """Give each job its first fit, in queue order (see `counts.place`)."""
+    """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
         k, _ = earlier(steps, size[i], duration[i], NEVER, NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER

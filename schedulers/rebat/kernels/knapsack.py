@@ -22,8 +22,8 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
     """Return the minimum cost to free ``need`` nodes, and the chosen rows.
 
     ``ends`` contains the first row of each job, then the number of rows. ``total`` and ``count``
-    have a line per job, for choices from this job on. Column k is the best choice that frees k
-    nodes or more.
+    have a line per job, for choices among this job and later jobs. Column k is the best choice that
+    frees k nodes or more.
     """
     n_jobs = len(ends) - 1
     total = np.full((n_jobs + 1, need + 1), NEVER, np.int64)
@@ -36,7 +36,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
             for k in range(need + 1):
                 remaining = max(0, k - freed[row])
                 if total[j + 1, remaining] == NEVER:
-                    break  # impossible for larger k as well
+                    break  # also impossible for larger k
                 cost, number = total[j + 1, remaining] + costs[row], count[j + 1, remaining] + 1
                 if cost < total[j, k] or (cost == total[j, k] and number < count[j, k]):
                     total[j, k], count[j, k] = cost, number
@@ -45,7 +45,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """Return the rows of the best choice: for each job the lowest row that is part of one."""
+    """Return the rows of the best choice; ties go to the lowest rows, from the first job on."""
     rows = np.empty(count[0, need], np.int64)
     chosen, k = 0, need
     for j in range(len(ends) - 1):

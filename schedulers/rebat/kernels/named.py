@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Availability by named nodes, as in Batsched's schedule: first fit and reservations.
 
-Placement is first fit, in time and in space. In time, it is the earliest start of a slice from
-which enough nodes, the same ones, stay free for the entire duration. In space, it is the
-lowest-numbered of these nodes. A slice equal to the previous one has no effect: a job that fits
-there fits earlier.
+Placement is first fit, in time and in space. In time, this is the earliest start of a slice from
+which enough nodes stay free for the entire duration. In space, these are the lowest-numbered of the
+nodes that stay free. A slice equal to the previous one has no effect: a job that fits there fits
+earlier.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
 
 @loop
 def fits_now(table: Any, size: int, duration: int) -> bool:
-    """Whether the job can start immediately; if so, ``fit`` contains its possible nodes."""
+    """Return whether the job can start immediately; if so, ``fit`` contains its possible nodes."""
     left = free_in(table, 0)
     k = 1
     while left >= size and k < table.n[SLICES] and table.t[k] < table.t[0] + duration:
@@ -150,7 +150,7 @@ def clear(table: Any) -> None:
 
 @loop
 def drop_begun(table: Any, now: int) -> None:
-    """Drop the reservations that have started; they are attempts now, on the same nodes."""
+    """Drop the reservations that have started; their jobs are now attempts, on the same nodes."""
     n_kept, words = 0, words_of(table.n[BLOCKS])
     for k in range(table.n[RESERVED]):
         if table.start[k] <= now:

@@ -18,10 +18,10 @@ from rebat.kernels.slices import join
 
 @loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Give positions up to ``last - 1`` without a place their first fit, in queue order.
+    """Reserve the first fit for positions up to ``last - 1`` without a place, in queue order.
 
-    No nodes are freed meanwhile, so no job begins before a placed one that is no larger and no
-    longer.
+    No nodes are freed meanwhile. Therefore, no job begins before a job that is already placed and
+    is no larger and no longer.
     """
     first = table.n[RESERVED]
     for k in range(first, last):
@@ -85,7 +85,8 @@ def after_conflict(table: Any, k: int, size: int, j: int) -> int:
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
     """Return the earliest time before ``before`` at which reservation ``k`` fits; NEVER if none.
 
-    The counts of free nodes are checked first. From its present start on, its own nodes suffice.
+    The counts of free nodes are checked first. From its present start on, the reservation's own
+    nodes suffice.
     """
     n, reserved = table.n[SLICES], table.start[k]
     i = j = 0  # the slices [i, j) have enough free nodes
@@ -106,7 +107,7 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
 
 @loop
 def may_move_down(table: Any, k: int) -> bool:
-    """Whether a node below the highest of reservation ``k`` is free over its entire window."""
+    """Return whether a node below the highest of reservation ``k`` is free in its entire window."""
     fit, held = table.fit[0], table.held[k]
     top = words_of(table.n[BLOCKS]) - 1
     while top > 0 and not held[top]:
@@ -132,7 +133,7 @@ def may_move_down(table: Any, k: int) -> bool:
 
 @loop
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
-    """Remove each reservation and put it back at its first fit, with the others unchanged.
+    """Remove each reservation and put it back at its first fit; others do not change.
 
     No job moves later. ``opened`` is the latest end of nodes freed since the last pass. No new
     window begins after ``opened``.
@@ -140,8 +141,8 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     Returns
     -------
     moved : int
-        The latest end of a reservation moved in this pass. The next pass counts it as freed,
-        because jobs ahead in the queue did not see it.
+        The latest end of a reservation moved in this pass. The next pass counts its nodes as freed,
+        because jobs ahead in the queue have not considered these nodes.
     """
     merge_blocks(table)
     moved = table.t[0]
@@ -183,8 +184,9 @@ def backfill(
 ) -> None:
     """Recompute all reservations with ``depth`` of them (0 greedy, 1 EASY).
 
-    In queue order, each job starts now if it can. The first ``depth`` that cannot get reservations.
-    The others wait without a reservation (``start`` NEVER). ``first``: see `counts.backfill`.
+    In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
+    get reservations. Further jobs that cannot start wait without a reservation (``start`` NEVER).
+    ``first``: see `counts.backfill`.
     """
     clear(table)
     merge_blocks(table)

@@ -19,7 +19,7 @@ BLOCK = 128
 
 @kernel
 def extend(out: Any, k: int, first: int, last: int) -> int:
-    """Append nodes to ``k`` intervals below them; join adjacent ones. Return the new k."""
+    """Append nodes to ``k`` intervals below them; join adjacent intervals. Return the new k."""
     if k > 0 and out[k - 1, 1] == first - 1:
         out[k - 1, 1] = last
         return k
@@ -61,7 +61,7 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 
 @kernel
 def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
-    """Return the first node of the intervals that is not up and free; -1 if all are."""
+    """Return the first node of the intervals that is not up and free; -1 if there is none."""
     n = owner.shape[0]
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
@@ -82,7 +82,8 @@ def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
 def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
     """Assign every node of the intervals to ``tag`` if all are up and free.
 
-    Otherwise change nothing and return the first node that is not. Returns -1 on success.
+    Otherwise change nothing and return the first node that is not up and free. Returns -1 on
+    success.
     """
     obstacle = first_obstacle(owner, down, free, intervals)
     if obstacle >= 0:
@@ -129,7 +130,7 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 @kernel
 def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> int:
-    """Write the nodes of the intervals that are up, with ``unheld`` also free, as intervals."""
+    """Write the nodes of the intervals that are up (and free, if ``unheld``), as intervals."""
     k = 0
     for i in range(intervals.shape[0]):
         for node in range(intervals[i, 0], intervals[i, 1] + 1):

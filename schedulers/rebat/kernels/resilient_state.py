@@ -7,10 +7,11 @@ consists of a few flat arrays, allocated once per batch and reset for each scena
 - The *queue* stores the size of the job that waits at each place, or `ABSENT`. It also stores the
 smallest size of each block of `BLOCK` places, so that a search for the next job that fits skips
 entire blocks.
-- An *agenda* stores jobs by decreasing time, the next one last: *running attempts* by their ends.
+- An *agenda* stores jobs by decreasing time, so that the next job is last. The *running attempts*
+  are ordered by their ends.
 - The *profile* is the number of free processors over time as steps ``(times[i], free[i])``. Each
-step is valid until the next one, the last one until `NEVER`. Every start is the time of a step,
-because processors only become free when an attempt ends.
+  step is valid until the next step; the last step is valid until `NEVER`. Every start is the time
+  of a step, because processors only become free when an attempt ends.
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ def forget_past(profile: NodeProfile, now: int) -> None:
 
 @inlined
 def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
-    """Whether an attempt fits from the first step on."""
+    """Return whether an attempt fits from the first step on."""
     end = profile.times[0] + length
     step = 0
     while profile.times[step] < end:
@@ -254,7 +255,7 @@ def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
 
 @inlined
 def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int) -> None:
-    """Carve as above; `last` is the first step at or after `end`."""
+    """Take processors as `carve` does; `last` is the first step at or after `end`."""
     if profile.times[last] != end:
         count = profile.n[0]
         profile.n[0] = count + 1

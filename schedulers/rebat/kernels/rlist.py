@@ -3,7 +3,7 @@
 
 There is one kernel per kind of reservations, each for an entire batch of failure scenarios. `depth`
 is the number m of reservations per round. With `easy_head`, only jobs that cannot start now count
-towards it.
+towards `depth`.
 
 Jobs are released at 0. An error is detected when its attempt ends, and the failed job then returns
 to its place in the queue. *All* attempts that end at one time complete before the round of
@@ -116,7 +116,7 @@ def easy(batch: ScenarioBatch, easy_head: bool) -> None:
 
     In Algorithm 1 the first job of the queue gets the reservation even if it can start now. Then
     nothing protects the second job in this round. With `easy_head` the first job that cannot start
-    gets it.
+    gets the reservation.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
@@ -133,7 +133,7 @@ def easy(batch: ScenarioBatch, easy_head: bool) -> None:
                     break
                 head = next_waiting(queue, head + 1)
             time, extra = NEVER, 0
-            if head < n and queue.sizes[head] <= batch.n_procs:  # it has the reservation
+            if head < n and queue.sizes[head] <= batch.n_procs:  # this job has the reservation
                 time, extra = shadow(running, p, free, p[head])
             job = next_fit(queue, head + 1, free)
             while job < n:
@@ -187,9 +187,10 @@ def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
 def stale(batch: ScenarioBatch, depth: int) -> None:
     """R-LIST with reservations that are never cancelled; not Algorithm 1.
 
-    In each round the first m jobs *without* a reservation get one, around all earlier ones. The
-    published figures seem to use this variant: a failed job queues behind every reservation. Times
-    are exact, so a permanent reservation is equivalent to an attempt that starts in the future.
+    In each round the first m jobs *without* a reservation get one, around all earlier reservations.
+    The published figures seem to use this variant: a failed job queues behind every reservation.
+    Times are exact, so a permanent reservation is equivalent to an attempt that starts in the
+    future.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion (RR-9296).
 
-Most reservations do not affect which jobs start now. The kernel computes only those that do, each
-at the time that a full round would give it. This is correct for three reasons:
+Most reservations do not affect which jobs start now. The kernel computes only the reservations that
+do, with the times of a full round. This is correct for three reasons:
 
 - The first window of a job in a profile with only *some* of the other jobs is a bound: the job's
-reservation does not begin earlier. Reservations do not move when others are added, since all of
-them fit together. A bound therefore stays valid.
+reservation does not begin earlier. Reservations do not move when other reservations are added,
+since all reservations fit together. A bound therefore stays valid.
 - Consider the jobs ahead whose reservations are unknown. If all their bounds are at or after the
 end of this window, none of them takes processors within it, and the window *is* the reservation. So
 reservations can be computed out of order. A job that fits now depends only on jobs that may overlap
-its window, and these on those that may overlap theirs.
-- A new round repeats the reservations of all jobs ahead of the first failed one. Times are exact,
-so the jobs ahead and the running ones use what was planned. Jobs from behind that have started were
-planned around these reservations. The same is true for bounds.
+its window. These jobs depend on jobs that may overlap their windows.
+- A new round repeats the reservations of all jobs ahead of the first failed job. Times are exact,
+  so the jobs ahead and the running jobs use what was planned. Jobs behind them that have started
+  were planned around these reservations. The same is true for bounds.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Round(NamedTuple):
     profile : NodeProfile
         Processors not used by running attempts and known reservations.
     pending : int64[n]
-        Stack of jobs whose reservations are being computed; each may overlap the one below.
+        Stack of jobs whose reservations are being computed; each may overlap the job below.
     limits : int64[n]
-        The time from which each of them no longer matters.
+        The time from which each pending job no longer matters.
     """
 
     waiting: Queue
@@ -213,7 +213,7 @@ def play_all(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) 
 
 @kernel
 def conservative(batch: ScenarioBatch) -> None:
-    """R-LIST-Q."""
+    """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion."""
     n = batch.sizes.size
     ints = np.empty((4, n), np.int64)
     plan = Round(new_queue(n), ints[0], new_agenda(n), new_profile(n), ints[1], ints[2])

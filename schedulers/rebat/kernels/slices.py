@@ -39,7 +39,7 @@ def copy_slice(table: Any, source: int, target: int, words: int) -> None:
 
 @loop
 def same(table: Any, i: int, j: int) -> bool:
-    """Whether the same nodes are free in two slices."""
+    """Return whether the same nodes are free in two slices."""
     w, words = 0, words_of(table.n[BLOCKS])
     while w < words and table.free[i, w] == table.free[j, w]:
         w += 1
@@ -48,7 +48,7 @@ def same(table: Any, i: int, j: int) -> bool:
 
 @loop
 def drop_if_same(table: Any, time: int) -> None:
-    """Join the slice that begins at ``time`` to the previous one if both have the same nodes."""
+    """Join the slice that begins at ``time`` to the previous slice if both have the same nodes."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, time)
     if i > 0 and table.t[i] == time and same(table, i, i - 1):
@@ -59,7 +59,7 @@ def drop_if_same(table: Any, time: int) -> None:
 
 @loop
 def join_all(table: Any) -> None:
-    """Join every slice to the previous one if both have the same nodes."""
+    """Join every slice to the previous slice if both have the same nodes."""
     last, words = 0, words_of(table.n[BLOCKS])
     for k in range(1, table.n[SLICES]):
         if not same(table, k, last):
@@ -83,7 +83,7 @@ def forget(table: Any, now: int) -> None:
 
 @loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
-    """Make both times bounds of slices; return the first slice and the one after the last."""
+    """Make both times bounds of slices; return the first slice and the slice after the last."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First fits and small changes in long profiles, whose blocks know their longest windows.
+"""First fits and small changes in long profiles, whose blocks store bounds on windows.
 
 A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: an inserted step
-moves all later ones, and a first fit searches all earlier ones. This module avoids both:
+moves all later steps, and a first fit searches all earlier steps. This module avoids both:
 
-- Steps are *spread*: spare steps are among them, each with as many free nodes as the previous step.
-A new step uses the nearest spare one. A step that gets the same number of free nodes as the
-previous one becomes spare, so that no step is ever removed.
-- ``BLOCK`` places form a block. For some widths (each twice the previous one) every block has an
-upper *bound* of the length of a window of that width that begins in it. Bounds stay valid when
-nodes are taken. They are raised when nodes are freed, and measured when a search of the block fails
-(see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of maxima. With it, a
-first fit skips all blocks that cannot contain it.
+- Steps are *spread*: spare steps are between them, each with as many free nodes as the previous
+  step. A new step uses the nearest spare step. A step that gets the same number of free nodes as
+  the previous step becomes spare, so that no step is ever removed.
+- ``BLOCK`` places form a block. For some widths (each twice the previous one) every block stores an
+  upper *bound* on the length of the windows of that width that begin in the block. Bounds stay
+  valid when nodes are taken. They are raised when nodes are freed, and measured when a search of
+  the block fails (see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of
+  maxima. With this tree, the search for a first fit skips all blocks that cannot contain the fit.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def widths(least: int, most: int) -> Any:
 def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     """Spread the steps over at least ``room`` places, for sizes ``least`` to ``most``.
 
-    The remaining spare steps are at the end, with a time after all others, next to steps inserted
-    after the last one. All bounds are unknown.
+    The remaining spare steps are at the end, with a time after all other times. They are near the
+    steps that are inserted after the last step. All bounds are unknown.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of ``import rebat``; the command line calls the same."""
+"""Public functions of ``import rebat``; the command line calls the same functions."""

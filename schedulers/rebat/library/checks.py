@@ -40,7 +40,7 @@ def error_at(option: str) -> Iterator[None]:
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Spell options in errors raised in the block as in Python: ``checkpoint_cost``."""
+    """In errors raised in the block, spell options as in Python: ``checkpoint_cost``."""
     try:
         yield
     except RebatError as error:
@@ -62,7 +62,7 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
     Raises
     ------
     InputError
-        With the command-line spelling of the option.
+        For an option without effect, named as on the command line, or a too short duration.
     """
     if options.law is not None:
         _check_with_law(options, options.law, used)

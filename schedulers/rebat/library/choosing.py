@@ -20,7 +20,8 @@ Policies = Policy | Iterable[Policy]
 def chosen(policies: Policies, many: bool) -> list[Any]:
     """Return the schedulers of the policies; duplicates are an error.
 
-    With ``many`` seeds, worker processes load policies by name, so a class must be in a file.
+    If there are ``many`` seeds, worker processes load policies by name. A class must then be in a
+    file.
 
     Raises
     ------

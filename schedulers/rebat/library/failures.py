@@ -29,10 +29,10 @@ class Failures(FailureOptions, frozen=True, kw_only=True):
     """A failure law with a seed, created by `failures`."""
 
     def outages(self, nodes: int, most: int = 1000) -> DataFrame:
-        """Return the first outages on a machine of ``nodes`` nodes, at most ``most``.
+        """Return the first outages, at most ``most``, on a machine of ``nodes`` nodes.
 
-        The columns are ``node``, ``down`` and ``up`` (seconds), with a row per node of an outage.
-        If a node is never repaired, ``up`` is NaN.
+        The table has a row for each node of each outage. Its columns are ``node``, ``down`` and
+        ``up`` (seconds); ``up`` is NaN for a node that is never repaired.
         """
         import pandas as pd
 
@@ -76,8 +76,8 @@ def failures(
         Failure law with parameters, like ``"weibull:scale=5800h,shape=8"``. ``rebat run --help``
         lists the laws.
     mtbf : duration, optional
-        Mean time between failures of the entire machine, for the law ``model``. With a ``file``,
-        or a ``law`` without MTBF, it only sets the checkpoint period.
+        Mean time between failures of the entire machine, for the law ``model``. With a ``file``, or
+        with a ``law`` that has no MTBF, this value only sets the checkpoint period.
     downtime : duration
         With ``mtbf``: time that a failed node stays down.
     model : str
@@ -85,7 +85,7 @@ def failures(
     file : str or Path, optional
         Event file (Batsim's ``--events``), or the name of an event file included in rebat.
     seed : int
-        Seed of the failures. With several seeds, the first one.
+        Seed of the failures, or the first of several seeds.
     horizon : duration, optional
         Draw no failure after this time.
     begin : duration, optional
@@ -93,12 +93,12 @@ def failures(
     failure_group : int
         Number of consecutive nodes that fail together, in aligned groups: a rack or a midplane.
     cascade : float
-        Probability that a failure causes another one.
+        Probability that a failure causes another failure.
     cascade_window : duration
         Maximum delay between a failure and the failure it causes.
     cascade_within : int, optional
-        Size of the aligned group of nodes around a failure in which the next one occurs
-        (default: the entire machine).
+        Size of the aligned group of nodes in which a failure can cause the next failure (default:
+        the entire machine).
 
     Raises
     ------

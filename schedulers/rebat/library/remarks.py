@@ -43,7 +43,7 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
 
 
 def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator[Remark]:
-    """Warn of operations at the same time, which Batsim may report in several messages."""
+    """Warn if operations have the same time: Batsim may report them in several messages."""
     times_us = coincident(events)
     if times_us:
         yield Remark(

@@ -40,10 +40,9 @@ class Result:
     seeds : Seeds
         All metrics of all policies and seeds.
     runs : list of RunResult
-        The run of each policy with a single seed; empty with several seeds.
+        The run of each policy, with a single seed; empty with several seeds.
     failed : dict of str
-        Reason of the failure for each failed policy. Failed policies are only in the table of
-        ``compare`` with columns.
+        Error message of each failed policy. Only ``compare(*columns)`` lists failed policies.
     provenance : dict
         The workload with its hash, and all options.
     """
@@ -74,9 +73,9 @@ class Result:
         Raises
         ------
         PolicyError
-            For a policy that failed, with the reason.
+            For a policy that failed; the error contains the reason.
         InputError
-            For an unknown policy, and with several seeds.
+            For an unknown policy, or if the result has several seeds.
         """
         if policy in self.failed:
             raise PolicyError(failure_lines({policy: self.failed[policy]})[0])
@@ -89,7 +88,7 @@ class Result:
 
     @property
     def policies(self) -> list[str]:
-        """The policies in the order of the call. Ratios are relative to the first one."""
+        """The policies in the order of the call. Ratios are relative to the first policy."""
         return self.seeds.policies
 
     @property
@@ -116,7 +115,7 @@ class Result:
     @property
     def users(self) -> DataFrame:
         """A row per policy and user, if the workload has users: waiting times, slowdowns,
-        interruptions by failures and by stealing, and the time that they cost (seconds)."""
+        interruptions by failures and by stealing, and the time lost to interruptions (seconds)."""
         return frames.owners(self._single("users"), "user")
 
     @property
@@ -136,9 +135,9 @@ class Result:
         ----------
         *columns : str
             Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. The
-            table then has a row per policy with the means, empty for a policy that failed. Without
-            columns, it has a row per metric and policy: means and ratios to the first policy, with
-            95 % intervals over seeds.
+            table then has a row of means per policy, which is empty if the policy failed. Without
+            columns, the table has a row per metric and policy: means and ratios to the first
+            policy, with 95 % intervals over seeds.
 
         Raises
         ------
@@ -161,7 +160,7 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """A sentence per policy: its change of the main metrics relative to the first policy."""
+        """A sentence per policy: how its main metrics differ from those of the first policy."""
         return verdict(self.rows, self.seeds)
 
     def sheet(self, columns: Sequence[str] = (), all_metrics: bool = False) -> Sheet:
@@ -216,7 +215,7 @@ class Result:
         return Plot(figure, "ratios to the first policy")
 
     def plot_gantt(self, window: str | None = None) -> Plot:
-        """Plot jobs on nodes over time, a panel per policy; large machines are averaged to pixels.
+        """Plot jobs on nodes over time, a panel per policy. A pixel may average several nodes.
 
         Parameters
         ----------

@@ -69,13 +69,14 @@ def run(
         ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
         ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
         ``cores_per_node``, ``walltime_kills``, ``max_attempts``, ``accounting``: as the options
-        of ``rebat run``. ``seed``: seed of the silent errors, without ``failures``.
+        of ``rebat run``. ``seed``: seed of the silent errors, only if ``failures`` is not set.
 
     Returns
     -------
     Result
         Its ``jobs``, ``attempts``, ``nodes`` and ``metrics`` are pandas DataFrames. If a policy
-        fails, the function warns, ``failed`` has the reason, and the other results are complete.
+        fails, the function warns, ``failed`` contains the reason, and the other results are
+        complete.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from rebat.session.session import Session
 
 
 def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node: int) -> Result:
-    """Return the comparison of one simulation per policy, from their completed sessions.
+    """Compare simulations, one per policy, from their completed sessions.
 
     Raises
     ------

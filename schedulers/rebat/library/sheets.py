@@ -45,7 +45,7 @@ def by_metric(summaries: Mapping[str, RunSummary], all_metrics: bool = False) ->
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
-    """Return the window and the number of measured jobs; ends differ without a fixed window."""
+    """Return the measured time and the number of jobs; ends can differ between policies."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (each to its last end)" if len(set(ends)) > 1 else ""
@@ -70,10 +70,10 @@ def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequenc
 
 
 def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
-    """Return a row per policy, the best by the first metric first.
+    """Return a row per policy, sorted by the first metric, best first.
 
-    A metric has two columns, its value and its change. With several seeds it has one: the mean of
-    the first policy, and the changes of the others.
+    Each metric has two columns: value and change. With several seeds, each metric has one column:
+    the mean for the first policy, and the change for the others.
     """
     by, base, single = by_name(rows), seeds.policies[0], len(seeds.seeds) < 2
     cells = []

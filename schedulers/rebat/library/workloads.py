@@ -81,7 +81,7 @@ def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
         A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, or a
         workload included in rebat: ``mira-like-june-2017``, ``synthetic-small``, ``toy``.
     **options
-        Import options of a trace, as of ``rebat workload import``: ``months`` (``"2018-11"``, or
+        Import options of a trace, as in ``rebat workload import``: ``months`` (``"2018-11"``, or
         several), ``cap`` (reduce larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s``
         and ``last_s`` (seconds from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``,
         ``size``, ``tz``.
@@ -94,7 +94,7 @@ def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
     Raises
     ------
     InputError
-        For a file that cannot be read, with the line or job.
+        For a file that cannot be read; the error names the line or job.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def as_file(workload: Workload, folder: Path) -> LoadedWorkload:
 
 
 def _read_again(workload: LoadedWorkload) -> LoadedWorkload | None:
-    """Read the workload's file again; return None if it has none."""
+    """Read the workload's file again; return None if the workload has no file."""
     try:
         return load_workload(workload.origin.file or "", **workload.origin.options)
     except InputError:

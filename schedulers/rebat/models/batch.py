@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch of Vardas et al. 2022: equal jobs, one after another, on nodes that fail.
 
-A policy chooses the nodes of each attempt. A failure of one of them aborts the attempt. After the
-repair the job starts again from scratch on newly chosen nodes. Every failed node, whether the job
-uses it or not, has an uptime of 0 from then on. The job does not wait for the repair of nodes that
-it does not use.
+A policy chooses the nodes of each attempt. A failure of one of these nodes aborts the attempt.
+After the repair the job starts again from scratch on newly chosen nodes. When a node fails, its
+uptime restarts at 0, whether the job uses the node or not. The job does not wait for the repair of
+nodes that it does not use.
 
 References
 ----------
@@ -37,7 +37,7 @@ PAPER_JOBS = 1000
 """Jobs of a batch (section 3)."""
 
 MAX_ABORTS = 10_000
-"""Limit of consecutive aborts of one job: beyond, jobs are too long to end between failures."""
+"""Maximum number of consecutive aborts of a job; beyond it, the job is too long to complete."""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -47,13 +47,13 @@ class Batch(msgspec.Struct, frozen=True):
     ----------
     torus : Torus
     size : int
-        Number of nodes of a job. If there is no box of this size, rps and faps use the smallest
-        larger one, and all its nodes count as the job's.
+        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box,
+        and all nodes of this box count as the job's.
     n_jobs : int
     duration_s : float
         Duration of every job.
     law : PerNodeLaw
-        How nodes fail; an aborted job waits for its downtime.
+        How nodes fail; an aborted job waits for the law's downtime.
     policy : str
         A key of POLICIES.
     which : str
@@ -213,7 +213,7 @@ OF_BOXES = ("rps", "faps")
 
 
 def with_lists(policies: Iterable[str], lists: Iterable[str]) -> list[tuple[str, str]]:
-    """Return each policy with each list; policies that take no list are there once."""
+    """Return each policy with each list; policies that take no list appear once."""
     listed = tuple(lists)
     return [(p, which) for p in policies for which in (listed if p in OF_BOXES else ("",))]
 

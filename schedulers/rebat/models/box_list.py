@@ -29,7 +29,7 @@ class SafestBox(msgspec.Struct, frozen=True):
 
 
 class BoxList:
-    """The boxes that a job of a size can get.
+    """The boxes that a job of a given size can get.
 
     Parameters
     ----------

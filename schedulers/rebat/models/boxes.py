@@ -2,8 +2,8 @@
 """Rectangular boxes of a torus: the sets of nodes on which jobs are placed.
 
 A box has an extent along each dimension and an origin. The origin is its lowest corner, from which
-it extends upwards and wraps around. If an extent covers an entire dimension, every origin along it
-has the same nodes. Only origin 0 is then used, so that each set of nodes exists once.
+it extends upwards and wraps around. If an extent covers an entire dimension, all origins along this
+dimension have the same nodes. Only origin 0 is then used, so that each set of nodes exists once.
 
 Source: Vardas et al. 2022, section 2.2 (contiguous and rectangular partitions of a torus).
 """
@@ -87,7 +87,7 @@ def volume_for(sizes: Extents, n_nodes: int) -> int:
 
 @lru_cache(maxsize=4)
 def _volumes(sizes: Extents) -> Ints:
-    """Return the sizes of all boxes of a torus, ascending: products of an extent per dimension."""
+    """Return the sizes of all boxes of a torus (products of one extent each), ascending."""
     volumes = np.ones(1, dtype=np.int64)
     for size in sorted(sizes):
         is_volume = np.zeros(volumes[-1] * size + 1, dtype=np.bool_)
@@ -111,7 +111,7 @@ class Boxes:
     ----------
     torus : Torus
     volume : int
-        Number of nodes of a box; there must be such boxes (see ``volume_for``).
+        Number of nodes of a box; boxes of this size must exist (see ``volume_for``).
     which : str
         One of LISTS.
 
@@ -203,9 +203,9 @@ class Boxes:
 class BoxSums:
     """Window sums of shapes over the entire torus; common parts of shapes are summed once.
 
-    The last dimension, which has the largest strides, is first. Along a dimension, a window of 2,
-    4, 8 ... nodes is the sum of two halves. Other windows are composed of these. There are no
-    differences, which would lose small numbers next to infinite ones.
+    The last dimension, which has the largest strides, is summed first. Along a dimension, a window
+    of 2, 4, 8 ... nodes is the sum of two halves. Other windows are sums of these windows.
+    Differences are not used, because they would lose small numbers next to infinite numbers.
     """
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
@@ -255,7 +255,7 @@ class BoxSums:
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
     ) -> int:
-        """Return where the sums over windows of an extent begin; ``windows`` has existing ones."""
+        """Return where the sums over windows of an extent begin; ``windows`` has existing sums."""
         _, size, _ = dims
         if extent == 1 or extent in windows:
             place = windows[extent]
@@ -270,7 +270,7 @@ class BoxSums:
         return place
 
     def _whole(self, windows: dict[int, int], extent: int, dims: tuple[int, int, int]) -> int:
-        """Return the position of the sums over a part of a window, from every node on."""
+        """Return where the sums over windows of this extent, one per node, begin."""
         if extent not in windows:
             windows[extent] = self._window(windows, extent, dims, None)
         return windows[extent]

@@ -5,7 +5,7 @@ Section 5.2 (eqs 1 and 2) of Du, Marchal, Pallez and Robert, "Improving Batch Sc
 Stealing for Failed Jobs", CCPE 2024. ``remaining`` computes what an interruption leaves.
 
 An execution consists of recovery ``Rf``, work ``Tf``, checkpoint ``C``, then work ``T`` and
-checkpoint ``C`` repeatedly. Regular checkpoints count as progress, since they are part of the
+checkpoint ``C`` repeatedly. Regular checkpoints count as progress, since they are part of the job's
 length.
 """
 
@@ -25,9 +25,9 @@ from rebat.models.interruptions import CheckpointPattern
 Rounding = Literal["ceil", "floor"]
 
 Accounting = Literal["exact", "program"]
-"""Which time of an attempt counts as checkpoints. exact: all of it, including a checkpoint that
-closes an incomplete period. program: only complete periods with their checkpoint, as the
-node-stealing authors' program counts; a closing checkpoint counts as work.
+"""Which time of an attempt counts as checkpoints. exact: the time of all checkpoints, including a
+checkpoint that closes an incomplete period. program: only the checkpoints of complete periods, as
+in the node-stealing authors' program; a closing checkpoint counts as work.
 """
 
 
@@ -43,7 +43,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
     closing : bool
         Whether a checkpoint also ends an incomplete last period (eq. 1 rounds up).
     image_us : int
-        Cost to restart from the image with which the execution began; 0: it began with none.
+        Cost to restart from the image with which the execution began; 0: without an image.
     """
 
     period_us: int
@@ -61,7 +61,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def pattern(self) -> CheckpointPattern[int]:
-        """The same for the rules that hold in any unit of time."""
+        """The same checkpointing, for rules that do not depend on the unit of time."""
         return CheckpointPattern(
             self.period_us, self.cost_us, self.recovery_us, self.first_period_us,
             self.first_recovery_us, self.restart_us, US_PER_S // 10,
@@ -119,7 +119,7 @@ def checkpoint_time_us(
     ----------
     c : Checkpointing, optional
     until_us, length_us : int
-        Progress after the recovery, in microseconds: up to a point, and in total.
+        Progress after the recovery, in microseconds: the part to examine, and the total.
     ended : bool
         Whether the job completed with this attempt, possibly with a closing checkpoint.
     accounting : 'exact' or 'program'
@@ -241,9 +241,9 @@ def add_young_daly(
     cost_s, recovery_s : float
         C and R, in seconds (5 minutes in section 5.2).
     rounding : 'ceil' or 'floor'
-        How the number of checkpoints of a job is rounded. Equations 1 and 2 print the ceiling: a
-        checkpoint also closes the last period, and every job has at least one. The text of section
-        6.1 agrees with the floor: a job shorter than its period writes none.
+        How the number of checkpoints of a job is rounded. Equations 1 and 2 use the ceiling: a
+        checkpoint also closes the last period, and every job has at least one checkpoint. The text
+        of section 6.1 agrees with the floor: a job shorter than its period writes no checkpoint.
     """
     jobs, profiles = [], {}
     for job in workload.jobs:
@@ -259,9 +259,9 @@ def add_young_daly(
 def add_perfect(workload: Workload) -> Workload:
     """Return the workload with perfect checkpoints: every job continues where it was interrupted.
 
-    Nothing is lost and nothing is paid (section III of Prabhakaran et al. 2018): a checkpoint in
-    every microsecond, without cost and without recovery. Jobs whose profile is not a delay start
-    over.
+    No work is lost and checkpoints cost nothing (section III of Prabhakaran et al. 2018): jobs
+    write a checkpoint every microsecond, without cost and without recovery. Jobs whose profile is
+    not a delay start over.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {

@@ -75,8 +75,8 @@ def since_last_checkpoint(
 ) -> Left[Time]:
     """Interrupt immediately: a failed job, or a victim of timing T1 (section 7.2.2).
 
-    Before the first checkpoint is complete, nothing is kept. The program then leaves R_first
-    unchanged (0 for an original job). In the paper the resubmission has a recovery.
+    Before the first checkpoint is complete, nothing is kept. In this case, the program leaves
+    R_first unchanged (0 for an original job), but in the paper the resubmission has a recovery.
     """
     if run <= p.first_end:
         recovery = p.restart if semantics == "paper" else p.first_recovery
@@ -89,8 +89,8 @@ def after_proactive_checkpoint(
 ) -> Left[Time]:
     """Timing T2: write a checkpoint now, then interrupt the victim (Figures 14 and 15).
 
-    In the fifth case the current checkpoint counts as complete, as in the text. (Figure 15 prints a
-    floor where the sum in the text, and the program, use the ceiling.)
+    In the fifth case the current checkpoint counts as complete, as in the text. (Figure 15 has a
+    floor; the sum in the text and the program have the ceiling instead.)
     """
     in_first = run - p.first_recovery
     if in_first <= 0:
@@ -111,8 +111,8 @@ def after_next_checkpoint(
 ) -> Left[Time]:
     """Timing T3: wait for the victim's next regular checkpoint (Figure 16).
 
-    The paper interrupts a victim that is still recovering immediately. The program waits for its
-    first checkpoint.
+    If the victim is still recovering, the paper interrupts it immediately. The program waits for
+    the victim's first checkpoint.
     """
     if run <= p.first_recovery and semantics == "paper":
         return Left(0, p.first_period, p.restart, 0)

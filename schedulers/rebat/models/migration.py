@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of the cost to checkpoint and restart a job.
 
-One of them is Table 1 of Rodríguez-Pascual, Cao, Moríñigo, Cooperman and Mayo-García, "Job
+One of the models is Table 1 of Rodríguez-Pascual, Cao, Moríñigo, Cooperman and Mayo-García, "Job
 migration in HPC clusters by means of checkpoint/restart", 2019.
 """
 
@@ -43,8 +43,8 @@ MOST = 1e6
 def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
     """Return the total seconds for one checkpoint and restart.
 
-    Bilinear in the logarithm of the tasks and in the memory of each, between the measured sizes.
-    Outside, the value of the nearest size applies.
+    Between the measured sizes, the seconds are interpolated linearly in the logarithm of the number
+    of tasks and in the memory of each task. Outside, the value of the nearest size applies.
 
     >>> overhead_s(16, 100), overhead_s(16, 550), round(overhead_s(24, 100), 3)
     (66.0, 134.0, 73.605)
@@ -113,8 +113,8 @@ COSTS: dict[str, CostModel] = {
     "constant": CostModel(lambda seconds, image: seconds, None, 0.0, "constant*SECONDS"),
     "bandwidth": CostModel(_bandwidth_s, None, 1e-3, "bandwidth*MB_PER_S"),
 }
-"""table: Table 1, adjusted to the purge interval. constant: always the same. bandwidth: all memory
-is written and read at a speed that the tasks share, plus half a purge interval.
+"""table: Table 1, adjusted to the purge interval. constant: the same for all images. bandwidth: the
+time to write and read all memory at a speed that the tasks share, plus half a purge interval.
 """
 
 
@@ -124,7 +124,7 @@ def cost_us(
 ) -> int:
     """Return the cost that a text describes, in microseconds.
 
-    ``text`` is a key of ``COSTS`` with its number, or only a number: seconds. ``memory_mb`` is the
+    ``text`` is a key of ``COSTS`` with its number, or a number of seconds. ``memory_mb`` is the
     memory of a task (None: unknown), ``purge_s`` the interval at which jobs are purged.
 
     >>> cost_us("3.5", 16), cost_us("table*1000", 128), cost_us("table", 1, 1000.0, 300.0)

@@ -20,8 +20,8 @@ from rebat.kernels.pool import (
 class NodePool:
     """The nodes of a machine: up or down, free or held by a tag (an integer, 0 or more).
 
-    A node can be down and held at the same time. A failed node holds its job until the job is
-    killed.
+    A node can be down and held at the same time. A failed node stays held by its job until the job
+    is killed.
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -41,18 +41,18 @@ class NodePool:
         return NodeSet(self._out[:k].copy(), count)
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
-        """Return the nodes among ``nodes`` that are up, with ``unheld`` also free."""
+        """Return those of ``nodes`` that are up and, if ``unheld`` is set, free."""
         k = usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
         return NodeSet(self._out[:k].copy())
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first of these nodes that is not up and free; -1 if all are."""
+        """Return the first of these nodes that is not up and free; -1 if there is none."""
         return int(first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> int:
         """Assign nodes to a tag if all are up and free; otherwise change nothing.
 
-        Returns the first node that is not up and free; -1 if all are.
+        Returns the first node that is not up and free; -1 if there is none.
         """
         obstacle: int = take(self.owner, self.down, self._free, nodes.intervals, tag)
         if obstacle < 0:

@@ -2,10 +2,10 @@
 """Operations: what an administrator requests from the scheduler while jobs run.
 
 An operations file has a JSON object per line, sorted by time: ``{"timestamp": 3600, "type":
-"drain", "nodes": "0-3"}``, ``undrain``, and ``migrate`` with a ``job``. For Batsim they are generic
-external events, which it forwards with ``--forward-unknown-events``. If nodes have several cores,
-the node numbers count entire nodes. Section 3.3.1 of Rodríguez-Pascual et al., "Job migration in
-HPC clusters by means of checkpoint/restart", 2019: smigrate.
+"drain", "nodes": "0-3"}``, ``undrain``, and ``migrate`` with a ``job``. For Batsim, operations are
+generic external events; the option ``--forward-unknown-events`` forwards them. If nodes have
+several cores, the node numbers count entire nodes. Source: smigrate, section 3.3.1 of
+Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def read_operations(path: Path) -> list[GenericEvent]:
     Raises
     ------
     InputError
-        With file and line: broken JSON, invalid fields, descending times, overlapping drains.
+        For broken JSON, invalid fields, descending times or overlapping drains; the error names
+        file and line.
     """
     located: list[tuple[GenericEvent, str]] = []
     with open_text(Path(path)) as lines:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that failures interrupt so often that they are not expected to finish.
 
-The failure rate of a job's nodes is their share of the machine's. An interrupted attempt continues
-from its last checkpoint. If failures are memoryless, the probability to reach the next checkpoint
-(or the end, if nearer; including recovery) in a time t is exp(-rate x t). The expected number of
-attempts is then exp(rate x t).
+A job's failure rate is its share of the machine's nodes times the machine's failure rate. An
+interrupted attempt continues from its last checkpoint. If failures are memoryless, the probability
+to reach the next checkpoint (or the end, if nearer; including recovery) in a time t is exp(-rate x
+t). The expected number of attempts is then exp(rate x t).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def hopeless_jobs(
 ) -> list[Hopeless]:
     """Return the jobs with MANY_ATTEMPTS or more expected attempts, the worst first.
 
-    ``mtbf_s`` is that of the entire machine. A failure takes down ``group`` nodes, and causes
+    ``mtbf_s`` is the MTBF of the entire machine. A failure takes down ``group`` nodes, and causes
     another failure with probability ``cascade``.
     """
     hopeless = []

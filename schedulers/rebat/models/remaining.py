@@ -46,10 +46,10 @@ class Remaining(msgspec.Struct, frozen=True):
 
 
 def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remaining:
-    """Return what remains when a malleable job changes its nodes: nothing is lost or paid.
+    """Return what remains when a malleable job changes its nodes, without loss or cost.
 
     The job finishes its recovery on the other nodes, and writes an incomplete checkpoint again.
-    ``at_risk_us`` is the work in no checkpoint that the attempt started with.
+    ``at_risk_us`` is work in no checkpoint with which the attempt started.
     """
     if c is None:
         return Remaining(run_us, 0, 0, at_risk_us=at_risk_us + run_us)
@@ -67,7 +67,7 @@ def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remain
 
 
 def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
-    """Return what remains when an image of the job is written, for the price of a restart.
+    """Return what remains when an image of the job is written, at the cost of a restart.
 
     An unfinished recovery is skipped, since the price covers a full restart. An incomplete regular
     checkpoint is written again.
@@ -77,7 +77,7 @@ def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
 
 
 def _all_but_recovery(c: Checkpointing, run_us: int) -> Remaining:
-    """Return what remains with perfect checkpoints: all of it, with resizes paid as recovery."""
+    """Return what remains with perfect checkpoints: only recovery (cost of resizes) is not kept."""
     paid_us = min(run_us, c.first_recovery_us)
     return Remaining(run_us - paid_us, c.first_period_us, c.first_recovery_us - paid_us)
 
@@ -92,8 +92,8 @@ def remaining_after(
 ) -> Remaining:
     """Return what remains after a stop; a job without checkpoints starts over, at no cost.
 
-    ``at_risk_us`` is the work in no checkpoint that the attempt started with, at its own speed. If
-    the attempt kept nothing itself, this work is lost too, and is repeated before the first
+    ``at_risk_us`` is work in no checkpoint with which the attempt started, at the attempt's speed.
+    If the attempt kept nothing itself, this work is lost too, and is repeated before the first
     checkpoint.
     """
     if c is not None and c.perfect:
@@ -102,7 +102,7 @@ def remaining_after(
         return resized(c, run_us, at_risk_us)
     if c is None:
         return Remaining(-at_risk_us, 0, 0)
-    if c.never:  # it starts over, or from its last image
+    if c.never:  # restarts from the beginning or from its last image
         return Remaining(-at_risk_us, NEVER.first_period_us, c.image_us)
     remaining = Remaining(*INTERRUPTIONS[when](c.pattern, run_us, semantics))
     if not at_risk_us or remaining.useful_us > 0:
@@ -117,7 +117,7 @@ def remaining_after(
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
     """Return the checkpointing of the resubmission.
 
-    The job restarts from its image, for the same price each time, until it writes a checkpoint.
+    Until the job writes a checkpoint, it restarts from its image, at the same cost each time.
     """
     if c is None and not remaining.imaged:
         return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF in given failure scenarios (Benoit et al., RR-9296).
 
-The module has the paper's five heuristics under their names, R-LIST with any reservation depth, and
-three interpretations of reservations. It checks the input, sorts it in queue order and distributes
-it among threads. The kernels are in `rlist` and `rlist_all`.
+The module contains the paper's five heuristics under their names, R-LIST with any reservation
+depth, and three interpretations of reservations. It checks the input, sorts the jobs in queue order
+and distributes the scenarios among threads. The kernels are in `rlist` and `rlist_all`.
 
 References
 ----------
@@ -27,16 +27,16 @@ from rebat.kernels import rlist, rlist_all
 from rebat.kernels.resilient_state import Ints, ScenarioBatch
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
-"""The five of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are valid as well."""
+"""The five heuristics of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are valid as well."""
 
 RESERVATIONS = ("paper", "easy_head", "stale")
 """How long the reservations of R-LIST last.
 
 paper
-    Algorithm 1: all are deleted and recomputed at every completion. The first m jobs of the queue
-    get them, including jobs that can start now.
+    Algorithm 1: all reservations are deleted and recomputed at every completion. The first m jobs
+    of the queue get reservations, including jobs that can start now.
 easy_head
-    The same, but only jobs that cannot start now count towards the m reservations. For m = 1 this
+    As paper, but only jobs that cannot start now count towards the m reservations. For m = 1 this
     is EASY.
 stale
     Reservations are never cancelled; see `rlist.stale`.
@@ -163,8 +163,8 @@ def makespans(
 def _in_threads(work: Callable[[slice], None], parts: list[slice]) -> None:
     """Process all parts, each in a daemon thread.
 
-    A kernel cannot be interrupted, however long it runs. Since this thread only waits, Ctrl-C ends
-    the program.
+    A running kernel cannot be interrupted. Since the calling thread only waits, Ctrl-C ends the
+    program.
     """
     errors: list[BaseException] = []
 

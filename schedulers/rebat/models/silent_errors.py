@@ -34,10 +34,10 @@ SYNTHETIC_PROCS = 10_000
 SYNTHETIC_SIZES = (50, 2000)
 SYNTHETIC_TIMES_S = (100, 20_000)
 PAPER_SCENARIOS = 1000
-"""The paper's synthetic campaign, Section 5.1; both ranges are uniform and inclusive."""
+"""The paper's synthetic campaign, Section 5.1; sizes and times are uniform, limits included."""
 
 MOST_FAILURES = 1e9
-"""Limit of failures per job on average; more would take too long to simulate."""
+"""Maximum expected number of failures per job; more would take too long to simulate."""
 
 ERRORS_FIELD = "silent_errors"
 """The profile field with the number of attempts that will end with an error."""
@@ -93,7 +93,8 @@ def draw_failures(
     """Draw failure scenarios: f_j failed attempts with probability ``q_j^f_j (1 - q_j)``.
 
     Each scenario has its own random stream, so that any part of a campaign can be drawn again
-    separately. All rates use the same uniform numbers: a higher rate gives no job fewer failures.
+    separately. All rates use the same uniform numbers, so a higher rate never reduces a job's
+    failures.
 
     Parameters
     ----------
@@ -201,14 +202,14 @@ def erring_profile(profile: Mapping[str, Any], errors: int) -> dict[str, Any]:
 
 
 def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the profile after an attempt with an error: the entire job, with one error less."""
+    """Return the profile after an attempt with an error: the entire job, with one error fewer."""
     return erring_profile(whole, max(0, errors_left(failed) - 1))
 
 
 def add_silent_errors(
     workload: Workload, errors: float | Sequence[int], *, seed: int = 0, scenario: int = 0
 ) -> Workload:
-    """Return the workload in a failure scenario, stored in its profiles and unknown to schedulers.
+    """Return the workload with a failure scenario in its profiles, unknown to schedulers.
 
     A profile of a job that fails f times gets ``"ret": 1`` (Batsim's return code: its first attempt
     ends COMPLETED_FAILED) and ``"silent_errors": f``. The session counts the errors down in the
@@ -219,7 +220,8 @@ def add_silent_errors(
     workload : Workload
     errors : float or sequence of int, shape (n,)
         The rate lambda, in errors per node and second, from which a scenario is drawn (Section
-        3.4); or the scenario itself: failed attempts in the order of the workload's jobs.
+        3.4); or the scenario itself: the failed attempts of each job, in the order of the
+        workload's jobs.
     seed, scenario : int
         Identify the draw.
 

@@ -65,7 +65,7 @@ class Torus(msgspec.Struct, frozen=True):
         return tuple(node // stride % size for stride, size in pairs)
 
     def node(self, coordinates: Sequence[int]) -> int:
-        """Return the node at coordinates, which wrap around: ``-1`` is the last of a dimension.
+        """Return the node at coordinates, which wrap around: ``-1`` is the last coordinate.
 
         >>> Torus((3, 2, 2)).node((1, 0, 1)), Torus((3, 2, 2)).node((-1, 0, 0))
         (7, 2)

@@ -32,7 +32,7 @@ class Units:
     Raises
     ------
     InputError
-        For extents that do not divide those of the torus.
+        For extents that do not divide the extents of the torus.
     """
 
     def __init__(self, of_nodes: Torus, extents: Extents | None = None) -> None:
@@ -61,7 +61,7 @@ class Units:
         return np.argsort(self.of_node, kind="stable").reshape(self.torus.n_nodes, self.size)
 
     def in_line_for(self, n_nodes: int) -> int:
-        """Return how many blocks contain ``n_nodes``, without regard to their positions."""
+        """Return the number of blocks needed for ``n_nodes`` nodes, wherever the blocks are."""
         return -(-n_nodes // self.size)
 
     def count_for(self, n_nodes: int) -> int:

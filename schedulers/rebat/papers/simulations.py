@@ -26,7 +26,7 @@ REPORTS = {
 
 
 def maker(name: str) -> ReportMaker:
-    """Import a report by name; the import is slow, as it loads the figures."""
+    """Import a report by name; the import is slow because it loads the figures."""
     report: ReportMaker = import_module(f"rebat.papers.{REPORTS[name]}").REPORT
     return report
 

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """Capacity of nodes and links in SimGrid's notation: round numbers, not measured ones.
+    """Capacity of nodes and links in SimGrid's notation: round numbers, not measurements.
 
     ``speed`` converts flops of parallel profiles to time; it has no effect on delays. Batsim's own
     messages use the network too: with a latency, every decision takes simulated time.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedulers from options by name, as in text and JSON."""
+"""Schedulers created from named options, as used in text and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYNONYMS = {"recovery": "react", "block": "unit"}
 
 
 class Variants(Options, frozen=True):
-    """Parts of a scheduler; each part has further options."""
+    """Choice of the parts of a scheduler; each part has further options."""
 
     planning: Annotated[str, choice(PLANNINGS, "Rule that decides when jobs start.")] = "list"
     placement: Annotated[
@@ -55,7 +55,7 @@ OPTIONS: dict[str, OptionField] = {
 
 
 def point(**options: Any) -> Point:
-    """Return the scheduler with these options, and defaults for the others."""
+    """Return the scheduler with these options, and defaults for other options."""
     return changed(Point(), options)
 
 
@@ -93,7 +93,7 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
 
 
 def _point(values: Mapping[str, Any]) -> Point:
-    """Return the scheduler with these options; ignore those of other variants."""
+    """Return the scheduler with these options; ignore options of other variants."""
 
     def create(kind: type[Options]) -> Any:
         return kind(**{name: values[name] for name in fields(kind) if name in values})

@@ -16,13 +16,13 @@ class Planning(Protocol):
 
 
 class Reaction(Protocol):
-    """Decides on running jobs, after the reactions before it have made their proposals."""
+    """Decides on running jobs, after all earlier reactions have made their proposals."""
 
     def react(self, view: View, news: News) -> Iterable[Proposal]: ...
 
 
 class Duty(Reaction, Protocol):
-    """A reaction that seldom has work."""
+    """A reaction that rarely has work to do."""
 
     def has_work(self, news: News) -> bool: ...
 

@@ -67,7 +67,7 @@ class PlanningOptions(Options, frozen=True):
 
     @property
     def malleability(self) -> SizeRule | None:
-        """When malleable jobs grow and shrink; None: they are treated as rigid."""
+        """When malleable jobs grow and shrink; None: malleable jobs are treated as rigid."""
         return None
 
     kind: ClassVar[Any]

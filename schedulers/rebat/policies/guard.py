@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wrapper for untrusted policies: every error becomes one line with its place and time."""
+"""A wrapper for untrusted policies: every error becomes one line that names place and time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Guarded(Policy):
     name : str
         Name of the policy in errors.
     files : sequence of str
-        The policy's own files. An error names the last line of them that ran.
+        The policy's own files. An error names the last executed line of these files.
     """
 
     def __init__(self, policy: Policy, name: str, files: Sequence[str]) -> None:
@@ -85,7 +85,7 @@ class Guarded(Policy):
         )
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
-        """Return the last line of the policy's files that ran, or where the method is defined."""
+        """Return the last executed line of the policy's files, or where the method is defined."""
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename in self._files]
         if own:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy options as JSON: the scheduler, its options, and the checkpointing of jobs.
 
-They come from ``--options``, from Batsim's ``--sched-cfg`` (which takes precedence) or from
+The JSON comes from ``--options``, from Batsim's ``--sched-cfg`` (which takes precedence) or from
 pybatsim's ``-o``.
 """
 
@@ -24,12 +24,12 @@ _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 
 
 def parse_options(text: str, where: str) -> dict[str, Any]:
-    """Return a JSON object of options; an empty text has none.
+    """Return the options in a JSON object; an empty text contains no options.
 
     Raises
     ------
     InputError
-        If the text is not a JSON object. ``where`` names the option that it came from.
+        If the text is not a JSON object. ``where`` names the option that contains the text.
     """
     if not text.strip():
         return {}

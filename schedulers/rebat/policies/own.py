@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """User-defined code from a Python file: a policy, ``FILE.py:CLASS``, or a rule of an axis.
 
-The file is read again at every use. A run never sees the module state of an earlier run, and the
-hash belongs to the code that ran.
+The file is read again at every use. Therefore, a run never sees the module state of an earlier run,
+and the recorded hash is that of the executed code.
 """
 
 from __future__ import annotations

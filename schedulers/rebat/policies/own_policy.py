@@ -37,7 +37,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         Raises
         ------
         InputError
-            If it is not a class, or a method of a policy is missing.
+            If the argument is not a class, or a method of a policy is missing.
         """
         name = getattr(kind, "__name__", str(kind))
         missing = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]
@@ -50,7 +50,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         return OwnPolicy(name, kind, place)
 
     def carrying_out(self) -> OwnPolicy:
-        """Return the policy with operations carried out before its reactions."""
+        """Return the policy, extended to carry out operations before its own reactions."""
         return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:

@@ -39,7 +39,7 @@ class PartitionText(msgspec.Struct, frozen=True):
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """A partition of a machine; ``nodes`` are those of the simulation (cores, if it has cores)."""
+    """A partition of a machine; ``nodes`` are Batsim's hosts (nodes or cores)."""
 
     name: str
     nodes: NodeSet
@@ -138,8 +138,8 @@ def _nodes(row: PartitionText, count: int) -> NodeSet:
 def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
     """Return the partitions in which a job may run, in order.
 
-    A job that names a partition runs there. Other jobs run in the highest tier, eternal jobs in
-    the lowest. Partitions that are too small are left out, unless all are.
+    A job that names a partition runs in this partition. Other jobs run in the highest tier, eternal
+    jobs in the lowest tier. Partitions that are too small are excluded, unless all are too small.
 
     Raises
     ------

@@ -87,7 +87,7 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
     DefragmentationOptions,
     ForesightOptions,
 )
-"""Reactions to running jobs by name; 'requeue' is no reaction: the session handles failures."""
+"""Reactions to running jobs by name; 'requeue' is not a reaction: the session handles failures."""
 
 
 def _check_power(watts: str) -> None:
@@ -181,7 +181,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> dict[str, Any]:
-        """All options by name, including those without an effect."""
+        """All options by name, including options without an effect."""
         names: dict[str, Any] = {}
         for part in self.parts:
             names |= {name: getattr(part, name) for name in fields(type(part))}
@@ -253,7 +253,7 @@ class Point(msgspec.Struct, frozen=True):
             raise InputError("reversed partitions", "axis partitions", "placement=cluster")
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
-        """Return a new policy, guarded if it has user-defined rules.
+        """Return a new policy; a policy with user-defined rules is guarded.
 
         ``hazards`` is the failure law of the run, if there is one.
         """

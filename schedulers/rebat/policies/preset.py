@@ -35,12 +35,12 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def draws_places(self) -> bool:
-        """Whether its placement is random."""
+        """Whether the placement is random."""
         return self.point.placement.random
 
     @property
     def foresees(self) -> bool:
-        """Whether it uses a prediction of failures."""
+        """Whether the scheduler uses a prediction of failures."""
         return "foresight" in self.point.effective
 
     @property
@@ -49,7 +49,7 @@ class Preset(msgspec.Struct, frozen=True):
         return believed(self.point.values.get("foresight", "law"))[0]
 
     def reseeded(self, seed: int) -> Preset:
-        """Return the preset with a seed computed from its own and this one."""
+        """Return the preset with a seed computed from its own seed and this seed."""
         return self._with(seed=(self.point.common.seed + seed) % 2**63)
 
     def knowing(self, hazards: Hazards | None) -> Preset:
@@ -58,15 +58,15 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def on_torus(self) -> bool:
-        """Whether it allocates blocks of a torus."""
+        """Whether the scheduler allocates blocks of a torus."""
         return "torus" in self.point.values
 
     def units(self, n_nodes: int) -> Units | None:
-        """Return the blocks of a torus that it allocates; None if it allocates nodes."""
+        """Return the blocks that the scheduler allocates on a torus; None if it allocates nodes."""
         return self.point.placement.units(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment | None:
-        """Return the number of allocated nodes by requested number; None if they are equal."""
+        """Return a function from requested to allocated numbers of nodes; None if always equal."""
         return self.point.placement.allotted(n_nodes)
 
     def carrying_out(self) -> Preset:
@@ -86,13 +86,13 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def power(self) -> NodePower | None:
-        """Power of its nodes; None if it is not set."""
+        """Power of a node; None if it is not set."""
         watts = self.point.common.power
         return read_power(watts) if watts else None
 
     @property
     def session(self) -> SessionOptions:
-        """The options of its session."""
+        """The options of the session."""
         return self.point.session
 
     @property

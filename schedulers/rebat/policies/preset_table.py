@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the presets: schedulers from papers and programs, with their names there."""
+"""Table of the presets: schedulers from papers and programs, under their original names."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ _CRITERIA = {
 
 
 def _variants() -> Iterator[Preset]:
-    """Yield H_xyz of section 7.1 except H111: x timing, y victim, z criterion, in its order."""
+    """Yield H_xyz except H111, in the order of section 7.1: x timing, y victim, z criterion."""
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
         for y, (victim, source) in enumerate(_VICTIMS.items(), 1):
             for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):

@@ -23,9 +23,9 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """Return the preset of a name or alias, with changed options if the text names some.
+    """Return the preset of a name or alias, with the options that the text changes.
 
-    Names are case-insensitive. A choice without its axis is a queue order. Relative paths of
+    Names are case-insensitive. A choice that names no axis is a queue order. Relative paths of
     user-defined rules start from ``folder``, or from the working directory.
 
     >>> preset("baseline:depth=easy,react=stealing").point == preset("easy-sfsj").point
@@ -36,7 +36,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     Raises
     ------
     InputError
-        For an unknown name, axis or choice (the message lists the valid ones), and for an axis
+        For an unknown name, axis or choice (the message lists the valid names), and for an axis
         with two values.
     """
     name, _, texts = spec.strip().partition(":")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Priority rules of R-LIST and R-SHELF: a table of key functions.
 
-Sections 4.2.1 (LJF) and 5.1 (the others) of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria
+Sections 4.2.1 (LJF) and 5.1 (other rules) of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria
 RR-9296, 2020. The job with the smallest key is first; ties are broken by job index. A key function
 takes scalars (a scheduler ranks a job) or arrays (a kernel ranks all jobs).
 """
@@ -68,7 +68,7 @@ def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any
 def large_first(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
     """LJF: jobs of at least (P + 1) / 2 processors first, by decreasing allocation.
 
-    The order of small jobs is free; here it is the job index.
+    The paper leaves the order of small jobs open; here it is the job index.
     """
     return -size * (2 * size >= n_procs + 1)
 

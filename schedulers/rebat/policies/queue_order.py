@@ -47,7 +47,7 @@ def program_id(attempt: Attempt) -> str:
 
 
 def fcfs_by_id(attempt: Attempt) -> Key:
-    """Order by entry into the queue; equal times by the ids of the program, as text."""
+    """Order by entry into the queue; equal times are ordered by `program_id`, as text."""
     return (-attempt.priority, attempt.queued_us, program_id(attempt))
 
 
@@ -69,8 +69,8 @@ def smallest_first(attempt: Attempt) -> Key:
 class RuleOrder(msgspec.Struct, frozen=True):
     """A priority rule of Benoit et al. (RR-9296, sections 4.2.1 and 5.1) as a queue order.
 
-    The time of a job is the planned one; ties are broken by job index. A job that returns after an
-    error has the same place as before.
+    The time of a job is its planned duration; ties are broken by job index. A job that returns
+    after an error has the same place as before.
 
     Attributes
     ----------
@@ -93,19 +93,19 @@ class RuleOrder(msgspec.Struct, frozen=True):
 
 
 def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOrder:
-    """Return the order for a machine: its size for LJF, the margin, and the seed for RANDOM."""
+    """Return the order with the machine's size (for LJF), the margin, and the seed (for RANDOM)."""
     if isinstance(order, RuleOrder):
         return RuleOrder(order.rule, n_nodes, margin_us, seed)
     return order
 
 
 class OwnOrder(msgspec.Struct, frozen=True):
-    """A queue order from a function of an attempt; the smallest number is first."""
+    """A user-defined queue order: a function of an attempt; the smallest number is first."""
 
     rule: Rule
 
     def __call__(self, attempt: Attempt) -> Key:
-        """Return the priority, then the numbers of the function."""
+        """Return the priority, then the numbers that the function returns."""
         return (-attempt.priority, *numbers(self.rule, self.rule(attempt)), attempt.serial)
 
 

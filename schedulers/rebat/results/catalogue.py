@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue: every metric of a run, which tables, figures, reports and documents read.
+"""The catalogue of all metrics of a run. Tables, figures, reports and documents read it.
 
-To add a metric, compute it in the summary of a run and add its row here. The order of the rows is
-that of comparisons.
+To add a metric, compute it in the summary of a run and add its row here. Comparisons list metrics
+in the order of the rows.
 """
 
 from __future__ import annotations

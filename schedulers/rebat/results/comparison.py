@@ -26,7 +26,8 @@ class MetricLine(msgspec.Struct, frozen=True):
     name : Name, optional
         The name in comparison.csv.
     of_window : bool
-        Whether it is a share of the window's node time, see `measures.backlog.are_comparable`.
+        Whether the metric is a share of the window's node time, see
+        `measures.backlog.are_comparable`.
     """
 
     metric: str

@@ -20,8 +20,9 @@ import msgspec
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
-"""Bootstrap resamples. With this number the ends of an interval vary by a few per cent of its width
-between random streams. The stream is seeded: the same values have the same interval."""
+"""Bootstrap resamples. With this number, the ends of an interval vary between random streams by a
+few per cent of its width. The stream is seeded, so the same values always have the same
+interval."""
 
 FEWEST = 5
 """The smallest number of values with an interval. A median needs one more: the extremes of five

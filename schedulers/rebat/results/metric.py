@@ -21,7 +21,7 @@ Unit = Literal["share", "time", "factor", "count", "node time"]
 """The format of a value: a share in percent, seconds as a duration, node-seconds."""
 
 Whole = Literal["", "node time", "all node time", "node time that was up", "core time", "time"]
-"""The whole of a share."""
+"""The total to which a share refers."""
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -37,7 +37,8 @@ class Metric(msgspec.Struct, frozen=True):
     better : {"low", "high", ""}
         The better direction; empty if neither is better.
     whole : Whole
-        The whole of a share. Comparisons show ``node time`` as a share of the window's node time.
+        The total to which a share refers. Comparisons show ``node time`` as a share of the window's
+        node time.
     definition : str
         One line for the documentation, in Markdown.
     by_class : bool
@@ -63,11 +64,11 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def heading(self) -> str:
-        """The title with the whole of a share."""
+        """The title; for a share, also the total to which it refers."""
         return f"{self.title}, share of {self.whole}" if self.whole else self.title
 
     def recorded(self, size_class: str | None) -> str:
-        """Return a short heading of the value in files, where node time is in node-seconds."""
+        """Return a short heading for the value in files; there, node time is in node-seconds."""
         if self.unit == "node time":
             heading = f"{self.title.strip()}, node-seconds"
         elif self.whole == "node time that was up":  # a utilisation

@@ -17,7 +17,7 @@ USUAL_HORIZONS_S = (None, 5e6)
 """Horizons that do not end the failures before the workload; 5e6 s is the authors' horizon."""
 
 FOR_MTBF = ", for an MTBF of "
-"""Text of a checkpoint period for another MTBF than that of the failures."""
+"""Text of a checkpoint period for an MTBF that differs from that of the failures."""
 
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 """Section 5.2 of the node-stealing paper, with the period for the failures' MTBF."""

@@ -38,7 +38,7 @@ class Seeds:
         return dict(sorted(self._values.get((policy, metric), {}).items()))
 
     def mean(self, policy: str) -> Callable[[str], float | None]:
-        """Return a function from a metric of the entire run to a policy's mean of it."""
+        """Return a function from a metric of the entire run to the policy's mean of this metric."""
 
         def of(name: str) -> float | None:
             values = self.of(policy, (name, None)).values()

@@ -11,7 +11,7 @@ from rebat.results.metric import Name
 from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MOST_SENTENCES = 3
-"""With more policies than this besides the first, the verdict names only the best policy."""
+"""With more policies than this in addition to the first, the verdict names only the best."""
 
 FEWEST_SEEDS = 5
 """With fewer seeds the verdict has no intervals."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run: its options, its scenario, its seeds, its key, and how it is simulated."""
+"""One run: options, scenario, seeds, key and simulation."""

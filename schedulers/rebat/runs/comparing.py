@@ -19,7 +19,7 @@ class PolicyRuns(msgspec.Struct):
     results: list[RunResult] = []
     """Completed runs."""
     failures: dict[str, str] = {}
-    """Reason of the failure for each failed policy."""
+    """Error message of each failed policy."""
     sources: list[tuple[OwnCode, ...]] = []
     """Files with user-defined code of each completed run."""
 
@@ -32,7 +32,7 @@ class Sourced(Runnable, Protocol):
 
 
 def run_each(policies: Iterable[Sourced], run: Callable[[Runnable], RunResult]) -> PolicyRuns:
-    """Run all policies. If a policy fails, the others still run.
+    """Run all policies. If a policy fails, the other policies still run.
 
     Raises
     ------

@@ -65,13 +65,13 @@ def _law_text(spec: RunSpec) -> str | None:
 
 
 def _seed(scenario: Scenario) -> int | None:
-    """Return the seed of failures and silent errors, which share it; None if there are none."""
+    """Return the common seed of failures and silent errors; None without these."""
     drawn = scenario.silent_errors or scenario.failures
     return drawn.seed if drawn else None
 
 
 def _checkpoint_text(scenario: Scenario) -> str | None:
-    """Return the checkpoints as text, with their MTBF only if it differs from the failures'."""
+    """Return the checkpoints as text, with their MTBF if it differs from that of the failures."""
     model, failures = scenario.checkpoint, scenario.failures
     if model is None:
         return None

@@ -46,7 +46,7 @@ def _doc(description: str, **extra: Any) -> msgspec.Meta:
 class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the failures.
 
-    ``failures`` (a file) is a short form of a ``law``. So is ``model`` with ``mtbf`` and
+    There are two short forms of a ``law``: ``failures`` (a file), and ``model`` with ``mtbf`` and
     ``downtime``.
     """
 
@@ -248,7 +248,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         return young_daly and isinstance(self.law, Recorded)
 
     def with_record_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
-        """Return the options with the record's MTBF for this number of nodes, if it is used."""
+        """Return the options with the record's MTBF for this number of nodes, if they use it."""
         if not (self.uses_record_mtbf and isinstance(self.law, Recorded)):
             return self
         return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))

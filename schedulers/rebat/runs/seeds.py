@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies on one scenario with several seeds; for each seed, all see the same failures.
+"""Policies on one scenario with several seeds; all policies see the same failures per seed.
 
-The number of seeds can be chosen by a target interval width: seeds are added until it is reached.
+The number of seeds can be chosen by a target interval width: seeds are added until this width is
+reached.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MOST_SEEDS = 1_000
 class Narrow(msgspec.Struct, frozen=True):
     """A target width of the interval of a metric, as a share of its mean.
 
-    The interval is that of each policy's ratio to the first one or, with one policy, of its value.
+    The width applies to each policy's ratio to the first policy or, with one policy, to its value.
     """
 
     width: float
@@ -42,7 +43,7 @@ class SeedRuns(msgspec.Struct, frozen=True):
 
     source: Source
     policies: Mapping[str, str]
-    """Policies by their name in the results. Ratios are relative to the first one."""
+    """Policies by their name in the results. Ratios are relative to the first policy."""
     scenario_of: Callable[[int], Scenario]
     """Scenario of a seed."""
     first_seed: int
@@ -69,12 +70,13 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds; ``on_done`` receives the runs done and their total.
+    """Run all policies with all seeds; ``on_done`` receives the numbers of done and all runs.
 
     Raises
     ------
     InputError, PolicyError
-        If a run fails, with its seed and policy, because missing seeds would bias the intervals.
+        If a run fails, because missing seeds would bias the intervals; the error names seed and
+        policy.
     """
     seeds, done = Seeds(list(requested.policies)), 0
     total = requested.n_seeds * len(requested.policies)
@@ -152,7 +154,7 @@ def check_metric(metric: Name) -> None:
     Raises
     ------
     InputError
-        For an unknown metric, with the valid names.
+        For an unknown metric; the error lists the valid names.
     """
     names = sorted(metric_names(RunSummary))
     if not any(fnmatchcase(metric[0], name) for name in names):

@@ -51,7 +51,7 @@ def check_inputs(units: Iterable[Unit]) -> None:
     Raises
     ------
     InputError
-        For invalid input, with the grid and the workload.
+        For invalid input; the error names the grid and the workload.
     """
     seen = set()
     for unit in units:

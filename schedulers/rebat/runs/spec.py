@@ -83,7 +83,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = None
     """Number of nodes; None: the workload's."""
     cores_per_node: int = 1
-    """Number of consecutive nodes, then called cores, that form a node and fail together."""
+    """Number of consecutive cores that form a node and fail together; 1: nodes are not divided."""
     failures: FailureScenario | None = None
     checkpoint: CheckpointModel | PerfectCheckpoints | None = None
     silent_errors: SilentErrors | None = None
@@ -103,7 +103,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     """Name of the workload in tables."""
     policy: str
-    """Name of the policy, in tables too."""
+    """Name of the policy, also used in tables."""
     source: Source
     scenario: Scenario = Scenario()
     folder: str = ""

@@ -72,7 +72,7 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Pass hazards to a policy that predicts failures, and the seed to one that draws boxes."""
+        """Pass hazards to policies that predict failures; pass the seed if boxes are random."""
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures
@@ -182,7 +182,7 @@ def _remembered(
 
 
 def history(scenario: Scenario, n_nodes: int) -> History | None:
-    """Return the failures before the run, or None if it begins at time 0 of the law."""
+    """Return the failures before the run, or None if the run begins at time 0 of the law."""
     if scenario.failures is None or not scenario.failures.begin_s:
         return None
     return _history(scenario.failures, n_nodes, scenario.cores_per_node)

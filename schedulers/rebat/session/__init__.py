@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State machine of the scheduler, without sockets or files; policies plug in."""
+"""State machine of the scheduler, without sockets and files; it calls a policy."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls requested from Batsim: its calls carry no name, so wakes and stops are recorded here."""
+"""Calls requested from Batsim. They carry no name, so wakes and stops are recorded here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebat.core.units import FOREVER_US
 from rebat.session.board import Board
 
 UNKNOWN_LAG_US = 1_000
-"""Minimum delay of a call until a kill has shown how long replies take.
+"""Minimum delay of a call, used until a kill has shown how long replies take.
 
 Without network latency on the platform, replies take no time, and later calls are exact.
 """
@@ -50,14 +50,14 @@ class Agenda:
         self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
 
     def call_at(self, at_us: int) -> None:
-        """Request a call from Batsim. It aborts if the time is past when the reply arrives."""
+        """Request a call. Batsim aborts if the time of the call is past when the reply arrives."""
         margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
         when_us = max(at_us, self._board.now_us + margin_us)
         self._called.add(at_us)
         self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=when_us))
 
     def call_at_all(self, others_us: Iterable[int]) -> None:
-        """Request calls for the wakes and for these other times, each time once."""
+        """Request one call for each time, of the wakes and of ``others_us``."""
         times = {*others_us, *(wake.at_us for wake in self.wakes)}
         for at_us in sorted(times - self._called):
             if at_us > self._board.now_us:

@@ -59,7 +59,7 @@ class Board(msgspec.Struct):
         self.note(refusal)
 
     def note(self, refusal: Refusal) -> None:
-        """Record that an accepted proposal did not happen, without an error of the policy."""
+        """Record that an accepted proposal did not happen; this is not an error of the policy."""
         self.ledger.refusals.append((self.now_us, refusal.subject, refusal.reason))
         self.changes.refused.append(refusal)
         self.news.refused.append(refusal)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holders of nodes: the only writer of the node pool."""
+"""Holders of nodes. No other module writes the node pool."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Claims:
     up_since_us : int64 array, shape (n,)
         When each node last came up; 0 or less: before the simulation.
     failed_us : int64 array, shape (n,)
-        When each node last failed; when it came up, if it has not failed in the simulation.
+        When each node last failed, or came up if it has not failed in the simulation.
     """
 
     def __init__(self, n_nodes: int) -> None:
-        self._pool = NodePool(n_nodes)  # its ``down`` are the unusable nodes
+        self._pool = NodePool(n_nodes)  # the pool's ``down`` marks unusable nodes
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self._drained_for: dict[str, npt.NDArray[np.bool_]] = {}
@@ -81,7 +81,7 @@ class Claims:
         return self._pool.lowest(count)
 
     def up(self, nodes: NodeSet) -> NodeSet:
-        """Return the nodes that are up, in service or not."""
+        """Return the nodes that are up, drained or not."""
         return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
 
     def usable(self, nodes: NodeSet) -> NodeSet:
@@ -106,7 +106,7 @@ class Claims:
     # ---- states
 
     def fail(self, nodes: NodeSet, now_us: int) -> list[int]:
-        """Mark nodes as down; return the tags that hold some of them, ascending, each once."""
+        """Mark nodes as down; return the tags that hold some of them, ascending and unique."""
         tags = {self.tag(node) for node in nodes} - {FREE}
         for node in nodes:
             self.down[node] = True
@@ -160,9 +160,9 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def news(self) -> Iterator[tuple[int, bool, bool]]:
-        """Yield each changed node, whether it is usable, and whether that differs from the report.
+        """Yield each changed node, whether it is usable, and whether the last report differs.
 
-        A node may have been repaired and have failed again since, even at the same time.
+        Since the last report, a node may have been repaired and failed again, even at one time.
         """
         for node in self._changed:
             unusable, reported = bool(self._pool.down[node]), self._reported_unusable

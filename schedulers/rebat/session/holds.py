@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes held for a job that waits or moves: plans see them as a running attempt.
 
-The node-stealing paper submits a fictitious job for this (section 7.2.1). Batsim is not informed.
+The node-stealing paper submits a fictitious job for this purpose (section 7.2.1). Here, Batsim is
+not informed of held nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Holds:
             record.until_us = self._board.now_us
 
     def note_nodes(self, tags: Iterable[int]) -> None:
-        """Start new records of holds with these tags, without the nodes that are down."""
+        """Start a new record for each hold with one of these tags, without nodes that are down."""
         for tag in sorted(self._held.keys() & tags):
             held = self._held[tag]
             self._end(tag)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intake of events: they update the state before any decision."""
+"""Intake of events: all events of a message update the state before any decision."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CAUSES = {
 
 
 class Intake:
-    """Takes in the events of a message, in order."""
+    """Updates the state with the events of a message, in order."""
 
     def __init__(
         self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry,
@@ -50,7 +50,7 @@ class Intake:
         self._hit: list[str] = []
 
     def take(self, events: Iterable[Event]) -> bool:
-        """Take in a message's events; return whether a decision is needed.
+        """Update the state with a message's events; return whether a decision is needed.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Intake:
         return isinstance(event, CallRequested | NoMoreExternalEvents)
 
     def hit(self) -> list[Running]:
-        """Return the attempts on nodes that failed since the last call, if not being stopped."""
+        """Return the attempts on nodes that failed since the last call, unless being stopped."""
         if not self._hit:
             return []
         names, self._hit = dict.fromkeys(self._hit), []

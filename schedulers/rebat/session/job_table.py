@@ -35,7 +35,7 @@ class Work(msgspec.Struct, gc=False):
     profile: str
     checkpointing: Checkpointing | None
     at_risk_us: int = 0
-    """Work that was kept in resizes and is in no checkpoint, at the speed of this attempt."""
+    """Work that resizes kept and no checkpoint contains, at the speed of this attempt."""
     period_s: float = 0.0
     """Checkpoint period, if it is not a whole number of microseconds; else 0."""
 
@@ -90,9 +90,9 @@ class JobTable:
         return attempt
 
     def _check_id(self, job_id: str) -> None:
-        """Refuse a job whose id is that of a resubmission, and the reverse.
+        """Refuse a job with the id of a resubmission, and a job whose resubmission has a known id.
 
-        Ids are never reused, so those that look like resubmissions are remembered.
+        Ids are never reused, so ids that look like resubmissions are remembered.
         """
         base, number = split_attempt(job_id)
         if number:
@@ -161,7 +161,8 @@ class JobTable:
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
         """Return whether an attempt loses all its work: a moldable job on another number of nodes.
 
-        It is resized by a start from the beginning (section III of Prabhakaran et al. 2018).
+        A moldable job is resized by starting it again from the beginning (section III of
+        Prabhakaran et al. 2018).
         """
         attempt = self.work[attempt_id].attempt
         shape = self.submissions[attempt.job_id].shape
@@ -186,7 +187,7 @@ class JobTable:
 
 
 def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
-    """Return the original's period as Batsim forwards it: in seconds, and as a checkpointing.
+    """Return a job's period as Batsim forwards it: in seconds, and in a `Checkpointing`.
 
     Batsim writes the numbers of a profile with six decimals.
     """

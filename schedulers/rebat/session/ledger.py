@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcome of every attempt: the only source of the metrics, embedded or over the wire."""
+"""Outcome of every attempt. All metrics derive from it, with the embedded engine or Batsim."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class AttemptRecord(msgspec.Struct, gc=False):
     """Progress that was kept, including regular checkpoints but not the recovery."""
     nodes: NodeSet | None
     lost_us: int = 0
-    """Part of ``useful_us``, at its end, that was lost later."""
+    """Last part of ``useful_us`` that was lost later."""
     lost_to: Cause | None = None
-    """Cause of that loss: a silent error in a later attempt, a failure before the next checkpoint
-    of a resized job, or a move for which the job started again."""
+    """Cause of the loss ``lost_us``: a silent error in a later attempt, a failure before the next
+    checkpoint of a resized job, or a move for which the job started again."""
     why: str = ""
     """Label of the stop, from the policy."""
     imaged: bool = False
-    """Whether an image holds the progress."""
+    """Whether an image contains the progress."""
 
 
 class Drained(msgspec.Struct, gc=False):
@@ -77,12 +77,12 @@ class Ledger(msgspec.Struct):
     progress: dict[str, list[Part]] = {}
     """Useful progress of interrupted attempts, by job."""
     at_risk: dict[str, list[Part]] = {}
-    """Part of the progress that resizes kept and that is in no checkpoint, by job."""
+    """Part of the progress that resizes kept and no checkpoint contains, by job."""
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
     """Proposals that were not carried out: time, subject, reason."""
     failures_that_hit: list[tuple[int, int]] = []
-    """Failures under running jobs: time, number of nodes free at that time."""
+    """Failures of nodes with running jobs: time, number of nodes free at that time."""
     steals: list[int] = []
     """Times at which a steal was decided."""
     steals_off: list[tuple[int, Why]] = []
@@ -124,7 +124,7 @@ class Ledger(msgspec.Struct):
         if remaining.useful_us < 0:
             self._lose(self.at_risk.pop(job_id, ()), record.cause)
         elif remaining.imaged or at_risk_us < remaining.useful_us:
-            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt holds it
+            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt contains it
         if record.useful_us:
             self.progress.setdefault(job_id, []).append((record, record.useful_us))
         if at_risk_us:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of a job and their transitions; the only place that changes them.
+"""States of a job and their transitions. No other module changes the state of a job.
 
 ::
 
@@ -26,11 +26,11 @@ class State(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     STOPPING = "stopping"
-    """Its kill is sent but not yet acknowledged; it still holds its nodes."""
+    """The kill is sent but not yet acknowledged; the attempt still holds its nodes."""
     WAITING = "waiting"
-    """Stopped; nodes are held for it."""
+    """The job is stopped, and nodes are held for it."""
     MOVING = "moving"
-    """Stopped; it continues on the claimed nodes within the instant."""
+    """The job is stopped, and continues on the claimed nodes within the instant."""
     ENDED = "ended"
 
 
@@ -43,8 +43,8 @@ NEXT: dict[State, frozenset[State]] = {
     State.ENDED: frozenset(),
 }
 """The next states of each state. RUNNING -> QUEUED: an attempt ended with a silent error.
-STOPPING -> ENDED: the attempt completed at the instant of its kill, or the job was given up, as
-waiting and moving jobs may be."""
+STOPPING -> ENDED: the attempt completed at the instant of its kill, or the job was given up.
+Waiting and moving jobs can be given up too."""
 
 
 class Stopping(msgspec.Struct):
@@ -66,9 +66,9 @@ class Scheduled(msgspec.Struct):
     due_us: int
     """When the checkpoint is done."""
     at_us: int
-    """When the stop is carried out: ``due_us``, or as near as six digits allow."""
+    """When the stop is carried out: ``due_us``, possibly rounded to six digits."""
     if_hit: Remaining
-    """What would have remained when the stop was decided."""
+    """What would have remained if the attempt had been hit when the stop was decided."""
     claims: list[Running] = []
 
     def due(self, now_us: int) -> bool:
@@ -81,7 +81,7 @@ class Waiting(msgspec.Struct):
 
     stopping: Stopping
     held: Running | None
-    """The held nodes; None if none is left."""
+    """The held nodes; None if no node is left."""
     n_held: int
     """Number of held nodes that are alive."""
     on: str
@@ -102,7 +102,7 @@ class Waiting(msgspec.Struct):
 
 
 class Lifecycle:
-    """State of every job; the only writer of these tables.
+    """State of every job. No other class writes these tables.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class Lifecycle:
         self.running[running.attempt.id] = running
 
     def replace(self, queued: Attempt, other: Attempt) -> None:
-        """Replace a queued attempt by one with another id."""
+        """Replace a queued attempt by an attempt with another id."""
         del self.queue[queued.id]
         self.queue[other.id] = other
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remaining work of attempts, and its registration as further attempts.
 
-An attempt after the first starts from the last checkpoint, and is scaled if its number of nodes
-changes.
+Each attempt after the first starts from the last checkpoint. Its work is scaled if its number of
+nodes changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LEAST_DELAY_S = 1e-6
 
 
 class Registry(JobTable):
-    """Computes what remains of attempts, and registers it."""
+    """Computes the remaining work of attempts, and registers it."""
 
     def __init__(self, board: Board) -> None:
         super().__init__(board)
@@ -65,7 +65,7 @@ class Registry(JobTable):
         return remaining
 
     def _written(self, work: Work, ran_us: int, when: When) -> Written | None:
-        """Return the resubmission in the numbers of the authors' program; None if undefined."""
+        """Return the resubmission with the numbers of the authors' program; None if undefined."""
         c, now_us = work.checkpointing, self._board.now_us
         if c is None or c.never or c.perfect or c.image_us or work.at_risk_us:
             return None
@@ -97,14 +97,14 @@ class Registry(JobTable):
     def _before_mold(self, old: Work, attempt_id: str, n_nodes: int) -> Remaining:
         """Return what remains of a queued attempt that starts on ``n_nodes`` nodes.
 
-        This is all of it, plus the cost of a resize if the job continues earlier work.
+        This is the entire attempt, plus the cost of a resize if the job continues earlier work.
         """
         remaining = untouched(old.checkpointing)
         resumes = self.work[attempt_id].attempt.number and not self.starts_over(attempt_id, n_nodes)
         return self._with_cost(old, remaining) if resumes else remaining
 
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
-        """Return the origin of an attempt on ``n_nodes`` nodes: the previous one, or the job."""
+        """Return the work from which an attempt on ``n_nodes`` starts: its own, or the job's."""
         work = self.work[attempt_id]
         return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
 
@@ -229,8 +229,8 @@ class Registry(JobTable):
     ) -> int:
         """Return the walltime of what remains.
 
-        If the walltime was long enough before a resize, it is long enough after it.
-        Walltime and length may end in the same checkpoint, and then include the same work.
+        A walltime that is long enough before a resize is long enough afterwards. Walltime and
+        length may end in the same checkpoint, and then include the same work.
         """
         walltime_us = old.attempt.walltime_us
         if not old.attempt.has_walltime:
@@ -297,7 +297,7 @@ class Registry(JobTable):
         self.work[attempt.id] = Work(attempt, old.workload, name, checkpointing)
 
     def _free_name(self, old: Work, attempt: Attempt) -> str:
-        """Return a profile name for a resubmission that the workload does not have."""
+        """Return a new profile name for a resubmission, not used in the workload."""
         name = attempt_profile(job_name(attempt.id), old.profile)
         while name in self._profiles[old.workload]:
             name += "'"

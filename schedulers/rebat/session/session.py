@@ -6,31 +6,31 @@ It uses no socket, file or clock.
 An instant
     All messages with the same simulated time. Batsim may split an instant into any number of
     messages: a failure in one, the end of the failed job in the next, the acknowledgement of a kill
-    in a third. Decisions must not depend on this number. Therefore, a message that only
-    acknowledges does not cause a call of the policy.
+    in a third. Decisions must not depend on this number. Therefore, the session does not call the
+    policy for a message that only acknowledges decisions.
 
 A stop
-    The only way to interrupt a running attempt. It takes up to three messages: the policy proposes
-    it (and it may wait for a checkpoint), the kill is sent, the kill is acknowledged. Then the
-    remaining work is queued, moved, held back, or dropped, within the same instant: *stop, then
-    requeue | move | wait | end* is one transaction.
+    The only way to interrupt a running attempt. A stop takes up to three messages: the policy
+    proposes the stop (which may wait for a checkpoint), the kill is sent, the kill is acknowledged.
+    Then the remaining work is queued, moved, held back, or dropped, within the same instant: *stop,
+    then requeue | move | wait | end* is one transaction.
 
 Why a kill comes before a registration
-    Until the kill is acknowledged, the attempt may complete. A resubmission registered before that
-    could run a job twice. Until then, the nodes also belong to the attempt: Batsim aborts if
-    another job is executed there.
+    Until the kill is acknowledged, the attempt may complete. If its resubmission were already
+    registered, the job could run twice. The nodes also belong to the attempt until the
+    acknowledgement: Batsim aborts if another job is executed on them.
 
 Planning during a kill
     No attempt is started while a kill is not acknowledged. A failure often stops several attempts.
     A plan between two of their kills would use nodes that the hit jobs should get first. Therefore,
-    reactions come first, and then one plan when all kills are acknowledged. The program of the
-    node-stealing authors plans twice instead (``Dialect.passes``). Plans see the nodes held for a
-    waiting job as a running attempt.
+    reactions are processed first. One plan follows when all kills are acknowledged. The program of
+    the node-stealing authors plans twice instead (``Dialect.passes``). Plans see the nodes held for
+    a waiting job as a running attempt.
 
 Decisions
     The policy only makes proposals. Each one is carried out or refused (`contract.Refusal`) before
     the next one is requested. The session refuses every proposal on which a real Batsim would
-    abort. It stops attempts on dead nodes even if no policy proposes that.
+    abort. It stops attempts on dead nodes even if the policy does not propose these stops.
 
 ``validate`` checks the invariants after every message.
 """
@@ -147,7 +147,7 @@ class Session:
     # ---- messages
 
     def handle(self, message: Message) -> Reply:
-        """Take in a message, decide, and return the reply.
+        """Process a message, decide, and return the reply.
 
         Raises
         ------
@@ -188,8 +188,8 @@ class Session:
     def _decide(self) -> None:
         """Decide on running and queued attempts.
 
-        A message that only acknowledges does not lead here, because decisions must not depend on
-        the number of messages in an instant.
+        This method is not called for a message that only acknowledges decisions, because decisions
+        must not depend on the number of messages in an instant.
         """
         self._transactions.complete_moves()
         if not self._jobs.stopping:
@@ -257,9 +257,9 @@ class Session:
     def _report_nodes(self, changes: Changes) -> None:
         """Report the nodes whose state differs from the last report to the policy.
 
-        Attempts and holds that are new to the plan took their nodes when these were usable. Their
-        nodes that the plan already regards as dead are not reported again, and their repaired nodes
-        are not reported as held.
+        An attempt or hold that the plan has not seen took its nodes while they were usable. If the
+        last report already lists one of these nodes as dead, only its holder is reported. If one of
+        them was repaired, its holder is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
         for node, usable, news in self._claims.news():

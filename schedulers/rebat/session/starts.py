@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts of queued attempts, in their size or another one, and rejections."""
+"""Starts of queued attempts, in their size or another size, and rejections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Starts:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
 
     def start(self, start: Start) -> Refusal | None:
-        """Start a queued attempt, in its size or another one."""
+        """Start a queued attempt, in its size or another size."""
         attempt = self._jobs.queue.get(start.attempt_id)
         refusal = checks.why_not_start(attempt, start, self._claims)
         if attempt and not refusal:

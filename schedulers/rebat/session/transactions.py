@@ -2,7 +2,7 @@
 """Execution of proposals: starts, and the transaction *stop, then queue | move | wait | end*.
 
 A stop takes up to three messages: it is proposed (and may wait for a checkpoint), its kill is sent,
-its kill is acknowledged. The rest follows within that last instant.
+its kill is acknowledged. The remaining steps follow within the instant of the acknowledgement.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Transactions:
         return None
 
     def _why_not_then(self, stop: Stop, forced: bool) -> Refusal | None:
-        """Return why the step after a stop is impossible; ``forced``: stop in any case."""
+        """Return why the step after a stop is impossible. A ``forced`` stop cannot be avoided."""
         registry, attempt_id = self._registry, stop.attempt_id
         if not (forced or isinstance(stop.then, End)) and (
             never := registry.why_not_again(attempt_id)
@@ -132,7 +132,7 @@ class Transactions:
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
     def vacated(self, attempt_id: str) -> None:
-        """Hold nodes that an attempt released for the moves that need them.
+        """Hold the nodes that an attempt released, for the moves that need these nodes.
 
         If the attempt itself was scheduled to move, cancel that move.
         """
@@ -148,9 +148,9 @@ class Transactions:
             stop.claims.extend(self._claim(stop.stop))
 
     def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
-        """Stop an attempt on a failed node, unless it is being stopped, and requeue it first.
+        """Stop an attempt on a failed node and requeue it at the head, unless it is being stopped.
 
-        ``victim`` is the cancelled stop of the attempt as the victim of a steal.
+        ``victim`` is the cancelled stop, if the attempt was the victim of a steal.
         """
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
@@ -228,7 +228,7 @@ class Transactions:
     # ---- acknowledged kills
 
     def acknowledge(self, attempt_id: str, killed: bool) -> None:
-        """Complete a stop after its kill is acknowledged; not ``killed``: the attempt completed."""
+        """Complete a stop whose kill is acknowledged; if not ``killed``, the attempt completed."""
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:
             return
@@ -257,7 +257,7 @@ class Transactions:
         self._board.changes.resubmitted.append(attempt)
 
     def complete_moves(self) -> None:
-        """Execute moves when all attempts on their targets have gone."""
+        """Execute each move whose target nodes have been released by all other attempts."""
         if self._jobs.stopping or not self._jobs.moving:
             return
         for stopping in list(self._jobs.moving.values()):

@@ -52,8 +52,8 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
     Raises
     ------
     BrokenInvariant
-        For a node with two holders or an unknown one, and for an attempt on a wrong number of nodes
-        or on a dead node.
+        For a node with two holders or an unknown holder, and for an attempt on a wrong number of
+        nodes or on a dead node.
     """
     tags = np.full(claims.n_nodes, FREE, dtype=np.int32)
     for holder in holders(jobs):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stopped jobs that wait with held nodes: steals with timings T2 and T3.
 
-The node-stealing paper decides within one instant. The authors' program has two passes: waits that
-end in the first pass free their nodes in the second one, when its kills are acknowledged
-(``passes=two``).
+The node-stealing paper decides within one instant. The authors' program has two passes
+(``passes=two``): a wait that ends in the first pass frees its nodes in the second pass, after the
+kills of the first pass are acknowledged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Waits:
             self._agenda.call_at(until_us)
 
     def _held_for_us(self, due_us: int) -> int:
-        """Return the duration of a hold in plans."""
+        """Return the duration that plans assume for a hold."""
         if due_us >= FOREVER_US:
             return FOREVER_US
         margin_us = round(self._board.options.dialect.hold_margin_s * 1e6)
@@ -65,7 +65,7 @@ class Waits:
     # ---- failures of held nodes
 
     def lose(self, tags: list[int]) -> None:
-        """Update the waits that lost nodes with these tags."""
+        """Update the waits whose holds lost nodes; ``tags`` are those of the holds."""
         for job_id, waiting in self._jobs.waiting.items():
             held = waiting.held
             if held is None or held.attempt.serial not in tags:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batsim 4's JSON messages (as observed with 4.2.1), in both directions.
 
-Unknown event types and fields are no error: they become ``Notified``. A message that cannot be
+Unknown event types and fields are not errors: they become ``Notified``. A message that cannot be
 decoded is an InputError that names the event and the field.
 """
 

@@ -30,8 +30,8 @@ class Conversation:
     configure : callable
         Creates the session from Batsim's scheduler configuration (text, usually empty).
     whole_instants : bool
-        Delay decisions on repairs until their entire instant is known (see `wire.instants`). A
-        real Batsim requires this.
+        Delay decisions on repairs until the entire instant is known (see `wire.instants`). A real
+        Batsim requires this.
     """
 
     def __init__(self, configure: Callable[[str], Session], whole_instants: bool = False) -> None:
@@ -66,7 +66,7 @@ class Conversation:
         return self.session is not None and self.session.ended
 
     def standing(self) -> str:
-        """Return the state of the simulation, for the report that the peer has gone."""
+        """Return the state of the simulation, for the error when the peer disconnects."""
         session = self.session
         if session is None:
             return "the simulation had not begun"

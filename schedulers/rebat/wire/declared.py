@@ -24,7 +24,7 @@ NOTIFY = "NOTIFY"
 
 
 class Field(NamedTuple):
-    """A key of a message's data, and the attribute that holds it."""
+    """A key of a message's data, and the attribute that stores its value."""
 
     key: str
     name: str
@@ -111,7 +111,7 @@ class WireTable(Generic[T]):
         self._notices = {row.notice: row for row in rows if row.notice is not None}
 
     def decode(self, type: str, at_us: int, data: Any) -> T:
-        """Return the message of a known type with these data, by its subtype if it has one."""
+        """Return the message of a known type (and subtype, if any) with these data."""
         if data is None:
             data = {}
         elif not isinstance(data, dict):

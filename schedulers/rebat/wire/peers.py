@@ -14,14 +14,14 @@ from pathlib import Path
 
 SOCKETS = Path("/proc/net/tcp")
 _ESTABLISHED = "01"
-"""State of a connection whose other end is open; the kernel lists closed ones as root's."""
+"""State of a connection whose other end is open; the kernel lists closed ends as root's."""
 _ROOT = 0
 
 
 def refused(fd: int) -> str | None:
     """Return why the peer of a loopback connection is refused.
 
-    None for this user, for root, and if the table cannot be read.
+    Return None for this user and for root, and if the table cannot be read.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def check_workloads(event: SimulationBegan) -> None:
     Raises
     ------
     InputError
-        For the first such job; the error has the file and the job.
+        For the first job with the id of a resubmission; the error names the file and the job.
     """
     if not event.config.get("dynamic-jobs-enabled"):
         return

@@ -33,7 +33,7 @@ class PeerGone(InputError):
 
 @contextmanager
 def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
-    """Yield a socket; its context is terminated at the end, because Batsim hangs on an open one."""
+    """Yield a socket; its context is terminated at the end, because otherwise Batsim hangs."""
     context: Any = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, FLUSH_MS)
@@ -57,7 +57,7 @@ class _Line:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def wait(self, until: float | None, who: str, fd: int | None = None) -> None:
-        """Wait for a message; raise `PeerGone` if none will come.
+        """Wait for a message; raise `PeerGone` if no message will arrive.
 
         ``until`` is a time of the monotonic clock (None: for ever). ``fd`` is the connection of
         the peer (None: any).
@@ -105,7 +105,7 @@ def serve(
     Parameters
     ----------
     endpoint : str
-        Address to bind, like ``tcp://127.0.0.1:28000``; port ``*`` takes a free one.
+        Address to bind, like ``tcp://127.0.0.1:28000``; port ``*`` selects a free port.
     answer : callable
         Returns the reply to a message, both as bytes.
     timeout_s : float
@@ -169,7 +169,7 @@ def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: s
 
 
 def _receive(socket: Any) -> tuple[bytes, bytes | None, int]:
-    """Return sender, data and connection of the next message; data None if not from a REQ."""
+    """Return sender, data and connection of the next message; no data if not from a REQ."""
     frames = socket.recv_multipart(copy=False)
     complete = len(frames) == 3 and not frames[1].bytes
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid and others).
+"""ALCF's public job logs: the CSV of DIM_JOB_COMPOSITE (Mira, Intrepid and other machines).
 
 Source: Argonne Leadership Computing Facility, public data, files ``ANL-ALCF-DJC-*.csv``.
 """
@@ -54,7 +54,7 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     Raises
     ------
     InputError
-        With the file and line.
+        For an invalid file; the error names file and line.
     """
     chosen = trace_options(options)
     path = Path(path)

@@ -27,15 +27,15 @@ class Arrivals(msgspec.Struct, frozen=True):
     gap_s : float, optional
         Mean time between arrivals in seconds.
     load : float, optional
-        Requested processor time in percent of the available one, from the first arrival to the
-        last. All gaps are scaled to this load. Without ``load`` and ``gap_s``, a trace keeps its
-        gaps.
+        Requested processor time in percent of the available processor time, from the first arrival
+        to the last. All gaps are scaled to this load. Without ``load`` and ``gap_s``, a trace keeps
+        its gaps.
 
     Raises
     ------
     InputError
-        For an invalid kind, gap or load, for both gap and load, and for a Poisson process without
-        either.
+        For an invalid kind, gap or load, if gap and load are both set, and for a Poisson process
+        without gap and load.
     """
 
     kind: str = "zero"

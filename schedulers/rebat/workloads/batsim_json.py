@@ -52,7 +52,8 @@ def read_workload(path: Path) -> Workload:
     Raises
     ------
     InputError
-        With the file, the job or profile, the field and the expected value.
+        For an invalid file; the error names the file, the job or profile, the field and the
+        expected value.
     """
     path = Path(path)
     document = _decode(read_text(path), str(path))

@@ -58,7 +58,7 @@ PHI, GAMMA, ETA, RHO = 0.009548, -0.01877, 0.07468, -0.009198
 
 
 def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
-    """Return sizes of rigid jobs, from a uniform number for the size and one for the rounding."""
+    """Return sizes of rigid jobs; each uses two uniform numbers, for the size and the rounding."""
     exponents = SIZE.exponents(uniform)
     rounded = (2 ** np.rint(exponents)).astype(np.int64)
     sizes = np.where(powers < POWER_OF_TWO, rounded, SIZE.integers(uniform))
@@ -81,7 +81,7 @@ def sizes_between(least: int, most: int, uniform: Floats, powers: Floats) -> lis
     """Return log-uniform integers from ``least`` to ``most``, mostly powers of two.
 
     ``powers`` are uniform numbers that decide whether a size is rounded to the nearest power of
-    two, if that is in range.
+    two, if this power is in range.
     """
     low, high = np.log2(least), np.log2(most + 1)
     sizes = np.minimum(np.floor(2 ** (low + (high - low) * uniform)), most)

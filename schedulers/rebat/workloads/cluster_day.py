@@ -4,7 +4,7 @@
 Source: "Job migration in HPC clusters by means of checkpoint/restart", section 4.4. Run times and
 degrees of parallelism are exponential. Arrivals are uniform over 24 hours. Jobs are added until
 they request the given share of the cluster. The figures with the means are lost; the defaults
-reproduce the shares of mixed nodes that the paper prints.
+reproduce the published shares of mixed nodes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load : float
         Area of the jobs in percent of the cluster's core time.
     nodes, cores : int
-        Nodes, and cores of each.
+        Number of nodes, and of cores per node.
     hours : float
         Period of the arrivals.
     parallelism : float
@@ -87,7 +87,7 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def area_us(self) -> float:
-        """Core-microseconds that the jobs request at least."""
+        """Minimum area of the jobs, in core-microseconds."""
         return self.load / 100 * self.nodes * self.cores * self.hours * 3600 * US_PER_S
 
 
@@ -139,7 +139,7 @@ def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
         raise InputError(f"this load needs about {count} jobs", expected=f"at most {MAX_JOBS}")
     size_rng, time_rng = _rng(seed, "sizes"), _rng(seed, "run times")
     sizes, run_us = (np.zeros(0, dtype=np.int64) for _ in range(2))
-    while True:  # sizes are limited to the machine, so that one draw may not suffice
+    while True:  # one draw may not suffice, because sizes are limited to the machine
         drawn = np.ceil(size_rng.exponential(options.parallelism, count)).astype(np.int64)
         sizes = np.concatenate([sizes, np.clip(drawn, 1, n_cores)])
         drawn = np.rint(time_rng.exponential(options.length_s, count) * US_PER_S).astype(np.int64)

@@ -31,7 +31,7 @@ class TraceColumns:
     run_s: Floats
     walltime_s: Floats
     why_not: npt.NDArray[np.int64]
-    """Reason to leave the record out: a number of ``reasons``, from 1; 0 for a job."""
+    """Number of the reason (in ``reasons``, from 1) to exclude the record; 0: it is a job."""
     users: npt.NDArray[np.object_]
     """Names of the users, empty if unknown."""
     queues: npt.NDArray[np.object_]
@@ -47,7 +47,7 @@ class TraceColumns:
         return replace(self, **{name: getattr(self, name)[which] for name in _COLUMNS})
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the records of a mask, with a note if this leaves records out."""
+        """Return the records of a mask, with a note if records are excluded."""
         n_dropped = int(len(mask) - mask.sum())
         if not n_dropped:
             return self
@@ -55,16 +55,16 @@ class TraceColumns:
 
     @property
     def jobs(self) -> TraceColumns:
-        """The trace without records that are marked to be left out."""
+        """The trace without the records marked for exclusion."""
         return self.take(self.is_job)
 
     @property
     def is_job(self) -> Mask:
-        """Mask of the records that are not marked to be left out."""
+        """Mask of the records that are not marked for exclusion."""
         return np.equal(self.why_not, 0)
 
     def marking(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the trace with the jobs of a mask marked to be left out."""
+        """Return the trace with the jobs of a mask marked for exclusion."""
         reasons = (*self.reasons, reason)
         marked = np.where(mask & self.is_job, len(reasons), self.why_not)
         return replace(self, why_not=marked, reasons=reasons)

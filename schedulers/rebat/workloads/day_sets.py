@@ -3,7 +3,7 @@
 
 Section 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of resilient
 scheduling heuristics for parallel jobs", Inria RR-9296, 2020: the jobs submitted on a day form a
-set, all released at its start.
+set and are all released at the start of the day.
 """
 
 from __future__ import annotations

@@ -31,12 +31,12 @@ def flex(
     A malleable job that requests n nodes runs on n/4 (rounded down) to 2n nodes, at least 1 and at
     most the machine. A moldable job runs on n/4, n/2, n or 2n nodes, if these are integers and fit
     the machine. The profile gets a speedup of Downey's model with the smallest mean parallelism for
-    which all these sizes are useful, by equation (5) of Prabhakaran et al. 2018. A profile with a
-    speedup keeps it.
+    which all these sizes are useful, by equation (5) of Prabhakaran et al. 2018. A profile that
+    already has a speedup keeps it.
 
     Each job draws a number u. It becomes malleable if u < ``malleable`` and moldable if
-    u >= 1 - ``moldable``. A larger share therefore includes the jobs of a smaller one. Jobs larger
-    than the machine, and jobs that need Batsim's network model, do not change.
+    u >= 1 - ``moldable``. A larger share therefore includes the jobs of a smaller share. Jobs
+    larger than the machine, and jobs that need Batsim's network model, do not change.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _check(malleable: float, moldable: float, sigma: float | None) -> None:
         problem = f"shares of {malleable:g} malleable and {moldable:g} moldable jobs"
         raise InputError(problem, expected="together at most 1")
     if sigma is not None:
-        Downey(1.0, sigma)  # checks it
+        Downey(1.0, sigma)  # checks the variance
 
 
 def _scales(profiles: Mapping[str, dict[str, Any]], name: str) -> bool:

@@ -85,8 +85,8 @@ def mira_like(month: str, seed: int) -> Workload:
     Assumptions:
 
     - Sizes within an interval are Blue Gene partitions (``PARTITION_WEIGHTS``).
-    - Run times are log-uniform below the median. Above, they follow a truncated Pareto law whose
-      exponent is set by the mean.
+    - Run times are log-uniform below the median. Above the median, they follow a truncated Pareto
+      law whose exponent is set by the mean.
     - Larger jobs run longer. The stress sets the strength of this coupling of ranks, by bisection
       and then by swaps.
     - Arrivals follow a daily and a weekly cycle over the month (``month_model.cycle``).

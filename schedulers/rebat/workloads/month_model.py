@@ -29,7 +29,7 @@ LEAST_ACCURACY = 0.1
 for jobs that did not exceed their walltime)."""
 
 STRESS_TOLERANCE = 1e-6
-"""Relative tolerance of the stress; the paper prints four digits."""
+"""Relative tolerance of the stress, which the paper publishes with four digits."""
 
 
 def sizes(data: PublishedMonth, rng: np.random.Generator) -> Ints:
@@ -65,7 +65,7 @@ def _strata(n: int, rng: np.random.Generator) -> Floats:
 
 
 def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
-    """Return quantiles of a Pareto law truncated at median and maximum, of any exponent."""
+    """Return quantiles of a Pareto law truncated at median and maximum, with any exponent."""
     width = np.log(data.max_s / data.median_s)
     scale = exponent if abs(exponent) > 1e-9 else 1e-9
     logs = -np.log1p(-u * -np.expm1(-scale * width)) / scale

@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 
 SIZE_BOUNDS = (1, 2, 8, 32, 128, 512, 2048, 8192, 32768)
-"""Lower bounds of the size intervals of Table 2, which are half open. The last one contains jobs of
-at least 2^15 nodes, except those of the entire machine, which have their own column."""
+"""Lower bounds of the size intervals of Table 2, which are half open. The last interval contains
+jobs of at least 2^15 nodes, except jobs of the entire machine, which have their own column."""
 
 
 class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
     year, month : int
         Calendar month (section 5.2).
     n_days : int
-        Its length in days.
+        Length of the month in days.
     n_nodes : int
         Number of nodes of the machine (section 5.2).
     cap : int
@@ -33,7 +33,7 @@ class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
     stress : float
         Sum of size x run time over nodes x length of the month (section 5.2).
     min_s, max_s, mean_s, median_s : int
-        Run times in seconds (Table 3). The paper prints all but the minimum in hours with two
+        Run times in seconds (Table 3). The paper publishes all but the minimum in hours with two
         decimals, so their precision is 18 s.
     """
 

@@ -52,7 +52,7 @@ def read_swf(path: Path, **options: Any) -> Workload:
     Raises
     ------
     InputError
-        With the file and line.
+        For an invalid file; the error names file and line.
     """
     chosen = trace_options(options)
     return to_workload(_parse(Path(path)), chosen)
@@ -145,7 +145,7 @@ def _trace(
 
 
 def _names(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.object_]:
-    """Convert numbers of users and queues to names; unknown ones are empty."""
+    """Convert numbers of users and queues to names; unknown names are empty."""
     distinct, which = np.unique(numbers, return_inverse=True)
     names = [f"{number:.0f}" if number >= 0 else "" for number in distinct.tolist()]
     return np.array(names, dtype=object)[which]

@@ -16,7 +16,7 @@ from rebat.workloads.build import delay_workload
 Floats = npt.NDArray[np.float64]
 
 RUN_S = (600.0, 172_800.0)
-"""Log-uniform run times from 10 min to 48 h, the second longest of Vardas et al. 2022."""
+"""Log-uniform run times, from 10 min to 48 h (second longest in Vardas et al. 2022)."""
 
 WALLTIME_FACTOR = (1.1, 2.0)
 """Range of the uniform ratio walltime / run time."""
@@ -26,7 +26,7 @@ SMALLEST = 256
 
 SIZE_EXPONENT = -0.5
 """The weight of a size is size**SIZE_EXPONENT. Each size is 1.41 times as frequent as the next
-larger one and uses 1.41 times less of the machine."""
+larger size, and its jobs use 1.41 times less of the machine."""
 
 _TOLERANCE = 1e-9
 _STEPS = 200
@@ -58,8 +58,8 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
 
     Sizes have the weights of ``SIZE_EXPONENT``. Run times are log-uniform over ``RUN_S``. Walltimes
     are longer by ``WALLTIME_FACTOR``. The number of jobs is the load divided by the mean area of a
-    job, and their arrivals are uniform over the days. The load is exact to 1e-6, since run times
-    are whole seconds: the uniform numbers of the run times are raised to a common power.
+    job, and their arrivals are uniform over the days. The uniform numbers of the run times are
+    raised to a common power, so that the load is exact to 1e-6. (Run times are whole seconds.)
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
     Raises
     ------
     InputError
-        For an unknown option or an invalid value, with the choices.
+        For an unknown option or an invalid value; the error lists the choices.
     """
     for key in options:
         if key not in TraceOptions.__struct_fields__:
@@ -112,7 +112,7 @@ def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
-    """Return the selected records, including those left out later; notes count only these."""
+    """Return the selected records. Later notes count only these records."""
     selected = _select_months(trace, options)
     selected = _select_first(_select_window(selected, options), options.max_jobs)
     if len(selected) == len(trace):
@@ -262,7 +262,7 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
-    """Return user and queue of each job, if fields; equal pairs share a dict."""
+    """Return the known user and queue of each job as fields; equal pairs share a dict."""
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
     return [fields[pair] for pair in pairs]

@@ -37,7 +37,7 @@ def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
 
 
 def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
-    # Batsim kills at run time == walltime. Use half of it if 1 s less would be nothing.
+    # Batsim kills at run time == walltime. Use half of it if 1 s less leaves nothing.
     below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
     note = f"{counted(over.sum())} ran up to or over the walltime: the run time was cut to 1 s less"
     return replace(trace, run_s=np.where(over, below_s, trace.run_s)).noting(note)

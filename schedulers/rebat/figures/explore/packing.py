@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of a run as one compressed text that the page unpacks into typed arrays.
 
-A JSON head contains the type and length of each array. The arrays follow, each with the first bytes
-of all its numbers, then the second bytes, and so on: similar bytes are adjacent, which improves the
-compression.
+A JSON head contains the type and length of each array. The arrays follow. Each array is stored as
+the first bytes of all its numbers, then the second bytes, and so on. Similar bytes are then
+adjacent, which improves the compression.
 """
 
 from __future__ import annotations

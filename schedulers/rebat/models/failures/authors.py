@@ -18,8 +18,8 @@ class Authors(Law, frozen=True):
     """The failures of the node-stealing paper: one Poisson process for the entire machine.
 
     Source: Du et al., "Improving batch schedulers with node stealing for failed jobs", 2024,
-    section 6.1, and the failure script of its public program. As there, Python's own generator
-    draws the failures, times are rounded to 0.01 s, and the paper uses seeds 0 to 4.
+    section 6.1, and the failure script of its public program. As in that program, Python's own
+    generator draws the failures, and times are rounded to 0.01 s. The paper uses seeds 0 to 4.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Authors(Law, frozen=True):
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return exp(-duration / (MTBF * n_nodes)): each failure hits any node that is up."""
+        """Return exp(-duration / (MTBF * n_nodes)): each failure hits a random node that is up."""
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 

@@ -5,8 +5,8 @@ Batsim sorts by time and type with C++'s ``std::sort``, which does not keep the 
 elements. Two failures at one time may therefore be in another order than in the file, as recorded
 conversations show. This module reproduces the sort of GNU's standard library step by step:
 median-of-three quicksort down to 16 elements, then one insertion sort (introsort, Musser 1997). It
-does not reproduce the fallback of introsort, a heap sort after ``2 log2 n`` bad partitions. There,
-equal elements keep the order of the last partition.
+does not reproduce the fallback of introsort, a heap sort after ``2 log2 n`` bad partitions. In that
+case, equal elements keep the order of the last partition.
 """
 
 from __future__ import annotations

@@ -27,13 +27,13 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
         Size of the aligned groups that fail together (a node board, a midplane, a rack): nodes k *
         group to (k + 1) * group - 1.
     cascade : float
-        Probability that a failure causes another one, which may cause another: on average cascade /
-        (1 - cascade) more failures each.
+        Probability that a failure causes another one, which may cause further failures. On average,
+        each failure leads to cascade / (1 - cascade) more failures.
     cascade_window_s : float
         Maximum delay of the caused failure; the delay is uniformly distributed.
     cascade_within : int
         Number of nodes in the aligned block that also contains the caused failure; 0: the entire
-        machine. It hits each of the other groups with equal probability.
+        machine. The caused failure hits each of the block's other groups with equal probability.
     """
 
     group: int = 1
@@ -76,8 +76,8 @@ def correlated(law: Law, correlation: Correlation) -> Law:
 class Correlated(Law, frozen=True):
     """A law whose failures hit groups of nodes or cause further failures.
 
-    The MTBF is that of the underlying law's failures. Each of them takes down an entire group, and
-    caused failures are not included. Overlapping outages of a group are joined.
+    The MTBF is that of the underlying law. Each failure of this law takes down an entire group.
+    Caused failures do not count in the MTBF. Overlapping outages of a group are joined.
     """
 
     of: Law
@@ -153,7 +153,7 @@ class Correlated(Law, frozen=True):
         rng: np.random.Generator,
         number: int,
     ) -> int:
-        """Draw whether a failure causes another and queue it; return the number queued."""
+        """Draw whether a failure causes another failure, and queue it; return the number queued."""
 
         if not self.correlation.cascade or rng.random() >= self.correlation.cascade:
             return 0

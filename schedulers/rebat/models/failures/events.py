@@ -2,8 +2,8 @@
 """Machine events: Batsim's ``--events`` files, their checks, and a summary of them.
 
 A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
-"timestamp": 10}`` or ``machine_available``. Per machine the two must alternate, starting with
-``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
+"timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
+with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
 
     The lines need not be sorted (the node-stealing authors write each repair after its failure).
     Like Batsim, the reader sorts them. Events of other types stay unchanged. An event must contain
-    all processors of a node or none.
+    either all processors of a node or none.
 
     Raises
     ------
     InputError
-        With file and line: broken JSON, missing fields, invalid node sets or times, part of a node,
-        a failure of a machine that is down, or a repair of a machine that is up.
+        For broken JSON, missing fields, invalid node sets or times, a part of a node, a failure of
+        a node that is down, or a repair of a node that is up; the error names file and line.
     """
     located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -240,7 +240,7 @@ def describe_events(
         Start and end of the window in seconds. Down intervals are clipped to it. Default: from 0 to
         the last event.
     n_busiest : int
-        Number of nodes in the list of those that fail most often.
+        Number of nodes in the list of the nodes that fail most often.
 
     Returns
     -------

@@ -29,7 +29,7 @@ from rebat.models.failures.per_node import (
 )
 
 SHAPES = {"weibull": (1e-2, 1e3), "gamma": (1e-2, 1e4), "lognormal": (1e-2, 1e2)}
-"""Valid shapes. A fit outside has too few up-times, or up-times that are too similar."""
+"""Valid shapes. If a fit is outside, the up-times are too few or too similar."""
 
 
 OnProgress = Callable[[int], None]
@@ -88,12 +88,12 @@ def fit_nodes(
 ) -> Fit:
     """Fit the parameters of every node to its record.
 
-    A node with at least ``pool`` failures gets its own scale and shape. A node with fewer, or whose
-    up-times fit no shape, gets the pooled shape and the most likely scale for this shape. Under
-    weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all its
-    up-times. A node that never failed has no most likely scale. It is treated as if it had one more
-    failure, at the up-time for which the pooled scale is the most likely. Its scale grows from
-    the pooled one with its observed time.
+    A node with at least ``pool`` failures gets its own scale and shape. A node with fewer failures,
+    or whose up-times fit no shape, gets the pooled shape and the most likely scale for this shape.
+    Under weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all
+    up-times of the node. A node that never failed has no most likely scale. It is treated as if it
+    had one more failure, at the up-time for which the pooled scale is the most likely. Its scale
+    starts at the pooled scale and grows with the observed time of the node.
 
     Parameters
     ----------
@@ -142,9 +142,9 @@ def fit_nodes(
 def up_times(
     events: Sequence[MachineEvent], n_nodes: int, until_us: int
 ) -> tuple[list[UpTimes], Floats]:
-    """Return the up-times of every node until a time, and how long each has been up by then.
+    """Return the up-times of every node until a time, and each node's uptime at that time.
 
-    The first life of a node that is down at time 0 begins with its repair.
+    If a node is down at time 0, its first up-time begins with its repair.
     """
     since_us: list[int | None] = [0] * n_nodes
     failed: list[list[int]] = [[] for _ in range(n_nodes)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures before a run: what is known about the nodes when the run begins.
 
-A run may begin at any time of a law or a record. Earlier failures are its history. They determine
-the uptimes of the nodes, and laws can be fitted to them.
+A run may begin at any time of a law or a record. Earlier failures are the history of the run. They
+determine the uptimes of the nodes, and laws can be fitted to them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> Histo
 
 
 class After(msgspec.Struct, frozen=True):
-    """The events of a run that begins at ``begin_us``, with times relative to it.
+    """The events of a run that begins at ``begin_us``, with times relative to ``begin_us``.
 
     Nodes that are down at ``begin_us`` fail at 0. Every iteration starts again and yields the same
     events.

@@ -20,7 +20,7 @@ from rebat.models.failures.per_node import NodeLaws
 
 
 class Outage(NamedTuple):
-    """Nodes that fail together at one time and are repaired together at a later one, or never."""
+    """Nodes that fail together at one time and are repaired together later, or never."""
 
     down_us: int
     up_us: int
@@ -28,10 +28,10 @@ class Outage(NamedTuple):
 
 
 class Law(msgspec.Struct, frozen=True):
-    """How nodes fail. The fields are the parameters of the law; names of durations end in ``_s``.
+    """Base class of laws of node failures. Its fields are parameters; durations end in ``_s``.
 
-    A law is a module with a subclass and a row in `laws.LAWS`. The command line prints its
-    docstring, which names the source and explains each parameter.
+    A law is a module with a subclass and a row in `laws.LAWS`. The command line prints the
+    docstring of the subclass, which names the source and explains each parameter.
     """
 
     drawn: ClassVar[bool] = True
@@ -59,7 +59,7 @@ class Law(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws | None:
-        """Return the law of each node, for policies with foresight; None if the law has none."""
+        """Return the law of each node, for policies with foresight; None if nodes have no law."""
         return None
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
@@ -78,10 +78,11 @@ class Law(msgspec.Struct, frozen=True):
         horizon_s: float | None = None,
         cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
-        """Return the failures and repairs of a machine; without a horizon they never end.
+        """Return the failures and repairs of a machine; without a horizon, they continue forever.
 
         With ``cores_per_node``, ``n_nodes`` is the number of processors. The law then applies to
-        the nodes that they form, and the events name the processors of these nodes (`groups`).
+        the nodes that the processors form, and the events name the processors of these nodes
+        (`groups`).
 
         Raises
         ------
@@ -92,7 +93,7 @@ class Law(msgspec.Struct, frozen=True):
         return drawn if cores_per_node == 1 else GroupedEvents(drawn, cores_per_node)
 
     def identity(self) -> dict[str, Any]:
-        """Return all that determines the failures except the seed, as plain JSON values."""
+        """Return everything except the seed that determines the failures, as plain JSON values."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 

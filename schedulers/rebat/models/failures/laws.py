@@ -51,7 +51,7 @@ def name_of(law: Law) -> str:
 
 
 def reads_files(law: Law | None) -> bool:
-    """Whether a law, or the law underlying correlated failures, reads files."""
+    """Return whether a law, or the law underlying correlated failures, reads files."""
     base = law.of if isinstance(law, Correlated) else law
     return base is not None and bool(base.paths)
 

@@ -5,8 +5,8 @@ There are three ways. None of them is exact.
 
 rank
     Node i of M becomes node i * N // M of N. The number of failures of the machine stays the same,
-    and neighbours stay neighbours. When several nodes map to one, it is down while any of them is
-    down.
+    and neighbours stay neighbours. If several nodes map to one node, this node is down while any of
+    them is down.
 share
     Like rank, but all nodes from i * N // M to (i + 1) * N // M are down. The lost share of the
     machine stays the same. On a smaller machine this is the same as rank.
@@ -14,10 +14,10 @@ rate
     The failure rate of a node stays the same, so that the machine's failure rate is N / M times as
     large. A smaller machine consists of randomly drawn nodes. A larger machine consists of copies
     of the record. The last copy has as many randomly drawn nodes as needed. Every copy after the
-    first is rotated in time: it starts at a random time of the record and continues with the
-    beginning after the end. Each copy keeps the differences between nodes, the repair times and
-    common failures. Copies do not fail at the same times. (Compressing time instead would shorten
-    repairs and days.)
+    first is rotated in time: it starts at a random time of the record and continues at the
+    beginning of the record after its end. Each copy keeps the differences between nodes, the repair
+    times and common failures. Copies do not fail at the same times. (Compressing time instead would
+    shorten repairs and days.)
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
 def mapped(
     source: MappedRecord, n_nodes: int, way: str = "rank", seed: int = 0, turn: bool = False
 ) -> list[MachineEvent]:
-    """Return the record as that of a machine with ``n_nodes`` nodes; none fails while it is down.
+    """Return the record mapped to ``n_nodes`` nodes; no node fails while it is down.
 
     Parameters
     ----------
@@ -86,12 +86,13 @@ def mapped(
     n_nodes : int
         Size of the target machine.
     way : {'rank', 'share', 'rate'}
-        See the module. For a machine of the same size each way returns the record unchanged.
+        See the docstring of the module. For a machine of the same size each way returns the record
+        unchanged.
     seed : int
         Seed of the draws of 'rate', and of the rotation.
     turn : bool
-        Rotate the record in time, as 'rate' does with its copies, including the first one. Each
-        seed then starts at another time of the record.
+        Rotate the record in time; with 'rate', also rotate the first copy. Each seed then starts at
+        another time of the record.
 
     Raises
     ------
@@ -138,14 +139,14 @@ def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
 
 
 def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
-    """Return the record delayed by the offset; what exceeds its end continues at its beginning."""
+    """Return the record delayed by the offset; the part after its end moves to its beginning."""
     return [
         part for span in source.spans for part in _rotated_span(span, offset_us, source.length_us)
     ]
 
 
 def _rotated_span(span: Span, offset_us: int, length_us: int) -> Iterator[Span]:
-    """Rotate one outage; one that never ended lasts to the end of the record."""
+    """Rotate one outage; an outage that never ended lasts to the end of the record."""
     lasts_us = min(span.up_us, max(length_us, span.down_us + 1)) - span.down_us
     down_us = (span.down_us + offset_us) % length_us
     over_us = down_us + lasts_us - length_us

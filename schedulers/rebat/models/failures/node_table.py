@@ -68,8 +68,8 @@ def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
     Raises
     ------
     InputError
-        With file and line: missing or unknown columns, invalid numbers, a second family, and nodes
-        that are duplicate, missing or not on the machine.
+        For missing or unknown columns, invalid numbers, a second family, and nodes that are
+        duplicate, missing or not on the machine; the error names file and line.
     """
     with open_text(Path(path), newline="") as text:
         try:

@@ -2,7 +2,7 @@
 """Nodes whose times to failure follow one distribution family, with separate parameters per node.
 
 Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for
-parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is printed with a wrong sign (its
+parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is published with a wrong sign (its
 "probability" is negative). The cumulative hazard below uses the correct sign.
 """
 
@@ -23,7 +23,7 @@ Times = float | Floats
 
 _LARGEST_HAZARD = 1e300
 _UNDERFLOW = 1e-290
-_FRACTION_TERMS = 32  # half of them suffice for shapes from 0.01 to a million
+_FRACTION_TERMS = 32  # 16 terms suffice for shapes from 0.01 to a million
 
 
 class NodeLaws(msgspec.Struct, frozen=True, eq=False):
@@ -37,7 +37,7 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
     Raises
     ------
     InputError
-        If a parameter is invalid; the error names the first such node.
+        If a parameter is invalid; the error names the first node with an invalid parameter.
     """
 
     family: ClassVar[str]
@@ -87,7 +87,7 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
         return np.maximum(before - after, 0.0)
 
     def failure_probability(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """Return each node's probability to fail within a duration, given its uptime: (1)."""
+        """Return each node's probability (1) to fail within a duration, given its uptime."""
         return -np.expm1(-self.hazard(uptime_s, duration_s))
 
 

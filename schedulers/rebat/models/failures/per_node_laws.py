@@ -42,7 +42,8 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
     kind: ClassVar[type[NodeLaws]]
     normals: ClassVar[tuple[tuple[str, str], ...]]
-    """Fields with mean and standard deviation, of scales and then shapes (if none: 1)."""
+    """Names of the fields with mean and standard deviation: first of scales, then of shapes.
+    Without fields of shapes, the shape is 1."""
 
     downtime_s: float = 540.0
 
@@ -96,8 +97,8 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         """Yield (time in microseconds, node) of every failure, sorted by time, without end.
 
         Times are the cumulative sums of a node's gaps; repairs do not delay them (steps 2 and 3 of
-        section 2.1). The last few chunks are cached. A node that needs an older one draws it again,
-        so that memory does not grow with time.
+        section 2.1). The last few chunks are cached. A node that needs an older chunk draws this
+        chunk again, so that memory does not grow with time.
         """
         gaps_of_chunk = functools.lru_cache(_CACHED_CHUNKS)(
             lambda chunk: self.gaps_us(n_nodes, seed, chunk)
@@ -135,7 +136,7 @@ def per_node(law: Law, where: str) -> PerNodeLaw:
     Raises
     ------
     InputError
-        If they have not; the error names ``where``.
+        If nodes have no separate parameters; the error names ``where``.
     """
     if isinstance(law, PerNodeLaw):
         return law

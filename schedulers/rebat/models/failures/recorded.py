@@ -20,7 +20,7 @@ from rebat.models.failures.spans import merged_events, outages_of
 
 
 class Recorded(Law, frozen=True):
-    """A record of real failures, mapped onto the machine. After its end nothing fails.
+    """A record of real failures, mapped onto the machine; nothing fails after its end.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class Recorded(Law, frozen=True):
         Number of nodes of the recorded machine; 0: the size in the record, or the largest failed
         node plus 1.
     turn : bool
-        Whether each seed starts at another time of the record, which continues with its beginning
-        after its end. Otherwise the seed only affects the draws of 'rate'.
+        Whether each seed starts at another time of the record. After its end, the record then
+        continues at its beginning. Otherwise the seed only affects the draws of 'rate'.
     system : int
-        lanl: system of the record; 0: the only one.
+        lanl: system of the record; 0: the only system.
     platform : int
-        fta: platform of the record; -1: the only one.
+        fta: platform of the record; -1: the only platform.
     downtime_s : float
         mira-ras: minimum length of an outage (default: 1h).
     maintenance : str
@@ -88,8 +88,8 @@ class Recorded(Law, frozen=True):
     def mtbf_on(self, n_nodes: int | None) -> float:
         """Return the MTBF (s) of a machine with ``n_nodes``, or of the recorded machine.
 
-        Failures at the same time count as one. With ``rate``, twice the nodes fail twice as often.
-        The other ways keep the failures of the record.
+        Failures at the same time count as one. With ``rate``, a machine with twice the nodes fails
+        twice as often. The other ways keep the number of failures of the record.
 
         Raises
         ------

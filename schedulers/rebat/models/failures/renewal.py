@@ -27,10 +27,10 @@ class Renewal(Law, frozen=True):
 
     Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
     section IV-C: a mean of 1 h between failures and of 2.8 h to repair, after Schroeder and Gibson,
-    "A large-scale study of failures in high-performance computing systems", 2006. The former does
-    not print shape and sigma. The defaults follow the latter: shapes of 0.7 to 0.8, repairs with a
-    mean of 355 min and a median of 54 min. A failure hits each node that is up with equal
-    probability. While all nodes are down, nothing fails.
+    "A large-scale study of failures in high-performance computing systems", 2006. Prabhakaran et
+    al. do not publish shape and sigma. The defaults follow Schroeder and Gibson: shapes of 0.7 to
+    0.8, repairs with a mean of 355 min and a median of 54 min. A failure hits each node that is up
+    with equal probability. While all nodes are down, nothing fails.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class Renewal(Law, frozen=True):
     repair_s : float
         Mean time to repair a node.
     shape : float
-        Weibull shape of the gaps. Below 1, a failure becomes less likely the longer ago the last
-        one was.
+        Weibull shape of the gaps. Below 1, a failure becomes less likely the longer the machine has
+        had no failure.
     sigma : float
         Standard deviation of the logarithm of the repair times.
     """
@@ -107,8 +107,8 @@ class Renewal(Law, frozen=True):
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Return exp(-duration / (MTBF * n_nodes)), independent of the uptime.
 
-        Each node receives one failure in ``n_nodes``, at random. A renewal process thinned this
-        much tends to a Poisson process (Rényi 1956).
+        Each node receives one failure in ``n_nodes``, at random. With this much thinning, a renewal
+        process tends to a Poisson process (Rényi 1956).
         """
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 

@@ -23,7 +23,7 @@ FEWEST = 3
 
 
 class Sample(NamedTuple):
-    """Times of one kind in seconds: completed ones, and those open at the end of the record."""
+    """Times of one kind in seconds: completed times, and times open at the end of the record."""
 
     name: str
     times: UpTimes

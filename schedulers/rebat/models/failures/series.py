@@ -52,10 +52,10 @@ class FailureSeries:
             self._draw()
 
     def _draw(self) -> None:
-        """Draw more failures of every node. The series is complete up to the earliest last failure.
+        """Draw more failures of every node.
 
-        Each call draws a quarter more chunks, so that the copied data stays proportional to the
-        drawn data.
+        The series is then complete up to the earliest of the nodes' last failures. Each call draws
+        a quarter more chunks, so that the copied data stays proportional to the drawn data.
         """
         if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outages of single nodes. Records may overlap, but Batsim's events must alternate."""
+"""Outages of single nodes. In records, outages may overlap; Batsim's events must alternate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 def joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield outages sorted by node and time; overlapping or adjacent ones of a node are joined.
+    """Yield outages sorted by node and time; overlapping or adjacent outages of a node are joined.
 
     >>> list(joined([Span(1, 5, 8), Span(1, 0, 5), Span(0, 1, 2)]))
     [Span(node=0, down_us=1, up_us=2), Span(node=1, down_us=0, up_us=8)]

@@ -42,7 +42,7 @@ class Trace(Law, frozen=True):
         horizon_s: float | None = None,
         cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
-        """Return the events of the file as a list. A simulation continues to its end.
+        """Return the events of the file as a list. A simulation lasts at least to the last event.
 
         With ``cores_per_node`` the file names processors. Each event contains all processors of a
         node or none.

@@ -60,17 +60,17 @@ class Rule(NamedTuple):
 
 
 def above(bound: float) -> Rule:
-    """Return the rule of a lower bound, which does not pass itself."""
+    """Return the rule that a number must be above a bound."""
     return Rule(f"above {bound:g}", low=bound)
 
 
 def below(bound: float) -> Rule:
-    """Return the rule of an upper bound, which does not pass itself."""
+    """Return the rule that a number must be below a bound."""
     return Rule(f"below {bound:g}", high=bound)
 
 
 def between(low: float, high: float) -> Rule:
-    """Return the rule of two bounds, which both pass."""
+    """Return the rule that a number must be between two bounds, or equal to a bound."""
     return Rule(f"from {low:g} to {high:g}", low, high, closed=True)
 
 

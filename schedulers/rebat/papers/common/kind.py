@@ -37,7 +37,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """The units of a file in its order, and ``notes`` on what was left out."""
+    """The units of a file in its order, and ``notes`` on excluded units."""
 
     units: list[Unit]
     notes: list[str] = []

@@ -109,7 +109,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def shared(self) -> str:
-        """The parts that the subjects of all judgements have, after their first part."""
+        """The parts, after the first, that the subjects of all judgements share."""
         subjects = [_PARTS.split(judgement.workload) for judgement in self.judgements]
         if len({tuple(parts) for parts in subjects}) < 2:
             return ""

@@ -61,7 +61,7 @@ def report(
 
 
 def _without_number(table: Table) -> Table:
-    """Return a table of a paper as a table of any workload."""
+    """Return a table of a paper without its number, for use with any workload."""
     return msgspec.structs.replace(table, paper="")
 
 

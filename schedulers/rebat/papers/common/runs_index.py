@@ -72,7 +72,7 @@ class Index(Generic[Where, Case]):
         return classes + ["all"] * ("all" in names)
 
     def values(self, where: Where, case: Case, metric: str, of: str | None = None) -> BySeed:
-        """Return a value per seed; flows are those of all jobs unless ``of`` names a size class."""
+        """Return a value per seed; flows are of all jobs unless ``of`` names a size class."""
         if metric in self._derived:
             return self._derived[metric](lambda name: self.values(where, case, name, of))
         return self._by_seed(where, self._cell(where, case, metric, of))
@@ -144,8 +144,8 @@ class RunIndex(Index[Setting, Case]):
     """Simulations by setting, policy and metric.
 
     The seeds of rows are pairs: seed of the workload, seed of the failures. A workload that was
-    generated with several seeds is one setting. Its values are by workload seed, each the mean over
-    the seeds of the failures. All other values are by failure seed.
+    generated with several seeds is one setting. The values of this setting are by workload seed,
+    each the mean over the seeds of the failures. In other settings, values are by failure seed.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ def _nearest(index: Runs) -> Iterator[str]:
 
 
 def _distance(index: Runs, loads: Mapping[int, ComparedGroup], case: MigrationCase) -> float:
-    """Return the root mean square distance from the printed changes of the mixed share."""
+    """Return the root mean square distance from the published changes of the mixed share."""
     squares = []
     for load, (base, forms) in loads.items():
         without, with_ = MIXED[load]
@@ -212,7 +212,7 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
 
 
 def _with_stealing(index: Runs, both: Run[MigrationCase] | None) -> str:
-    """State that nothing was stolen, if so."""
+    """Return a sentence if no node was stolen; otherwise an empty text."""
     if both is None or any(index.values(*both, "steals").values()):
         return ""
     hit, free = (index.values(*both, name) for name in ("failures_hit", "free_node_at_hit"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables without results in the paper: sections 4.2 and 4.3, and experiments beyond the paper."""
+"""Tables for which the paper has no results: sections 4.2 and 4.3, and further experiments."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Table]:
 
 
 def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
-    """Return pairs: each run with the first, and each proactive run with each reactive one."""
+    """Return pairs: each run with the first, and each proactive run with each reactive run."""
     first, *others = runs
     ahead = [name for name in others if "foresee" in runs[name].case.react]
     return [

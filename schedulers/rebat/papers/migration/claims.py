@@ -32,7 +32,7 @@ from rebat.papers.migration.runs import MigrationCase, Runs, named
 from rebat.results.intervals import BySeed, combined, interval, minus
 
 SMALL = below(0.01)
-"""Overheads below 1 % of the core time are small, and so are delays of the mean turnaround."""
+"""Overheads below 1 % of the core time, or of the mean turnaround, are small."""
 
 AN_ORDER, ORDERS = above(10), above(100)
 """One order of magnitude, and several orders."""
@@ -71,7 +71,7 @@ def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
 
 
 def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
-    """Return a function for one change of all forms per seed, as ``pick`` selects it."""
+    """Return a function that picks, with ``pick``, one change among all forms for each seed."""
     return lambda on: combined(pick, *on.changes(metric))
 
 
@@ -97,7 +97,8 @@ PRIORITIES = tuple(
            f"{{{state}}} (section 4.5, Table 2)")
     for state, rule, words in (("full", ABOVE, "raises"), ("mixed", BELOW, "lowers"))
 )  # fmt: skip
-"""At 75 % only: at 90 % the paper's changes are small, and the paper claims no direction."""
+"""Claims for a load of 75 % only. At 90 % the paper's changes are small, and the paper claims no
+direction."""
 
 DRAINS = tuple(
     _claim(f"migration empties a node {words} faster than waiting",
@@ -133,18 +134,18 @@ PROACTIVE = (
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
            ("foresee", "stealing"): ("stealing",)}  # fmt: skip
-"""The reactions of a policy with proactive migration -> the policies that it is compared with."""
+"""The reactions of a policy with proactive migration -> the policies with which to compare it."""
 
 
 class Loads(NamedTuple):
-    """The subject of a claim on several loads: the fall of the mixed share by load."""
+    """The subject of a claim on several loads: the decrease of the mixed share by load."""
 
     falls: Mapping[int, BySeed]
 
     def gap(self, end: int) -> BySeed:
         """Return the mean of the middle loads minus the value at an end, not paired.
 
-        Workloads of one seed at two loads have nothing in common but the seed.
+        Workloads of one seed at two loads share only the seed.
         """
         return minus(combined(fmean, self.falls[50], self.falls[75]), self.falls[end])
 
@@ -191,7 +192,7 @@ def _percent(both: tuple[float, float]) -> str:
 
 
 def _compaction(index: Runs) -> Iterator[Judgement]:
-    """Judge all forms of compaction together: the worst of them per seed."""
+    """Judge all forms of compaction together: the worst form counts, for each seed."""
     for load, pair in figure_4(index).items():
         words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
         yield from judge(COMPACTION, InGroup(index, *pair), f"load {load} %", words)

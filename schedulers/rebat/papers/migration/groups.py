@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs of each part of the evaluation, selected by policy.
 
-Runs with printed numbers are also selected by the name of the workload.
+Runs with published numbers are also selected by the name of the workload.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ WAITING = MigrationCase("cluster", (), (("drain", "wait"),))
 ONE_TARGET = MigrationCase("compaction")
 SEVERAL_TARGETS = MigrationCase("compaction", (), (("targets", "several"),))
 FORMS = (ONE_TARGET, SEVERAL_TARGETS)
-"""The forms of compaction that are compared with the paper's."""
+"""The forms of compaction that are compared with the paper's form."""
 
 PROMOTING, NOT_PROMOTING = MigrationCase("priorities"), MigrationCase("priorities", ("requeue",))
 TIERS = MigrationCase("tiers")
 
 
 def compactions(index: Runs) -> list[ComparedGroup]:
-    """Return each workload without and with compaction, in its first such setting."""
+    """Return each workload without and with compaction, in the first setting that has both."""
     groups: dict[str, ComparedGroup] = {}
     for setting in index.settings:
         forms = [
@@ -80,7 +80,7 @@ def eternal(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
-    """Yield settings with a reaction: the first policy without any, and all others."""
+    """Yield settings with a reaction: the first policy without reaction, and all others."""
     for setting in index.settings:
         cases = index.cases(setting)
         base = next((case for case in cases if not case.react), None)

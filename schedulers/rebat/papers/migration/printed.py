@@ -34,7 +34,7 @@ def _group(about: str, text: str, paper: str, numbers: Numbers) -> Judgement:
 
 
 def _all(numbers: Numbers) -> str:
-    """List the printed values, in percent or points."""
+    """List the published values, in percent or points."""
     return ", ".join(f"{100 * printed:.1f}" for _, printed in numbers.values())
 
 

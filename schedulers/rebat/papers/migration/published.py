@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values of section 4 of Rodríguez-Pascual et al. 2019. Shares are fractions of 1."""
+"""Published values of section 4 of Rodríguez-Pascual et al. 2019. Shares are fractions of 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ LOADS: dict[str, int] = {"load-25": 25, "load-50": 50, "load-75": 75, "load-90":
 """Workloads of Figures 1 to 4, as campaigns name them, by load in percent of the core time."""
 
 WIDE: dict[str, int] = {"wide-75": 75, "wide-90": 90}
-"""Workloads of Table 2 by load in percent; their jobs have more cores in our runs."""
+"""Workloads of Table 2 by load in percent; in rebat's runs, their jobs have more cores."""
 
 MEMORY_MB: dict[str, int] = {"memory-50": 1000}
 """Memory per task of the workloads in which it is not `USUAL_MB`."""
@@ -60,4 +60,4 @@ TABLE_2: dict[int, dict[str, dict[str, tuple[float, float]]]] = {
 
 WAITING_FACTOR = sum(1 / n for n in range(1, CORES + 1))
 """The harmonic number H_16. If each core runs a separate job of exponential length with mean T, the
-node is empty after T times this factor on average. Section 4.2 prints no duration."""
+node is empty after T times this factor on average. Section 4.2 states no duration."""

@@ -98,7 +98,8 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
     "empty_after_max_s": _where("drains_max_s", "drains_emptied"),
 }
 """Derived metrics: values per day, core-seconds per migration, the share of core time, the share of
-drained nodes that became empty, and the time until they were empty (seeds with such nodes only)."""
+drained nodes that became empty, and the time until they were empty (only for seeds with emptied
+nodes)."""
 
 
 Runs = RunIndex[MigrationCase]

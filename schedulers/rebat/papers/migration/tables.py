@@ -63,7 +63,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
 
 
 class _Row(NamedTuple):
-    """A row of shares: label, our values and the paper's values by state, and their format."""
+    """A row of shares: label, rebat's and the paper's values by state, and their format."""
 
     label: str
     values: Mapping[str, BySeed]

@@ -56,7 +56,8 @@ class Named(NamedTuple):
     def difference(self) -> str:
         """The difference from the paper or the program, as text.
 
-        If an axis sets ``semantics``, the other axes only pin values that would follow from it.
+        If an axis sets ``semantics``, the other axes only fix values that would follow from
+        ``semantics``.
         """
         if any(axis.startswith("semantics=") for axis in self.axes):
             return next(axis for axis in self.axes if axis.startswith("semantics="))
@@ -75,7 +76,7 @@ def parsed(policy: str) -> Named:
 
 
 def counterpart(policy: str, others: Iterable[str]) -> str | None:
-    """Return the Baseline of the same end that shares most axes and has no others.
+    """Return the Baseline of the same end that shares most axes and has no other axes.
 
     >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
     'baseline:margin=5'

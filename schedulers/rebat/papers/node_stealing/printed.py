@@ -48,7 +48,7 @@ PRINTED = (
 
 
 def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
-    """Yield a figure if the paper prints values for this setting."""
+    """Yield a figure if the paper publishes values for this setting."""
     panels = []
     for value in PRINTED:
         printed = published.printed(value.values, setting)

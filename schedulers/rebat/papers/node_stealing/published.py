@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values of the node-stealing paper (Du, Marchal, Pallez, Robert 2024).
+"""Published values of the node-stealing paper (Du, Marchal, Pallez, Robert 2024).
 
-Values are fractions where the paper prints per cent. Workloads have the generators' names.
+Values are fractions where the paper states per cent. Workloads have the generators' names.
 """
 
 from __future__ import annotations
@@ -140,6 +140,6 @@ of Figure 21 without a size are taken for the same jobs."""
 def idle_as_program(share: float, window_days: float = 20.0, divisor_days: float = 30.0) -> float:
     """Return the idle share as the authors' scripts compute it.
 
-    They divide the time without an idle node, measured over 20 days, by 30 days.
+    The scripts divide the time without an idle node, measured over 20 days, by 30 days.
     """
     return 1 - (1 - share) * window_days / divisor_days

@@ -59,7 +59,7 @@ def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
 
 
 def main_of(runs: RunIndex[str], family: Family) -> Setting:
-    """Return the main setting: MTBF 1 h and downtime 1 h, else the one with most policies."""
+    """Return the main setting: MTBF 1 h and downtime 1 h, else that with the most policies."""
     for item in family:
         if (item.scenario.mtbf_s, item.scenario.downtime_s) == (HOUR, HOUR):
             return item

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of the node-stealing paper, from a campaign's results.
 
-The printed values come from the authors' program. Next to them are our values with the semantics of
-the program and with those of the paper.
+The published values come from the authors' program. Next to them are rebat's values with the
+semantics of the program and with the semantics of the paper.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ours = Callable[[str], str]
 
 
 def tables(runs: RunIndex[str]) -> Iterator[Table]:
-    """Yield Tables 4, 5, 7, 8 and 9 with both values, and the scenarios of sweeps."""
+    """Yield Tables 4, 5, 7, 8 and 9 with the paper's and rebat's values, and sweeps."""
     for setting, family in main_settings(runs):
         yield _utilisation(runs, setting)
         yield _idle(runs, setting)

@@ -39,8 +39,8 @@ from rebat.results.intervals import BySeed, combined, interval, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02
-"""Two makespans are close, or almost the same, below the relative difference that is printed for a
-close pair."""
+"""Two makespans are close, or almost the same, if their relative difference is below the published
+difference of a close pair."""
 
 NEGLIGIBLE = 0.02
 EQUAL_SHARES = 0.05

@@ -72,7 +72,7 @@ def _bars(
 
 
 def _sources(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:
-    """Return mean shares of all hits by policy and source, followed by the paper's."""
+    """Return mean shares of all hits by policy and source, followed by the paper's shares."""
     shares = {}
     for case in runs.cases(setting):
         means = {name: runs.mean(setting, case, f"share_{name}") for name in SOURCES}

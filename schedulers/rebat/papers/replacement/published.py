@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values of section V of Prabhakaran et al. 2018. Shares are fractions of 1."""
+"""Published values of section V of Prabhakaran et al. 2018. Shares are fractions of 1."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NO_STEP_4 = "steps=local+idle+remote+wait"
 class ReplacementCase(NamedTuple):
     """A policy: its name, whether it replaces and steals nodes, and the text of its axes.
 
-    ``how`` contains the axes of the replacement, ``other_axes`` all others.
+    ``how`` contains the axes of the replacement, ``other_axes`` all other axes.
     """
 
     name: str

@@ -118,8 +118,8 @@ def with_both(
 ) -> Iterator[Judgement]:  # fmt: skip
     """Judge a claim with both kinds of reservations.
 
-    If the claim holds only with stale reservations, they are the cause that it does not hold with
-    those of Algorithm 1.
+    If the claim holds only with stale reservations, the kind of reservations is the cause why the
+    claim does not hold with Algorithm 1.
     """
     results: dict[str, Judgement] = {}
     for reservations, kind in KINDS:
@@ -136,7 +136,7 @@ def with_both(
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """Return a function for best of the other rules minus worse of the two, over all means."""
+    """Return a function for the best of the other rules minus the worse of two rules."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}
@@ -146,7 +146,7 @@ def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
 
 
 def best_of_others(means: Mapping[str, float], best: tuple[str, str]) -> float | None:
-    """Return the smallest mean of other rules minus the larger of two; None if one is missing."""
+    """Return the smallest mean of other rules minus the larger mean of two; None if missing."""
     others = [mean for rule, mean in means.items() if rule not in best]
     if not others or not all(rule in means for rule in best):
         return None

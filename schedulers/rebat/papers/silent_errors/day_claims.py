@@ -137,7 +137,7 @@ RULES = (
         for rule, why in (("LA", _fewer_failures), ("HPA", ""))
     ),
 )  # fmt: skip
-"""Claims at one failure probability are judged at the largest."""
+"""Claims on one failure probability are judged at the largest failure probability."""
 
 
 # ---- heuristics
@@ -173,7 +173,7 @@ def _largest_of_rules(on: InDays) -> dict[str, float]:
 
 
 def _la_alone(on: InDays) -> str:
-    """State that only LA exceeds the bound, if so."""
+    """Return a sentence if only LA exceeds the bound; otherwise an empty text."""
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
         return ""
@@ -196,7 +196,7 @@ COMPARISON = (
 
 
 def _few_jobs(on: InDays) -> str:
-    """State that the deviation is due to days with fewer jobs than any of the paper's, if so."""
+    """Return a sentence if the deviation is due to days with fewer jobs than the paper's days."""
     crowded = [
         [v for day, v in days.items() if on.sets.jobs.get((on.source, day), 0) >= LEAST_JOBS]
         for days in on.all_days(LISTS)

@@ -14,7 +14,7 @@ from rebat.papers.silent_errors.published import PRINTED
 from rebat.papers.silent_errors.sets import LISTS, TRUE, Cell, JobSets, Sets, over_q
 
 SHOWN = ("LPT", "LA", "HPA")
-"""The rules that section 5.3 discusses; the others are drawn as a band."""
+"""The rules that section 5.3 discusses; the other rules are drawn as a band."""
 
 BAND_COLOUR = "#dddddd"
 _BAND = Key("from the best to the worst of the other rules", BAND_COLOUR, "band")
@@ -63,8 +63,7 @@ def _failures(sets: JobSets, cell: Cell) -> float:
 
 
 def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
-    """Return the painter of a panel: lines of `SHOWN` rules over the days, a band, and printed
-    values."""
+    """Return the painter of a panel over the days: `SHOWN` rules, a band, published values."""
 
     def paint(axis: Any) -> None:
         names = sorted({day for days in by_rule.values() for day in days})
@@ -92,7 +91,7 @@ def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
 
 
 def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
-    """Yield a picture of the means over days of all rules, and the printed means of LPT."""
+    """Yield a picture of the means over days of all rules, and the published means of LPT."""
     sweep = over_q(sets, source)
     n_procs, qs = int(sweep.fixed), sweep.xs
     painters = []

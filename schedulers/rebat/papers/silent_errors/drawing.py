@@ -32,7 +32,7 @@ WIDTH, HEIGHT = 5.0, 2.9
 
 
 class RatioPanel(NamedTuple):
-    """A panel with lines by name; ``marks`` are the printed points of the paper by name."""
+    """A panel with lines by name; ``marks`` are the published points of the paper by name."""
 
     title: str
     axis: str

@@ -62,7 +62,7 @@ def job_sets(document: Document, seed: int) -> tuple[dict[str, list[JobSet]], li
     Raises
     ------
     InputError
-        With the key in the file.
+        For invalid job sets; the error names the key in the file.
     """
     synthetic, days = (_tables(document, key) for key in ("synthetic", "days"))
     twice = sorted(synthetic.keys() & days.keys())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF on job sets with explicit failure scenarios, from files.
 
-A job set file is JSON with these fields; others are ignored.
+A job set file is JSON with these fields; other fields are ignored.
 
 - ``P``: number of processors.
 - ``jobs``: objects with ``p`` (processors) and ``t`` (time of one attempt, an integer in any unit).
@@ -95,7 +95,7 @@ def read_job_set(path: Path) -> MakespanSet:
     Raises
     ------
     InputError
-        With the file and the place in it.
+        For an invalid file; the error names the file and the place.
     """
     text = read_text(path)
     try:

@@ -30,7 +30,7 @@ PRINTED_KEY = Key("printed in the paper, in the colour of its heuristic", "#5555
 class _Axis(NamedTuple):
     """One of the two axes: its figures, label, unit, fixed value and sweep.
 
-    ``above`` contains the printed percentages above R-LIST-0 by heuristic.
+    ``above`` contains the published percentages above R-LIST-0 by heuristic.
     """
 
     rules: str
@@ -90,7 +90,7 @@ def _of_heuristics(axis: _Axis) -> Iterator[Picture]:
 
 
 def _above_zero(axis: _Axis) -> Iterator[Picture]:
-    """Yield a picture of the percentages above R-LIST-0, with those that the text prints."""
+    """Yield a picture of the percentages above R-LIST-0, with those published in the text."""
     zero = axis.sweep.best("R-LIST-0")
     printed = {
         name: [(x / axis.scale, y) for x, y in points] for name, points in axis.above.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values of RR-9296."""
+"""Published values of RR-9296."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SetSpec(msgspec.Struct, frozen=True):
-    """The job set of a unit and the name of its source; all else is in the unit's identity."""
+    """The job set of a unit and the name of its source; other data are in the unit's identity."""
 
     source: str
     drawn: bool

@@ -72,7 +72,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
     ----------
     rows : iterable of Row
     laws : mapping
-        Mean scale (h) and shape of every trace; None for laws unlike the paper's.
+        Mean scale (h) and shape of every trace; None for a law that is not like the paper's.
     """
 
     def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
@@ -87,7 +87,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return sorted({setting.torus for setting in (*self.settings, *self.traces)})
 
     def trace(self, setting: BatchSetting) -> Trace | None:
-        """Return scale (h) and shape of a trace; None if torus or number of jobs differ."""
+        """Return scale (h) and shape of a trace; None unless torus and jobs are the paper's."""
         own = (setting.torus, setting.jobs or JOBS)
         return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
 
@@ -130,10 +130,10 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return self.interval(setting, case, metric)
 
     def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
-        """Return by how much a batch ends sooner than under another policy with the same list.
+        """Return how much earlier a batch ends than under another policy with the same list.
 
-        The gain is a share of the other's completion time, paired by seed: both have the same
-        failures.
+        The gain is a share of the other policy's completion time, paired by seed: both policies
+        have the same failures.
         """
         base = case._replace(policy=over, which=case.which if over == "rps" else None)
         mine, theirs = (self.values(setting, c, "completion_s") for c in (case, base))

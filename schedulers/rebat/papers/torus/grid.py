@@ -65,7 +65,7 @@ def runs(document: Document) -> Iterator[GridRun]:
     Raises
     ------
     InputError
-        With the key in the file.
+        For an invalid grid; the error names the key in the file.
     """
     laws = _laws(document.tables.get("law"))
     for where, table in document.grids:

@@ -38,7 +38,7 @@ REMARKS = (
     "waste is nodes of boxes that their jobs did not request; these nodes are idle.",
 )
 BASES = ("rps", "slurm-linear")
-"""The policies with which the others are compared."""
+"""The policies with which the other policies are compared."""
 
 _BLOCKED = "fragmentation_blocked_share"
 _WASTED = "platform_waste_failure"

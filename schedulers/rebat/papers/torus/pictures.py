@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 2, 3 and 4 of Vardas et al. 2022, and its jobs of 512 nodes, which it does not draw."""
+"""Figures 2, 3 and 4 of Vardas et al. 2022, and one of jobs of 512 nodes (not in the paper)."""
 
 from __future__ import annotations
 

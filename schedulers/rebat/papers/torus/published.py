@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values of Vardas et al. 2022. A trace is identified by mean scale (h) and mean shape."""
+"""Published values of Vardas et al. 2022; mean scale (h) and mean shape identify a trace."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ GAINS: dict[tuple[Trace, float, str], tuple[float, ...]] = {
     ((5800, 8), 72, RPS): (0.235,),
     ((5800, 32), 72, RPS): (0.79,),
 }
-"""Trace, duration (h) and policy that FAPS is compared with -> the shares that section 3 prints.
-5.6, 5.1, 23.5 and 79 % are printed without a duration; they are compared with the longest jobs."""
+"""Trace, duration (h) and policy that FAPS is compared with -> the shares published in section 3.
+5.6, 5.1, 23.5 and 79 % are published without a duration; they are compared with the longest
+jobs."""
 
 LARGEST_GAIN = 0.82
 """The largest gain (abstract and section 5)."""

@@ -49,7 +49,7 @@ def report(
     ----------
     table : Path
     laws : mapping
-        Mean scale (h) and mean shape of every trace; None for laws unlike the paper's.
+        Mean scale (h) and mean shape of every trace; None for a law that is not like the paper's.
     densities : mapping
         The curves of Figure 2: points (h, 1/h) by name.
     provenance : sequence of str

@@ -2,8 +2,8 @@
 """Managers of malleable jobs, which decide which jobs grow and shrink.
 
 Buisson, Sonmez, Mohamed, Lammers and Epema, "Scheduling malleable applications in multicluster
-systems", Cluster 2007 (reference [33] of Prabhakaran et al. 2018). All managers take the members in
-the order of their starts, and change their sizes.
+systems", Cluster 2007 (reference [33] of Prabhakaran et al. 2018). All managers receive the members
+in the order of their starts, and change the members' sizes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def grow_oldest(members: Sequence[Member], idle: int) -> int:
 
 
 def shrink_youngest(members: Sequence[Member], wanted: int) -> int:
-    """FPSMA: shrink the youngest first, each to its minimum; return the number still wanted."""
+    """FPSMA: shrink the youngest first, each to its minimum; return the missing number of nodes."""
     for member in reversed(members):
         wanted -= member.give(wanted)
     return wanted
 
 
 def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int:
-    """EGS: grow all equally, the oldest by one more; other members take what a full one cannot."""
+    """EGS: grow all equally, the oldest by one more; if a member is full, others take its share."""
     while idle and (able := [member for member in members if member.room]):
         share, more = divmod(idle, len(able))
         idle -= sum(member.take(share + (i < more), even) for i, member in enumerate(able))
@@ -41,9 +41,9 @@ def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int
 def shrink_evenly(
     members: Sequence[Member], wanted: int, limit: Callable[[Member], int] = attrgetter("extra")
 ) -> int:
-    """EGS: shrink all equally, the youngest by one more; return the number still wanted.
+    """EGS: shrink all equally, the youngest by one more; return the missing number of nodes.
 
-    ``limit`` returns the maximum that a member can give: by default its nodes beyond the minimum.
+    ``limit`` returns the maximum that a member can give (default: its nodes above the minimum).
     """
     while wanted and (able := [member for member in reversed(members) if limit(member)]):
         share, more = divmod(wanted, len(able))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The malleable jobs at a moment, with the sizes that they can take."""
+"""The malleable jobs at one time, with the sizes that these jobs can have."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class Member(msgspec.Struct):
 
     @property
     def room(self) -> int:
-        """Number of nodes that it can take."""
+        """Number of nodes that the member can take."""
         return self.high - self.size
 
     @property
     def extra(self) -> int:
-        """Number of nodes that it can give."""
+        """Number of nodes that the member can give."""
         return self.size - self.low
 
     def give(self, n: int) -> int:
-        """Take up to ``n`` nodes from it, equal shares first; return the number."""
+        """Take up to ``n`` nodes from the member, equal shares first; return the number."""
         n = min(n, self.extra)
         self.size -= n
         self.even = max(0, self.even - n)
         return n
 
     def take(self, n: int, even: bool = False) -> int:
-        """Give it up to ``n`` nodes; return the number."""
+        """Give the member up to ``n`` nodes; return the number."""
         n = min(n, self.room)
         self.size += n
         self.even += n if even else 0
@@ -63,9 +63,10 @@ class Members:
         self._even: dict[str, int] = {}
 
     def running(self, view: View) -> list[Member]:
-        """Return the members that can be resized now, oldest first; none of their nodes is drained.
+        """Return the members that can be resized now, oldest first.
 
-        Attempts on dead nodes are stopped in the message that reports the failure.
+        Members with drained nodes are excluded. Members with dead nodes are already being stopped,
+        since the message that reports the failure.
         """
         drained = view.machine.drained
         limited = bool(drained.any())
@@ -118,7 +119,7 @@ def take_lowest(free: Mask, n: int) -> npt.NDArray[np.int64]:
 
 
 def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
-    """Return the job's lowest nodes, or all of them and the lowest free ones, which are taken."""
+    """Return the job's lowest nodes, or all its nodes and the lowest free nodes (then taken)."""
     own = running.nodes
     if size <= own.size:
         return own.first(size)

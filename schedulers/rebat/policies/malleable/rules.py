@@ -2,8 +2,8 @@
 """Rules for malleable jobs (PRA, PWA and DBES) and for the size of moldable jobs.
 
 Sections III and V of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
-Replacement", 2018. A rule sets whether running jobs have precedence over waiting ones, distributes
-idle nodes, and takes nodes back for the head of the queue or as replacements.
+Replacement", 2018. A rule decides whether running jobs have precedence over waiting jobs. It
+distributes idle nodes, and takes nodes back for the head of the queue or as replacements.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ class SizeRule(msgspec.Struct, frozen=True):
     Attributes
     ----------
     grow : callable
-        Changes sizes, from members (oldest first), the number of idle nodes and the outlook.
+        Function that changes sizes. Arguments: members (oldest first), number of idle nodes,
+        outlook.
     shrink : callable
-        Changes sizes, from members and the number of nodes wanted; returns the number still
-        wanted.
+        Function that changes sizes and returns the number of nodes that are still missing.
+        Arguments: members, number of nodes wanted.
     before_starts : bool
-        Running jobs grow before any job starts.
+        Whether running jobs grow before any job starts.
     for_the_head : bool
-        Jobs shrink if that makes room for the head of the queue.
+        Whether jobs shrink if this makes room for the head of the queue.
     resizes : bool
-        Jobs start on their minimum and change their size.
+        Whether jobs start on their minimum and change their size.
     """
 
     grow: Callable[[Sequence[Member], int, Outlook], None]
@@ -51,27 +52,27 @@ class SizeRule(msgspec.Struct, frozen=True):
 
 
 def as_asked(manager: Manager) -> SizeRule:
-    """Treat a malleable job as a rigid one."""
+    """Treat a malleable job as a rigid job."""
     return SizeRule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
 
 
 def pra(manager: Manager) -> SizeRule:
-    """PRA: running applications take precedence; they get idle nodes before starts."""
+    """PRA: running applications take precedence; they get idle nodes before other jobs start."""
     return SizeRule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
 
 
 def pwa(manager: Manager) -> SizeRule:
-    """PWA: waiting applications take precedence; running ones shrink for starts, then grow."""
+    """PWA: waiting applications take precedence; running jobs shrink for starts, then grow."""
     return SizeRule(_managed(manager), manager.shrink)
 
 
 def dbes(manager: Manager) -> SizeRule:
-    """DBES: expand the jobs that others depend on first, then all equally.
+    """DBES: expand first the jobs on which others depend, then all jobs equally.
 
-    The paper does not define the details; these are a choice of rebat. The job with the most
-    dependent reservations, direct or indirect, grows first and to its maximum. Ties go to the job
-    that ends first. The number of dependents is computed once, not after each growth. The other
-    idle nodes are shared equally, and are taken back first.
+    The paper does not define the following details, which are choices of rebat. The job with the
+    most dependent reservations, direct or indirect, grows first and to its maximum. Ties go to the
+    job that ends first. The number of dependents is computed once, not after each growth. The
+    remaining idle nodes are shared equally. Nodes of these equal shares are taken back first.
     """
     return SizeRule(_by_dependents, _even_share_first)
 
@@ -124,20 +125,21 @@ EndOf = Callable[[Attempt], int]
 """Function that returns the planned end of an attempt, by its walltime."""
 
 Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
-"""Function that chooses a size, from the requested size, the attempts by ascending size, and an
-`EndOf`."""
+"""Function that chooses a size. Arguments: the requested size, the attempts by ascending size, and
+an `EndOf`."""
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """SA: return the attempt that ends first; ties to the smallest.
+    """SA: return the attempt that ends first; ties go to the smallest attempt.
 
-    The submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran et al.
+    This is the submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran
+    et al.
     """
     return min(entries, key=end_of)
 
 
 def asked_size(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the attempt in the requested size, or in the largest that fits on the machine."""
+    """Return the attempt in the requested size, or in the largest size that fits the machine."""
     return max((entry for entry in entries if entry.n_nodes <= request), key=lambda e: e.n_nodes)
 
 

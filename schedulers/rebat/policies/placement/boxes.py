@@ -3,8 +3,8 @@
 
 Source: Vardas et al. 2022, section 2.2: Slurm-linear, the random partition selector (RPS) and
 failure-aware partition selection (FAPS). In the paper, jobs run one at a time; here, a plan
-reserves boxes for many jobs. An attempt that starts now gets from FAPS the box that is least likely
-to fail while the attempt runs. A later reservation takes the box that fragments the torus least.
+reserves boxes for many jobs. If an attempt starts now, FAPS chooses the box that is least likely to
+fail while the attempt runs. A later reservation takes the box that fragments the torus least.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Division:
 
     @cached_property
     def neighbours(self) -> Ints:
-        """Neighbours of each block, shape (units, neighbours); all have the same number."""
+        """Neighbours of each block, shape (units, neighbours); all blocks have the same number."""
         torus = self.units.torus
         near = [torus.neighbours(unit) for unit in range(torus.n_nodes)]
         return np.array(near, dtype=np.int64).reshape(torus.n_nodes, -1)
@@ -138,7 +138,7 @@ class RandomBox(msgspec.Struct, frozen=True):
 def most_contact(
     division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
 ) -> int:
-    """Return the free box with the most busy neighbours, which fragments the rest least."""
+    """Return the free box with the most busy neighbours, which fragments the torus least."""
     return _best(boxes, np.where(free, -division.contacts(free), math.inf), None)
 
 
@@ -146,8 +146,9 @@ class LeastHazard(msgspec.Struct, frozen=True):
     """Chooses the box least likely to fail over the attempt's walltime.
 
     This is equation 2 of the paper, with the sign of equation 1 corrected. Ties go to the lowest
-    corner, or with ``by_contact`` to the most contact. Hazards depend on the time since the repair,
-    or with ``from_failure`` since the last failure, as the laws from which a run draws.
+    corner or, with ``by_contact``, to the box with the most contact. Hazards depend on the time
+    since the repair. With ``from_failure`` they depend on the time since the last failure, as in
+    the laws that draw the failures of a run.
     """
 
     hazards: Hazards

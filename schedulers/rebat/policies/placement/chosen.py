@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan for any chooser: slow, but general.
 
-Each reservation holds the nodes that the chooser picked from those free over its entire length. The
+Each reservation has nodes that the chooser picked from the nodes free over its entire length. The
 fused plans (`planning.counted`, `planning.named`) do the same for their choosers, much faster.
 """
 
@@ -75,18 +75,18 @@ class ChosenPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those of an attempt are free when it ends."""
+        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
         self._usable[nodes] = True
 
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give positions up to ``last`` without a reservation their first fit."""
+        """Reserve the first fit for each position up to ``last`` that has no reservation."""
         self._settle()
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """Delete all reservations if a start has passed, or has come and its nodes are taken."""
+        """Delete all reservations if a start has passed, or is now and its nodes are taken."""
         overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
         late_us = self._now_us + (1 if overdue else 0)
         if any(place and place.start_us < late_us for place in self._places):
@@ -103,9 +103,9 @@ class ChosenPlan:
         self.append(queue, 0, len(queue))
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time; the others keep theirs.
+        """Move each of the first ``last`` attempts to an earlier time; other attempts stay.
 
-        A place that begins now is also chosen again.
+        If an attempt can start now, its nodes are also chosen again.
         """
         self._settle()
         for position in range(len(self._places)):
@@ -115,14 +115,14 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        """Return whether a later place stays, because there is no earlier one."""
+        """Return whether a later place stays, because there is no earlier place."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the reservations go to the first ``depth`` attempts, including those that can
-        start now.
+        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
+        can start now.
         """
         self.clear()
         reserved = 0
@@ -135,7 +135,7 @@ class ChosenPlan:
         self._copy_starts(queue)
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the first of the nodes reserved for a queue position, as many as it needs."""
+        """Return the first nodes reserved for a queue position, as many as the attempt needs."""
         place = self._places[position]
         if place is None:
             return None
@@ -164,7 +164,7 @@ class ChosenPlan:
         return None
 
     def _uses(self) -> Iterator[Use]:
-        """Yield uses and reservations; a use that outlives its planned end lasts 1 us more."""
+        """Yield uses and reservations; a use that has passed its planned end lasts 1 us more."""
         late_us = self._now_us + 1
         for hold in self._holds.values():
             yield hold if hold.end_us > self._now_us else Use(0, late_us, hold.nodes)

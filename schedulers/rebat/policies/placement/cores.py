@@ -3,7 +3,7 @@
 
 Section 4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019, uses nodes of 16 cores under Slurm, and does not define how they are
-filled. This placement reproduces the printed shares of mixed nodes.
+filled. This placement reproduces the published shares of mixed nodes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rebat.policies.placement.plans import Placement, PlacementOptions
 from rebat.policies.variants import choice
 
 FITS = {"best": True, "first": False}
-"""Node for an attempt that fits in one: the fullest with room (True), or the first with room.
-Larger attempts take all cores of the emptiest nodes first, or of the first nodes."""
+"""Node of an attempt that needs only one: the fullest with room (True) or the first. Larger
+attempts take all cores of the emptiest nodes first, or of the first nodes."""
 
 
 class CoresOfNodes(msgspec.Struct, frozen=True):
-    """A chooser of cores; ties, and all nodes with 'first', are in order, or ``backwards``."""
+    """A chooser of cores. Ties (with 'first', all nodes) are in order, or ``backwards``."""
 
     best: bool = True
     backwards: bool = False

@@ -38,7 +38,7 @@ class Ageing(msgspec.Struct, frozen=True):
         return self.sign * uptime_s
 
     def of(self, nodes: Ints) -> Ageing:
-        """Return itself: all nodes are equal."""
+        """Return this object: all nodes are equal."""
         return self
 
 
@@ -70,7 +70,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
     if foresight in FORESIGHTS:
         return FORESIGHTS[foresight]
     if is_file(foresight):
-        from rebat.models.failures.node_table import read_nodes  # scipy takes its time
+        from rebat.models.failures.node_table import read_nodes  # importing scipy is slow
 
         laws: Hazards = read_nodes(Path(foresight)).laws
         return laws
@@ -111,12 +111,12 @@ def believed(foresight: str) -> tuple[str, float]:
 
 
 LAWS = {"law": "the failure law of the run", "fit": "the failure history (--begin)"}
-"""Foresights with a law: the law of the run, or one fitted to its history."""
+"""Foresights with a law: the law of the run, or a law fitted to the history of the run."""
 
 LEAST_FACTOR = 1e-3
 
 FORESIGHTS: dict[str, Hazards] = {"youngest": Ageing(1), "oldest": Ageing(-1)}
-"""Foresights without a law: the safest nodes are those with the shortest uptime, or the longest."""
+"""Foresights without a law: the safest nodes have the shortest or the longest uptime."""
 
 ForesightOption = Annotated[
     str,

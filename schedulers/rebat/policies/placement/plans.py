@@ -29,7 +29,7 @@ class Placement(msgspec.Struct, frozen=True):
     backwards: Chooser | None = None
     """The chooser in opposite order of nodes."""
     counted: bool = False
-    """Whether the session may choose the nodes instead."""
+    """Whether the session may choose the nodes instead of the chooser."""
 
     def plan_on(self, machine: Machine) -> AvailabilityPlan:
         """Return an empty plan."""
@@ -43,18 +43,18 @@ class PlacementOptions(Options, frozen=True):
     """Whether the choice is random."""
 
     backwards: ClassVar[bool] = False
-    """Whether it can choose from the last node, for reversed partitions."""
+    """Whether the placement can choose from the last node, for reversed partitions."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         """Return the placement; ``hazards`` is the failure law of the run, if there is one."""
         raise NotImplementedError
 
     def units(self, n_nodes: int) -> Units | None:
-        """Return the blocks of a torus that it allocates; None if it allocates nodes."""
+        """Return the blocks that the placement allocates on a torus; None if it allocates nodes."""
         return None
 
     def allotted(self, n_nodes: int) -> Allotment | None:
-        """Return the number of allocated nodes by requested number; None if they are equal."""
+        """Return a function from requested to allocated numbers of nodes; None if always equal."""
         return None
 
 

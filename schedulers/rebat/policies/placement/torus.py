@@ -64,7 +64,7 @@ class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
         return self.site.units(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment:
-        """Return a function from a requested number of nodes to that of the blocks in a line."""
+        """Return a function from a requested number of nodes to the size of a line of blocks."""
         units = self.units(n_nodes)
         return lambda request: units.in_line_for(request) * units.size
 
@@ -83,7 +83,7 @@ class _BoxOptions(LinearOptions, frozen=True):
         return Site(self.torus, self.unit, self.boxes)
 
     def allotted(self, n_nodes: int) -> Allotment:
-        """Return a function from a requested number of nodes to that of the box."""
+        """Return a function from a requested number of nodes to the size of the box."""
         units = self.units(n_nodes)
         return lambda request: units.count_for(request) * units.size
 

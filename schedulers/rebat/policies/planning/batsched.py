@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of plannings that use walltimes, and Batsched's rejection of jobs without one.
+"""Options of plannings that use walltimes, and Batsched's rejection of jobs without walltime.
 
-The other rules of Batsched need no extra code. Conservative backfilling with compression on
-a ``NamedPlan`` is its ``conservative_bf``. EASY backfilling on a ``NamedPlan`` gives the same
-results as its ``easy_bf``, which skips some work: on an arrival it tries only the new jobs, and
-keeps the reservation of the head. The skipped work has no effect while no node is freed.
+The other rules of Batsched need no extra code. Conservative backfilling with compression on a
+``NamedPlan`` is Batsched's ``conservative_bf``. EASY backfilling on a ``NamedPlan`` gives the same
+results as Batsched's ``easy_bf``. On an arrival, ``easy_bf`` tries only the new jobs and keeps the
+reservation of the head. The work that it skips has no effect while no node is freed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rebat.policies.variants import choice, number
 
 
 class NeedsWalltime:
-    """A planning that rejects jobs without a walltime; another planning handles the others."""
+    """A planning that rejects jobs without a walltime; another planning handles the other jobs."""
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning

@@ -93,7 +93,7 @@ class BoxTimeline:
         self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
-        """Set which blocks are unusable from now on: those whose number is not 0."""
+        """Set which blocks are unusable from now on: blocks whose number is not 0."""
         self._dead = self.packed((unusable != 0).view(np.uint8))
         self.stale = True
 
@@ -129,7 +129,7 @@ class BoxTimeline:
 
     @contextmanager
     def out(self, row: int, now_us: int) -> Iterator[Choice]:
-        """Remove a row that begins now; add it again with the blocks taken in the meantime."""
+        """Remove a row that begins now; add the row again with the blocks taken in the meantime."""
         slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
         enter(slots, self.rows, row, now_us, end_us, False)
         words = np.zeros(self._words, dtype=np.uint64)

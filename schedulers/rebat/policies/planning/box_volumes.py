@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16
-"""Number of sets of busy blocks to remember per volume for which the volume does not fit."""
+"""Number of remembered sets of busy blocks per volume that leave no room for this volume."""
 
 
 class VolumeTable:
@@ -47,7 +47,7 @@ class VolumeTable:
 
 
 class Volumes:
-    """Volumes in blocks for requested numbers of nodes, with their boxes in a catalogue.
+    """Volumes (in blocks) of requested numbers of nodes, and a catalogue of their boxes.
 
 
     Parameters

@@ -29,7 +29,7 @@ MOST_KNOWN = 4096
 
 
 class BoxPlan:
-    """See ``CountedPlan`` for the methods, and `kernels.box_slots` for the timeline.
+    """A plan of boxes; see ``CountedPlan`` for the methods, `kernels.box_slots` for the timeline.
 
     Initially all nodes of the machine are up and free.
     """
@@ -126,7 +126,7 @@ class BoxPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those of an attempt are free when it ends."""
+        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
         np.subtract.at(self._unusable, self._division.units.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.units[:] = FOREVER_US, ~np.uint64(0)
@@ -134,18 +134,18 @@ class BoxPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give positions up to ``last`` without a reservation their first fit."""
+        """Reserve the first fit for each position up to ``last`` that has no reservation."""
         self._settle()
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """Delete all reservations if a start has passed, or has come and its nodes are taken."""
+        """Delete all reservations if a start has passed, or is now and its nodes are taken."""
         late_us = self._now_us + (1 if self._outlive() else 0)
         if (self._starts < late_us).any():
             self.clear()
 
     def _outlive(self) -> bool:
-        """Extend holds that outlive their planned end by a microsecond; return whether any do."""
+        """Extend holds past their planned end, by a microsecond; return whether there are any."""
         ends = self._timeline.rows.end
         overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
         if overdue:
@@ -207,7 +207,7 @@ class BoxPlan:
         self._given_back.opened[0], self._given_back.units[:] = self._now_us, 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time; the others keep theirs."""
+        """Move each of the first ``last`` attempts to an earlier time; other attempts stay."""
         self._settle()
         position, placed, again = 0, len(self._rows), self._nothing_released()
         plan = self._plan(queue, queue.size[:placed])
@@ -221,15 +221,15 @@ class BoxPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the reservations go to the first ``depth`` attempts, including those that can
-        start now.
+        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
+        can start now.
         """
         self.clear()
         self._outlive()
         self._fill(queue, len(queue), depth, first)
 
     def _pick(self, queue: SortedQueue, position: int) -> None:
-        """Choose a box again for an attempt that starts now, if there is a rule for that."""
+        """Choose a box again for an attempt that starts now, if a rule for this case is set."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return

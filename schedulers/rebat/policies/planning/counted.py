@@ -25,7 +25,7 @@ Change = tuple[int, int, int]
 
 
 DEEP = 64
-"""Number of attempts to place or move from which it pays to spread the plan over blocks."""
+"""If at least this number of attempts is placed or moved, a plan spread over blocks is faster."""
 
 MOST_LATER = 1024
 """Maximum number of pending changes of the base."""
@@ -123,10 +123,10 @@ class CountedPlan:
                 self._overdue.append(attempt_id)
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Extend attempts that outlive their planned end by a microsecond.
+        """Extend attempts that have passed their planned end, by a microsecond.
 
         If a reservation was due and was not started, place all reservations again. If only this
-        one were moved, an attempt behind it could start first.
+        reservation were moved, an attempt behind it could start first.
         """
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
@@ -176,7 +176,7 @@ class CountedPlan:
             self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those of an attempt are free when it ends."""
+        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
         self._change(FOREVER_US, len(nodes))
         for attempt_id in under:
             size, end = self._holds[attempt_id]
@@ -191,7 +191,7 @@ class CountedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give these queue positions their first fit; the others keep their reservations."""
+        """Reserve the first fit for these queue positions; other reservations stay."""
         self._settle(queue, first)
         self._place(queue, first, last)
 
@@ -210,7 +210,7 @@ class CountedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts; the others stay."""
+        """Remove and place again each of the first ``last`` attempts; other attempts stay."""
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
@@ -223,8 +223,8 @@ class CountedPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the reservations go to the first ``depth`` attempts, including those that can
-        start now.
+        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
+        can start now.
         """
         self._settle(queue, 0)
         plan = self._plan
@@ -241,5 +241,5 @@ class CountedPlan:
         return int(counts.first_fit(plan.t, plan.f, plan.n, size, duration_us))
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return None: a plan that counts nodes reserves no particular ones."""
+        """Return None: a plan that counts nodes reserves no particular nodes."""
         return None

@@ -2,9 +2,10 @@
 """First come, first served, without backfilling and without a plan; walltimes have no effect.
 
 Without partitions, this is Batsched's ``fcfs``, and Slurm's default (section 4.4 of
-Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions, each one has its own queue. A job
-that does not fit blocks only the jobs behind it in its partitions. Jobs of a lower tier are
-checkpointed for jobs of a higher one (section 4.3), and return to their place in the queue.
+Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions, each partition has a separate
+queue. A job that does not fit blocks only the jobs behind it in its partitions. Jobs of a lower
+tier are checkpointed for jobs of a higher tier (section 4.3), and return to their place in the
+queue.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Fifo:
     """Starts the head of the queue while it fits; rejects jobs larger than their partitions.
 
     Without partitions, the placement 'any' only counts nodes, and the session chooses the lowest
-    free ones.
+    free nodes.
     """
 
     def __init__(self, options: FifoOptions, context: Context) -> None:
@@ -64,7 +65,7 @@ class Fifo:
             victims = yield from self._serve(view, tier, room)
             if victims:
                 yield from victims
-                return  # the session plans again when the victims have gone
+                return  # the session plans again when the victims have released their nodes
 
     def _open_on(self, view: View) -> None:
         machine = view.machine
@@ -94,7 +95,7 @@ class Fifo:
     def _serve(
         self, view: View, tier: int, room: Room
     ) -> Generator[Proposal, None, list[Proposal]]:
-        """Start attempts in a tier's partitions; return the stops needed for the next one."""
+        """Start attempts in a tier's partitions; return the stops needed for the next attempt."""
         queue, at = self._queues[tier], 0
         open_here = {place.name for place in self._places if place.tier == tier}
         while at < len(queue) and open_here:
@@ -177,7 +178,7 @@ class Fifo:
 
 
 def _at_its_place(attempt: Attempt) -> Attempt:
-    """Return an attempt with its entry into the queue set to the submission of its job."""
+    """Return an attempt whose entry into the queue is set to the submission of its job."""
     return msgspec.structs.replace(attempt, queued_us=attempt.submit_us, serial=attempt.job_serial)
 
 

@@ -38,9 +38,9 @@ Mask = npt.NDArray[np.bool_]
 class FlexibleScheduling(ListScheduling):
     """Conservative backfilling that chooses sizes.
 
-    No job starts on the spare nodes. If attempts that were hit go first, no job grows while one of
-    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise,
-    PRA gives running jobs precedence over all queued attempts.
+    No job starts on the spare nodes. If attempts that were hit go first, no job grows while any of
+    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise, PRA
+    gives running jobs precedence over all queued attempts.
     """
 
     def __init__(self, options: FlexibleOptions, context: Context) -> None:
@@ -70,7 +70,7 @@ class FlexibleScheduling(ListScheduling):
     # ---- the queue
 
     def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
-        """Queue and plan new attempts in their sizes; reject those that cannot fit."""
+        """Queue and plan new attempts in their sizes; reject attempts that cannot fit."""
         for attempt in (*changes.resubmitted, *changes.arrived):
             entry = self._in_its_size(view, plan, attempt)
             if entry is None:
@@ -151,7 +151,7 @@ class FlexibleScheduling(ListScheduling):
     ) -> list[tuple[int, Attempt]] | None:
         """Shrink members to make room for the first attempt that cannot start now.
 
-        Return the starts before it; attempts that were due behind it are planned again. Return
+        Return the starts ahead of this attempt; due attempts behind it are planned again. Return
         None if no member shrinks.
         """
         positions = {position for position, _ in due}

@@ -26,7 +26,7 @@ ALL = -1
 
 
 class Upkeep(IntEnum):
-    """Update of a plan after a change; the strongest one is used."""
+    """Update of a plan after a change; the strongest required update is used."""
 
     APPEND = 1
     COMPRESS = 2
@@ -63,7 +63,7 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
 
 
 class ListScheduling:
-    """Plans the queue in its order, and starts what is due.
+    """Plans the queue in its order, and starts attempts whose reservations are due.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ListScheduling:
     placement : callable
         Creates the plan for a machine.
     first : bool
-        The first ``depth`` attempts of the queue take the reservations, including those that can
+        The first ``depth`` attempts of the queue take the reservations, including attempts that can
         start now (Algorithm 1 of Benoit et al., RR-9296). No effect if depth is ALL.
     seed : int
         Seed of a random queue order.
@@ -123,7 +123,7 @@ class ListScheduling:
         return self._plan
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
-        """Record which attempts started; return whether these are the ones that were due."""
+        """Record which attempts started; return whether these are exactly the due attempts."""
         as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
@@ -159,7 +159,7 @@ class ListScheduling:
         return due
 
     def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
-        """Queue new attempts, and reject those that are too large; return the required upkeep."""
+        """Queue new attempts, and reject too large attempts; return the required upkeep."""
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > n_nodes:
@@ -188,7 +188,7 @@ class ListScheduling:
 
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
-"""Reservation depths by name; any whole number is accepted too."""
+"""Reservation depths by name; any whole number is also accepted."""
 
 
 def depth_of(depth: str | int) -> int:
@@ -197,7 +197,7 @@ def depth_of(depth: str | int) -> int:
     Raises
     ------
     InputError
-        If it is neither a number nor a name.
+        If the depth is neither a number nor a name.
     """
     name = str(depth)
     if name in DEPTHS:

@@ -87,7 +87,7 @@ class NamedPlan:
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those of an attempt are free when it ends."""
+        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -103,12 +103,12 @@ class NamedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Give these queue positions their first fit; the others keep their reservations."""
+        """Reserve the first fit for these queue positions; other reservations stay."""
         self._settle(last)
         self._place(queue, last)
 
     def _place(self, queue: SortedQueue, last: int) -> None:
-        """Give positions up to ``last`` without a reservation their first fit."""
+        """Reserve the first fit for each position up to ``last`` that has no reservation."""
         named_lists.place(self._table, queue.size, queue.duration, last)
         self._copy_starts(queue)
 
@@ -119,7 +119,7 @@ class NamedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts; the others stay."""
+        """Remove and place again each of the first ``last`` attempts; other attempts stay."""
         self._settle(last)
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us
@@ -129,8 +129,8 @@ class NamedPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        ``first``: the reservations go to the first ``depth`` attempts, including those that can
-        start now.
+        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
+        can start now.
         """
         self._settle(len(queue))
         named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth, first)
@@ -149,7 +149,7 @@ class NamedPlan:
         queue.start[:n] = self._table.start[:n]
 
     def _settle(self, last: int) -> None:
-        """Extend attempts that outlive their planned end by a microsecond.
+        """Extend attempts that have passed their planned end, by a microsecond.
 
         If a reservation was due and was not started, delete all reservations.
         """

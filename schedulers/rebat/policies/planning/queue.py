@@ -73,13 +73,13 @@ class SortedQueue:
         return planned_us(attempt, self._margin_us)
 
     def due(self, now_us: int) -> list[tuple[int, Attempt]]:
-        """Return positions and attempts whose reserved start has come; they stay in the queue."""
+        """Return positions and attempts whose reserved start is reached; they stay in the queue."""
         k = due(self.start, len(self.attempts), now_us, self._positions)
         self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed
 
     def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:
-        """Remove the attempts that started; return whether these are the ones that were due.
+        """Remove the attempts that started; return whether these are exactly the due attempts.
 
         Due attempts that did not start remain, except those of ``withdrawn`` jobs. Attempts are
         compared by job, because an attempt in another size starts as the next attempt.

@@ -2,8 +2,8 @@
 """R-SHELF: shelves of jobs that start together, for Batsim and the embedded engine.
 
 Section 4.3, Algorithm 2 of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria RR-9296, 2020. A new
-shelf is built only when no job runs. Jobs that arrive, fail or return in the meantime wait for it.
-With jobs that arrive over time, this is batch scheduling (Shmoys et al., section 2.1).
+shelf is built only when no job runs. Jobs that arrive, fail or return in the meantime wait for the
+new shelf. With jobs that arrive over time, this is batch scheduling (Shmoys et al., section 2.1).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Shelves:
         self._began = False
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Start a shelf if the last one has ended; reject jobs larger than the machine."""
+        """Start a shelf if the last shelf has ended; reject jobs larger than the machine."""
         if not self._began:
             self._queue.on_machine(view.n_nodes)
             self._began = True

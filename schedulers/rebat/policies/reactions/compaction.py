@@ -2,9 +2,9 @@
 """Compaction: move jobs together, so that nodes are full or empty.
 
 Algorithm 1, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019. The listing of the algorithm is lost with an image, so this module
-follows the text. The text leaves a choice open: here, each round empties the mixed node with the
-fewest cores in use among those that can be emptied.
+checkpoint/restart", 2019. The image with the listing of the algorithm is lost, so this module
+follows the text. The text does not define which node is emptied. Here, each round empties the mixed
+node with the fewest cores in use among those that can be emptied.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Nodes(msgspec.Struct, frozen=True):
 
 
 TAKEN = 2**30
-"""A tag of no attempt."""
+"""A tag that no attempt has."""
 
 
 class Compaction(Periodic):

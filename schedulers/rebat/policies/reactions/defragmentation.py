@@ -33,7 +33,7 @@ class Defragmentation(Periodic):
         self._order, self._seed = context.order, context.seed
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the smallest job whose nodes, with the free nodes, have room for the head."""
+        """Move the smallest job whose nodes plus the free nodes have room for the head."""
         if not view.queue or view.stopping or view.scheduled or view.waiting:
             return
         head = min(view.queue.values(), key=bound(self._order, view.n_nodes, 0, self._seed))

@@ -32,7 +32,8 @@ WHY = "foresee"
 class Foresight(Periodic):
     """Empties nodes before they fail; jobs stay in their partitions.
 
-    The age of a node counts from its last failure with the law of the run, else from its repair.
+    With the law of the run, the age of a node counts from its last failure, otherwise from its last
+    repair.
     """
 
     def __init__(self, options: ForesightOptions, context: Context) -> None:
@@ -56,8 +57,8 @@ class Foresight(Periodic):
     def _suspect(self, view: View) -> Mask:
         """Return the nodes to avoid, the most likely to fail first.
 
-        Enough nodes remain for the widest queued job, which could otherwise wait for ever. If jobs
-        wait and no job runs, the result is empty.
+        Enough other nodes remain for the widest queued job, which could otherwise wait for ever. If
+        jobs wait and no job runs, the result is empty.
         """
         machine = view.machine
         ages_us = machine.age_us if self._from_failure else machine.uptime_us

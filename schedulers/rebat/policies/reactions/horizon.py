@@ -3,7 +3,7 @@
 
 "There is no need to set a particular length for these jobs, hence the qualification of 'eternal':
 they simply run whenever the cluster is not fully occupied" (section 3.3.2 of Rodríguez-Pascual et
-al. 2019). A simulation needs an end for them.
+al. 2019). A simulation needs an end for these jobs.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ TAG = "horizon"
 
 
 class Horizon:
-    """Ends running eternal jobs, and rejects queued ones.
+    """Ends running eternal jobs, and rejects queued eternal jobs.
 
     Parameters
     ----------
     at_us : int
-        When to end them; 0: when all other jobs have ended and no job is still to be submitted.
+        When to end eternal jobs; 0: when all other jobs have ended and no job will be submitted.
     """
 
     def __init__(self, at_us: int = 0) -> None:
@@ -34,7 +34,7 @@ class Horizon:
         return bool(self._alive or news.arrived)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """End the eternal jobs when that is due."""
+        """End the eternal jobs when their end is due."""
         eternal = {a.job_id for a in news.arrived if view.job(a.job_id).traits.eternal}
         if eternal and self._alive is None and self._at_us > view.now_us:
             yield Wake(self._at_us, TAG)

@@ -34,8 +34,9 @@ from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Request, lowest
 
 DRAINS = {"ignore": None, "migrate": True, "wait": False}
-"""How drained nodes become empty. True: their jobs are checkpointed and requeued first. False:
-their jobs end. None: the scheduler ignores the events, which may be for another program."""
+"""How drained nodes become empty. True: their jobs are checkpointed and requeued with the highest
+priority. False: their jobs run to their ends. None: the scheduler ignores the events, which may be
+for another program."""
 
 EVERYBODY = "all"
 
@@ -44,15 +45,15 @@ ORDER = "operation"
 
 
 class Operations:
-    """Carries out operations, or records why not.
+    """Carries out operations, or records why they are not carried out.
 
     Parameters
     ----------
     migrates : bool
-        Checkpoint the jobs on drained nodes.
+        Whether to checkpoint the jobs on drained nodes.
     operators : sequence of str
-        Users who may request operations besides the administrator; 'all': every user. The owner
-        of a job may always move it.
+        Users who may request operations in addition to the administrator; 'all': every user. The
+        owner of a job may always move the job.
     partitions : str
         See `partitions.read_partitions`. Jobs stay in the partitions in which they may run.
     """
@@ -116,7 +117,7 @@ class Operations:
         if not new.size:
             yield Note(f"drain of {operation.nodes}", "is refused: the nodes are already drained")
             return
-        yield Drain(new, ORDER)  # step 2: first, so that nothing starts there
+        yield Drain(new, ORDER)  # step 2: before the others, so that nothing starts there
         if not self._migrates:
             return
         reasons = (self._why_not(view, job, operation) for job in self._on(view, news, new))
@@ -152,9 +153,9 @@ class Operations:
         return ""
 
     def _empty(self, view: View, news: News) -> Iterator[Proposal]:
-        """Step 5: checkpoint the jobs on the nodes, and requeue them first.
+        """Step 5: checkpoint the jobs on the nodes, and requeue them at the head of the queue.
 
-        A job with a scheduled stop at its next checkpoint runs until then.
+        A job with a scheduled stop at its next checkpoint runs until that checkpoint.
         """
         jobs = self._on(view, news, NodeSet.of(self._emptying))
         for job in jobs:
@@ -176,7 +177,7 @@ class Operations:
     # ---- jobs
 
     def _migrate(self, view: View, operation: Operation) -> Iterator[Proposal]:
-        """Checkpoint a job, and move it to given nodes or requeue it first."""
+        """Checkpoint a job, and move it to given nodes or requeue it at the head of the queue."""
         subject = f"migration of job {operation.job}"
         job = self._running(view, operation.job)
         if job is None:
@@ -202,7 +203,7 @@ class Operations:
     def _running(self, view: View, job: str) -> Running | None:
         """Return the running attempt of a job, by job id with or without the workload name.
 
-        None if the attempt is to be stopped.
+        None if a stop of the attempt is under way or scheduled.
         """
         for name, running in view.running.items():
             job_id = running.attempt.job_id

@@ -19,9 +19,9 @@ Period = Annotated[
 class Periodic:
     """A reaction whose ``act`` is called at the multiples of a period.
 
-    A multiple is skipped if nothing has changed since the last one, unless the reaction is
-    ``restless``. So calls are few, and end when no job runs or waits. The decisions of ``act`` must
-    therefore not depend on time alone.
+    A multiple is skipped if nothing has changed since the previous multiple, unless the reaction is
+    ``restless``. Therefore, calls are few, and stop when no job runs or waits. The decisions of
+    ``act`` must therefore not depend on time alone.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Periodic:
     name : str
         The tag of its wakes.
     restless : bool
-        The decisions depend on time.
+        Whether the decisions depend on time.
     """
 
     def __init__(self, period_us: int, name: str, restless: bool = False) -> None:
@@ -38,18 +38,18 @@ class Periodic:
         self._changed = False
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """Act if that is due, and request the next wake."""
+        """Act if a round is due, and request the next wake."""
         now_us, changed = view.now_us, changes_in(news)
         lively = changed or self._restless
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
         if due and now_us > self._last_us and self._changed:
-            # News of now may be planned after this call, so the next round looks at it again.
+            # The plan for this instant may follow this call, so the next round uses the news again.
             self._last_us, self._changed = now_us, lively
             for proposal in self.act(view, news):
                 self._changed = changed = True
                 yield proposal
-        # If jobs wait while no job runs and nothing happens, a wake would not help them.
+        # If jobs wait while no job runs and nothing happens, a wake would not help these jobs.
         alive = view.running or view.waiting or (view.queue and changed)
         alive = alive or (self._restless and not view.all_submitted)
         if self._changed and self._next_us <= now_us and alive:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities: move jobs up into the better partition, so that it is as full as possible.
+"""Priorities: move jobs up into the better partition, to fill it as far as possible.
 
 Algorithm 2, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019. The listing is lost with an image. Here, each round moves the largest job
-that fits.
+checkpoint/restart", 2019. The image with the listing is lost. Here, each round moves the largest
+job that fits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 class Priorities(Periodic):
     """Moves a job from a later partition to an earlier one of its tier, while no job waits.
 
-    Better partitions come first in the list.
+    Better partitions are earlier in the list.
     """
 
     def __init__(self, options: PrioritiesOptions, context: Context) -> None:
@@ -39,7 +39,7 @@ class Priorities(Periodic):
         self._partitions, self._choose = options.partitions, context.placement.choose
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the largest job that fits in a better partition, may run there, and is worth it."""
+        """Move the largest job that fits and may run in a better partition, if worth the cost."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
             return
         machine = view.machine
@@ -63,7 +63,7 @@ class Priorities(Periodic):
     def _may_rise(
         self, view: View, job: Running, better: Partition, places: tuple[Partition, ...]
     ) -> bool:
-        """Return whether a job that runs only in later partitions may move to a better one."""
+        """Return whether a job only runs in later partitions and may move to a better one."""
         inside = [
             place
             for place in places[1:]

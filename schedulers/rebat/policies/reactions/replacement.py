@@ -3,9 +3,9 @@
 Tolerance through Dynamic Node Replacement", 2018.
 
 There are five steps for an attempt that lost nodes: it shrinks; it takes idle nodes; other jobs
-shrink for it; moldable jobs, possibly including itself, start again on fewer nodes; it waits at the
-head of the queue. The first step that helps is used. All attempts are decided on before anything
-is carried out.
+shrink for it; moldable jobs (possibly the job itself) start again on fewer nodes; it waits at the
+head of the queue. The first step that helps is used. The decisions for all attempts are made before
+any decision is carried out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NodeReplacement:
     """Replace the dead nodes of running attempts.
 
     Without the step 'wait', an attempt that no step helps is requeued like a new submission. Spare
-    nodes are initially the last ones of the machine; idle nodes refill the pool. Without a
+    nodes are initially the last nodes of the machine; idle nodes refill the pool. Without a
     flexible planning, moldable jobs never start again.
     """
 
@@ -174,8 +174,8 @@ class NodeReplacement:
     ) -> Replacement | None:
         """Restart moldable jobs, if that delays them less than waiting would delay this attempt.
 
-        ``low`` is the number of nodes that it needs, ``n_others`` the number of idle and lent
-        nodes that it could get without restarts.
+        ``low`` is the number of nodes that this attempt needs, ``n_others`` the number of idle and
+        lent nodes that it could get without restarts.
         """
         attempt = failed.attempt
         short = low - len(own) - n_others
@@ -198,7 +198,8 @@ class NodeReplacement:
     def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
         """Yield every smaller size of every moldable job on alive nodes, and of the failed job.
 
-        The cost of a size is the delay of its end, at least 0, compared with the first promise.
+        The cost of a size is the delay of its end, at least 0, compared with the first promised
+        end.
         """
         view = state.view
         bad = view.machine.down | view.machine.drained

@@ -27,9 +27,10 @@ LONGEST_US = 2**48
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """A running job on fewer nodes; ``delay_us`` compares its end with the first promise (eq. 2).
+    """A running job on fewer nodes; ``delay_us``: its end minus the first promised end (eq. 2).
 
-    Only smaller sizes than the present one are used. Others would be chosen for negative terms.
+    Only sizes smaller than the present size are used. Other sizes would be chosen because of their
+    negative terms.
     """
 
     running: Running
@@ -58,7 +59,7 @@ class RestartRound:
     hit : set of str
         The attempts that lost nodes.
     free : list of int
-        Idle nodes, those of the spare pool first.
+        Idle nodes, first the nodes of the spare pool.
     lenders : list of Member
         Malleable jobs that could shrink.
     moldable : dict

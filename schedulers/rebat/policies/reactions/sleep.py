@@ -2,7 +2,8 @@
 """Sleep of empty nodes, and wake-up when jobs wait; compaction then saves energy.
 
 "Or to reduce power consumption by switching down or reducing the voltage of empty nodes" (section
-3.3.4 of Rodríguez-Pascual et al. 2019). A node that sleeps or boots is drained for that reason.
+3.3.4 of Rodríguez-Pascual et al. 2019). A node that sleeps or boots is drained with the reason
+'sleep' or 'boot'.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PATIENCE_US = 1_000_000
 """If no job has started and no node has booted for this time, waiting jobs do not fit."""
 
 LONGER_US = 60_000_000
-"""Time between looks at jobs for which nodes are held."""
+"""Time between checks of jobs for which nodes are held."""
 
 Nodes = npt.NDArray[np.int64]
 
@@ -63,7 +64,8 @@ class Sleep:
     def _next_us(self, view: View, changed: bool) -> int:
         """Return when to look again even if no event occurs; 0: never.
 
-        If anything changed, look once more soon: the plan of the same message is made after this.
+        If anything changed, look again soon, because the plan of the same message is made after
+        this reaction.
         """
         assert self._since_us is not None
         if not (view.running or view.queue or view.waiting) and view.all_submitted:
@@ -138,7 +140,7 @@ class Sleep:
         return nodes
 
     def _lacking(self, view: View) -> int:
-        """Return how many cores waiting jobs lack besides those that are free or boot.
+        """Return how many cores waiting jobs lack in addition to free and booting cores.
 
         If nothing has changed for a while, the jobs that still wait do not fit on the free cores.
         """

@@ -39,8 +39,8 @@ from rebat.policies.variants import Difference, choice, text
 class NodeStealing:
     """When a job fails and no node is free, stop a victim and take one of its nodes.
 
-    The victim is the first running attempt in the order of the victim rule. There is no second
-    choice.
+    The victim is the first running attempt in the order of the victim rule. If it is rejected, no
+    other victim is tried.
     """
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
@@ -107,7 +107,7 @@ class NodeStealing:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
     def _fits(self, view: View, failed: Running, survivors: Mask, victim: Running) -> bool:
-        """Return whether the failed job fits on its surviving nodes and the victim's."""
+        """Return whether the failed job fits on its surviving nodes and the victim's nodes."""
         mask = survivors.copy()
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)

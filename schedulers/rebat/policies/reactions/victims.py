@@ -2,8 +2,8 @@
 """Victims, timings and criteria of node stealing: section 7.1 of the node-stealing paper.
 
 A victim rule orders the candidates; the smallest key is the victim. A criterion accepts or rejects
-the steal. A timing sets when the victim is interrupted and what it keeps. To add a rule, write a
-function and add a row to a table.
+the steal. A timing sets when the victim is interrupted and how much work it keeps. To add a rule,
+write a function and add a row to a table.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 LastOf = Callable[[Attempt, int], int | str]
-"""Function of an attempt and its place in the order of releases that returns the tie-breaker."""
+"""Function that returns the tie-breaker from an attempt and its place in the order of releases."""
 
 TIES: dict[str, LastOf] = {
     "order": lambda attempt, order: -order,  # the last release first
@@ -72,18 +72,18 @@ def latest_release(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Beyond the paper: least work since the last checkpoint, times nodes; then V1."""
+    """Not in the paper: least work since the last checkpoint, times nodes; ties by V1."""
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
 
 
 class OwnVictim(msgspec.Struct, frozen=True):
-    """A victim rule from a function of a candidate; the smallest number is the victim."""
+    """A user-defined victim rule: a function of a candidate; the smallest number is the victim."""
 
     rule: Rule
 
     def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
-        """Return the numbers of the function; ties to the earliest release."""
+        """Return the numbers that the function returns; ties to the earliest release."""
         return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
 
 
@@ -110,9 +110,9 @@ class Steal(msgspec.Struct, frozen=True):
     victim_end_us: int
     """Planned end of the victim without the steal."""
     next_end_us: int
-    """Earliest planned end of the other running attempts."""
+    """Earliest planned end of the running attempts other than the failed job."""
     next_end_besides_us: int
-    """Earliest planned end of the other running attempts except the victim."""
+    """Earliest planned end of the running attempts other than the failed job and the victim."""
 
 
 Criterion = Callable[[Steal], bool]
@@ -129,10 +129,10 @@ def released_later(steal: Steal) -> bool:
 
 
 def smaller_maximum_flow(steal: Steal) -> bool:
-    """K3: by their walltimes, the larger flow of the two jobs is strictly smaller with the steal.
+    """K3: the steal strictly reduces the larger flow of the two jobs, computed from walltimes.
 
     Without the steal, the failed job waits for the earliest planned end of another attempt. With
-    it, the victim waits for that end, or for the end of the failed job.
+    the steal, the victim waits for that end, or for the end of the failed job.
     """
     failed_end = steal.next_end_us + steal.failed_left_us
     stolen_failed_end = steal.kill_us + steal.failed_left_us
@@ -147,7 +147,7 @@ def smaller_maximum_flow(steal: Steal) -> bool:
 
 
 class OwnCriterion(msgspec.Struct, frozen=True):
-    """A criterion from a function of a steal that returns True to steal."""
+    """A user-defined criterion: a function of a possible steal that returns True to steal."""
 
     rule: Rule
 
@@ -170,7 +170,7 @@ TIMINGS: dict[str, When] = {
     "proactive": When.CHECKPOINT,
     "next": When.NEXT_CHECKPOINT,
 }
-"""T1, T2, T3: when to stop the victim, and so how long the failed job waits."""
+"""T1, T2, T3: when to stop the victim. This determines how long the failed job waits."""
 
 
 def earliest_end(running: list[Running]) -> int:

@@ -116,10 +116,10 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
     ----------
     a, b : JobsFile
         Tables with a row per execution. Jobs are joined by id if ids are unique in both tables,
-        else by id and name of the workload. A submission time that only one table has is used for
-        both.
+        else by id and name of the workload. If only one table has a submission time, this time is
+        used for both.
     tolerance_s : float
-        Differences up to this value count as none, in seconds.
+        Differences up to this value, in seconds, are ignored.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _first(
 
 
 def _parting_us(pair: Pair, tolerance_us: float) -> int:
-    """Return the time of a job's first difference: the earlier start, or else finish."""
+    """Return the time of a job's first difference: the earlier start, or if equal, finish."""
     gap = pair.difference_us("start")
     if gap is None or abs(gap) > tolerance_us:
         return min(_begin_us(pair.a.record), _begin_us(pair.b.record))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batsim's output files, jobs.csv and schedule.csv, from the engine's record.
 
-Names are those of Batsim, because the files are compared with Batsim's.
+Names are those of Batsim, because the files are compared with Batsim's files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading jobs.csv of Batsim or rebat, and extracts with fewer columns.
 
-Times are read as integers of one microsecond, as printed (``%.6f``). Reading is strict: an error
-names the file and line. `rebat.results.validate` checks whether the rows are consistent.
+Times are read as integers in microseconds, the precision of the file (``%.6f``). Reading is strict:
+an error names the file and line. `rebat.results.validate` checks whether the rows are consistent.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class JobRecord(msgspec.Struct, frozen=True):
     """A row: an execution of a job, or a rejected job (no start, no end, no nodes).
 
     Fields of missing columns are None, but ``workload`` is ''. ``walltime_us`` is also None for
-    jobs without a bound; ``walltime_listed`` distinguishes both cases. ``duplicate_node`` is a node
-    that the row lists twice.
+    jobs without a walltime; ``walltime_listed`` distinguishes the two cases. ``duplicate_node`` is
+    a node that the row lists twice.
     """
 
     line: int
@@ -95,7 +95,7 @@ class JobRecord(msgspec.Struct, frozen=True):
 
     @property
     def held_us(self) -> int | None:
-        """The time for which the job held nodes; None if it never did. See `left_us`."""
+        """The time for which the job held nodes; None if it held none. See `left_us`."""
         left_us = self.left_us
         return None if self.start_us is None or left_us is None else left_us - self.start_us
 
@@ -116,7 +116,7 @@ class JobsFile(msgspec.Struct, frozen=True):
         return len({record.job_id for record in self.records}) == len(self.records)
 
     def repeated(self) -> list[str]:
-        """Return the keys of more than one row."""
+        """Return the keys that several rows have."""
         counts = Counter(record.key for record in self.records)
         return [key for key, count in counts.items() if count > 1]
 
@@ -152,7 +152,7 @@ def find_jobs_file(path: Path) -> Path:
 
 
 def read_jobs(path: Path) -> JobsFile:
-    """Read a jobs.csv, plain or .gz, or the one in a folder.
+    """Read a jobs.csv, plain or .gz, or the jobs.csv in a folder.
 
     Probe jobs of `rebat serve` are omitted.
 

@@ -53,10 +53,12 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
     - ``cause``: why the attempt ended (`core.attempts.Cause`).
     - ``why``: the reason that the policy stated for a stop; for a victim, the job that takes its
       nodes.
-    - ``kept_seconds``: the progress kept; ``lost_seconds`` of it were lost later.
+    - ``kept_seconds``: the progress kept. ``lost_seconds``: the part of this progress that was lost
+      later.
     - ``recovery_seconds``, ``first_period_seconds``, ``period_seconds``, ``checkpoint_seconds``:
-      the recovery, the time before the first checkpoint and before each later one, and the duration
-      of a checkpoint. The last three are empty if the attempt writes no checkpoints at fixed times.
+      the recovery, the time before the first checkpoint and before each later checkpoint, and the
+      duration of a checkpoint. The last three are empty if the attempt writes no checkpoints at
+      fixed times.
     """
     attempt, ran = record.attempt, record.start_us >= 0
     recovery_us, pattern = checkpoint_times(record.checkpointing)

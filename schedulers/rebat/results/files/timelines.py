@@ -53,7 +53,7 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
     Raises
     ------
     InputError
-        If there is no such folder, or no wanted policy in it.
+        If the folder does not exist, or contains no wanted policy.
     """
     if not out.is_dir():
         raise InputError("is not a folder", str(out), "a folder written by rebat run --out")
@@ -76,7 +76,7 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
 
 
 def in_order(out: Path, policies: Iterable[str]) -> list[str]:
-    """Sort policies in the order of comparison.csv, which is that of the command."""
+    """Sort policies in the order of comparison.csv, which is the order of the command line."""
     try:
         names = Rows(out / "comparison.csv", ("policy",)).names("policy")
     except InputError:
@@ -185,7 +185,7 @@ def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
     Raises
     ------
     InputError
-        For invalid events, with file and line.
+        For invalid events; the error names file and line.
     """
     rows = Rows(path, ("time", "event", "nodes"))
     times_us, words = rows.times("time"), rows.texts("event")

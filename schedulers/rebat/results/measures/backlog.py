@@ -2,7 +2,7 @@
 """The work at hand in a window, and the time during which no attempt waits.
 
 In a window of a longer run, useful time depends on the work at hand as well as on the scheduler:
-work that was delayed before the window adds to it.
+work that was delayed before the window adds to the useful time.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ WHY_NOT = (
 def comparable(ours: AtHand, others: AtHand) -> bool:
     """Return whether shares of node time of two runs can be compared.
 
-    They are not comparable if one run has more work at hand and at times no attempt waits. The
-    additional useful time is then work that the run delayed before the window.
+    The shares are not comparable if one run has more work at hand and at times no attempt waits.
+    The additional useful time is then work that the run delayed before the window.
 
     >>> comparable(AtHand(0.72, 0.4), AtHand(0.81, 0.0))
     False

@@ -22,7 +22,7 @@ from rebat.session.ledger import Ledger
 Ints = npt.NDArray[np.int64]
 
 ASLEEP = "sleep"
-"""The reason of drains that save energy; booting nodes take the power of empty nodes."""
+"""The reason of drains that save energy; booting nodes draw the power of empty nodes."""
 
 
 class NodeStates(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
 
 
 def _by_node(nodes: NodeSet, cores: int) -> list[tuple[int, int]]:
-    """Return (node, number of its cores) for a set of cores."""
+    """Return each node of a set of cores, with the number of its cores in the set."""
     counts: dict[int, int] = {}
     for low, high in nodes.intervals.tolist():
         for node in range(low // cores, high // cores + 1):

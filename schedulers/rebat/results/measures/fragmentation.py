@@ -22,7 +22,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Ints = npt.NDArray[np.int64]
 
 Head = tuple[Ints, Ints, Ints]
-"""Successive first attempts: start of being first, end, and number of requested nodes."""
+"""Successive heads of the queue: time of becoming the head, end, and requested nodes."""
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Fragmentation(msgspec.Struct, frozen=True):
     blocked_share
         Share of time during which the head of the queue waits although enough nodes are free.
     blocked_free_nodes
-        Mean number of free nodes while the head is blocked; 0 if it never is.
+        Mean number of free nodes while the head is blocked; 0 if the head is never blocked.
     blocked
         Node-seconds of free nodes while the head is blocked.
     box_waste
@@ -97,7 +97,7 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
 
 
 def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
-    """Return the request of the head of the queue at each time; 0: nothing waits."""
+    """Return the request of the head of the queue at each time; 0 if no attempt waits."""
     wanted = np.zeros(len(times), dtype=np.int64)
     for since, until, requested in heads:
         place = np.searchsorted(since, times, "right") - 1

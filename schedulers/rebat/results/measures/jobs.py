@@ -142,7 +142,7 @@ def _row(records: Iterable[AttemptRecord], owners: Owners) -> JobRow:
 
 def _add(row: JobRow, record: AttemptRecord) -> None:
     if record.cause == Cause.MOLDED:
-        return  # it continues as the next attempt
+        return  # the job continues as the next attempt
     row.final_state = record.state
     if record.cause == Cause.REJECTED:
         row.waiting_time = row.finish_time = row.flow = None  # also if it had run before

@@ -48,7 +48,7 @@ class Drains(msgspec.Struct, frozen=True):
     emptied
         Number of drained nodes that were empty before they returned to service.
     mean_s, max_s
-        Mean and largest time until these were empty, in seconds.
+        Mean and largest time until these nodes were empty, in seconds.
     refused
         Number of operations that were not carried out.
     """
@@ -88,7 +88,7 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
         for drain in ledger.drained
         if drain.why == "operation"
         and window[0] <= drain.since_us < window[1]
-        and drain.until_us != drain.since_us  # equal: refused
+        and drain.until_us != drain.since_us  # equal times: refused
     ]
     waits_s: list[float] = []
     start_us, end_us = (column(ledger.attempts, name) for name in ("start_us", "end_us"))
@@ -105,7 +105,7 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
 
 
 def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
-    """Return the time until empty of each emptied node; ``running``: attempts at the drain."""
+    """Return how long each emptied node took to empty; ``running``: attempts at the drain."""
     until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
     for record in running:
         if record.nodes is not None and record.nodes.meets(drain.nodes):

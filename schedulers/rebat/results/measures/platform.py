@@ -45,10 +45,10 @@ class PlatformTime(msgspec.Struct, frozen=True):
     waste_walltime
         Work, over all attempts, of jobs that were killed at their walltime.
     waste_moving
-        Time lost to stops for a move or to make room.
+        Time lost to stops that move a job or make room for another job.
     held
-        Time of nodes that are up and reserved for a job that does not run on them: it waits for a
-        stolen node, or moves.
+        Time of nodes that are up and reserved for a job that does not run on them: the job waits
+        for a stolen node, or moves.
     downtime, idle
         Time of nodes that are down, and of nodes that are up, free and not held.
     idle_share
@@ -182,7 +182,7 @@ def work_done_us(
 
 
 _OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
-"""Causes of ends of jobs that did all their work, including the final checkpoint."""
+"""Causes with which jobs end that did all their work, including the final checkpoint."""
 
 _LOST = {
     Cause.NODE_FAILURE: "failure",

@@ -18,7 +18,7 @@ class Resizes(msgspec.Struct, frozen=True):
     Attributes
     ----------
     molded
-        Jobs of the entire run that first started with another size than requested.
+        Jobs of the entire run whose first start had a size other than requested.
     grown, shrunk
         Resizes of running malleable jobs by the planning.
     lent
@@ -32,8 +32,8 @@ class Resizes(msgspec.Struct, frozen=True):
     by_remote
         Attempts hit by a failure that continued on nodes returned by malleable jobs.
     by_restart
-        Attempts hit by a failure that continued on nodes of moldable jobs that start over, or
-        started over.
+        Attempts hit by a failure that started over, or continued on nodes of moldable jobs that
+        start over.
     requeued
         Attempts hit by a failure whose jobs were requeued.
     jobs_hit

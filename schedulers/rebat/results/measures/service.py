@@ -40,9 +40,9 @@ class Service(msgspec.Struct, frozen=True):
 class Fairness(msgspec.Struct, frozen=True):
     """Fairness among users, from the mean bounded slowdown of each user's jobs.
 
-    ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). It is
-    1 if all means are equal, and 1/n if all but one are 0. It measures how equal the slowdowns are,
-    not how small.
+    ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). The
+    index is 1 if all means are equal, and 1/n if all but one are 0. The index measures how equal
+    the slowdowns are, not how small.
     """
 
     users: int
@@ -84,7 +84,7 @@ def _held(rows: JobRows) -> npt.NDArray[np.float64]:
 
 
 def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
-    """Yield the jobs of each user or queue by name; nothing if no job has one."""
+    """Yield the jobs of each user or queue by name; nothing if no job has a user or queue."""
     names, which = np.unique(rows.column(column).astype(str), return_inverse=True)
     if names.tolist() in ([], [""]):
         return

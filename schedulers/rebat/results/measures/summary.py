@@ -62,13 +62,13 @@ class Measures(msgspec.Struct, frozen=True):
     ----------
     window
         Window of node time. None: days 10 to 30 for a workload that spans a month, as in the paper,
-        else the entire run.
+        otherwise the entire run.
     selection
         Measured jobs. None: the middle 60 % for a workload that spans a month, as in the paper,
-        else all.
+        otherwise all jobs.
     walltime_kills
-        Whether work of jobs killed at their walltime counts as 'wasted' or 'useful'. Such jobs may
-        have written useful results.
+        Whether work of jobs killed at their walltime counts as 'wasted' or 'useful'. Killed jobs
+        may have written useful results.
     accounting
         See `checkpoint.Accounting`.
     """
@@ -112,9 +112,9 @@ class RunSummary(msgspec.Struct, frozen=True):
     Attributes
     ----------
     failures_hit
-        Failures under a running job.
+        Failures of a node with a running job.
     free_node_at_hit
-        Failures under a running job while a node was free (Table 5).
+        Failures of a node with a running job while another node was free (Table 5).
     steals
         Decisions to steal (Tables 5 and 9).
     victims
@@ -128,11 +128,11 @@ class RunSummary(msgspec.Struct, frozen=True):
     partition_states, turnaround
         States of nodes and flow of jobs, by partition.
     service, service_classes
-        Service of the measured jobs, of all and by size class.
+        Service of the measured jobs, for all jobs and by size class.
     fairness
         Fairness among users, if users are known.
     given_up
-        Jobs that ended as failed after failures had interrupted too many of their attempts.
+        Jobs that ended as failed because failures interrupted too many of their attempts.
     """
 
     n_nodes: int

@@ -182,7 +182,7 @@ def spans_of(begin_us: Int, end_us: Int, blocks: Blocks) -> Spans:
 
 
 def holds_of(ledger: Ledger, until_us: int) -> tuple[Spans, list[str]]:
-    """Return the holds up to a time, and the job of each."""
+    """Return the holds up to a time, and the job of each hold."""
     holds = [hold for hold in ledger.holds if hold.until_us != hold.since_us]
     begin_us = column(holds, "since_us")
     ends_us = [until_us if hold.until_us is None else hold.until_us for hold in holds]

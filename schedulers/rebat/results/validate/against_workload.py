@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a job table against its workload: each job has a row, as submitted and completed."""
+"""Checks of a job table against its workload: each job has a row that matches the workload."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
 
 
 def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
-    """Check which end came first; for a tie Batsim ends a job with WALLTIME_REACHED."""
+    """Check that the earlier of two ends is stated; for a tie Batsim states WALLTIME_REACHED."""
     outran = full > bound + rounded
     if outran and row.state != WALLTIME:
         text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
@@ -214,7 +214,7 @@ def _together(
 ) -> Iterator[Finding]:
     """Check that all attempts of a completed job together did its entire work.
 
-    If its size changed, the work of a delay counts, without the time of checkpoints.
+    If the job's size changed, the work of a delay counts, without the time of checkpoints.
     """
     last, done = attempts[max(attempts)], 0
     resized = any(row.n_nodes != job.n_nodes for row in attempts.values() if row.ran)

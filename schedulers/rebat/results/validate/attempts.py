@@ -20,7 +20,7 @@ Chains = Mapping[tuple[str, str], Attempts]
 
 
 def main_workload(rows: Iterable[JobRecord]) -> str:
-    """Return the name of the static workload; jobs of others were submitted during the run."""
+    """Return the name of the static workload; jobs of other workloads are submitted in the run."""
     names = {row.workload for row in rows}
     return "w0" if "w0" in names else next(iter(names), "")
 
@@ -28,9 +28,9 @@ def main_workload(rows: Iterable[JobRecord]) -> str:
 def chains(rows: Sequence[JobRecord], workload: Workload | None = None) -> Chains:
     """Return the attempts by number, for each workload and original job.
 
-    A job of the workload is never a resubmission, even if its id looks like one. Without a
-    workload, a row with the id of a resubmission is an original job if the job it names has no row
-    and its profile does not have a name given by rebat.
+    A job of the workload is never a resubmission, even if its id looks like ``J#N``. Without a
+    workload, a row with an id like ``J#N`` is an original job under two conditions: job ``J`` has
+    no row, and rebat did not name the profile of the row.
     """
     main = main_workload(rows)
     jobs = {(main, job.id) for job in workload.jobs} if workload else set()

@@ -13,7 +13,7 @@ from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent
 
 ROUNDING_US = 1
-"""Rounding error of a difference of two times that are printed in microseconds."""
+"""Rounding error of a difference of two times that are written in microseconds."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Reference(msgspec.Struct, frozen=True):
         The workload of the run.
     slack_us
         How long a job may run after a failure of one of its nodes, or after its walltime. On a
-        platform with network latency a kill takes some messages.
+        platform with network latency a kill needs several messages.
     resubmits
         Whether the scheduler resubmits killed jobs, so that no job ends with a kill. None: if any
         job was resubmitted, or if nodes fail.

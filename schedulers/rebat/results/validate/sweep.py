@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sweep over time that finds overlapping jobs and jobs on nodes that are down.
 
-It is one pass over all starts, ends, failures and repairs, with an array of holders. An interval of
-nodes is one slice: a job of 49,152 nodes takes as many steps as a job of one node.
+The sweep is one pass over all starts, ends, failures and repairs, with an array of holders. An
+interval of nodes is one slice: a job of 49,152 nodes takes as many steps as a job of one node.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Machine:
             self.holder[first : last + 1] = row
 
     def free(self, nodes: NodeSet, row: int) -> None:
-        """Take the nodes from a row, except those that another row has taken since."""
+        """Take the nodes from a row, except nodes that another row has taken since."""
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
             span[span == row] = -1
@@ -81,14 +81,14 @@ def sweep(
 ) -> Iterator[Clash]:
     """Yield clashes in the order of time: one per pair of jobs, one per job and failure.
 
-    If two jobs are on one node, the sweep continues with the later job. It always reports the first
-    clash of a node, but possibly not those that follow from it.
+    If two jobs are on one node, the sweep continues with the later job. The sweep always reports
+    the first clash of a node, but possibly not the clashes that follow from it.
 
     Parameters
     ----------
     rows : sequence of JobRecord
-        Rows that held nodes for a time of 0 or less are ignored, as are those with Batsim's run
-        time for 0.
+        Rows are ignored if they held nodes for a time of 0 or less, or if they have the run time
+        that Batsim writes for 0.
     events : sequence of MachineEvent
         By time, alternating per node.
     slack_us : int

@@ -51,8 +51,8 @@ def read_fta(path: Path, platform: int | None = None) -> Record:
     Raises
     ------
     InputError
-        With file and line: missing or invalid fields. For a table with several platforms, or
-        without unavailability.
+        For missing or invalid fields (the error names file and line), for a table with several
+        platforms, and for a table without unavailability.
     """
     lines = Lines()
     with opened(path) as text:

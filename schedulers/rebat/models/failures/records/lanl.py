@@ -23,7 +23,8 @@ from rebat.models.failures.spans import Span
 COLUMNS = ("System", "nodenumz", "Prob Started", "Prob Fixed")
 DATE = "%m/%d/%Y %H:%M"
 SHORTEST_S = 60
-"""Dates have a precision of a minute. If start and end are equal, the failure lasted a minute."""
+"""Dates have a precision of a minute. If start and end are equal, the failure counts as one
+minute."""
 
 
 class _Failure(NamedTuple):
@@ -38,8 +39,8 @@ def read_lanl(path: Path, system: int | None) -> Record:
 
     Nodes are numbered from zero (column ``nodenumz``). Overlapping or adjacent outages of a node
     are joined. The size of the machine is the column ``nodes``, or the largest node plus 1: systems
-    11 and 14 have nodes beyond the stated size. Lines without a node are dropped (system 17 has no
-    others).
+    11 and 14 have nodes beyond the stated size. Lines without a node are dropped (system 17 has
+    only these lines).
 
     Parameters
     ----------
@@ -51,8 +52,8 @@ def read_lanl(path: Path, system: int | None) -> Record:
     Raises
     ------
     InputError
-        With file and line: missing columns, invalid numbers and dates. For a system without
-        failures, with a list of systems that have failures.
+        For missing columns, and invalid numbers or dates (the error names file and line). For a
+        system without failures (the error lists the systems that have failures).
     """
     lines, systems = Lines(), Counter[str]()
     with opened(path) as text:

@@ -20,12 +20,12 @@ class Period(NamedTuple):
 
 
 def read_periods(path: Path) -> list[Period]:
-    """Return the periods sorted by date; overlapping or adjacent ones are joined.
+    """Return the periods sorted by date; overlapping or adjacent periods are joined.
 
     Raises
     ------
     InputError
-        With file and line: invalid periods. For a file without periods.
+        For invalid periods (the error names file and line), and for a file without periods.
     """
     periods = []
     with opened(path) as lines:
@@ -61,6 +61,6 @@ def _joined(periods: list[Period]) -> list[Period]:
 
 
 def within(date: datetime, periods: list[Period]) -> bool:
-    """Whether a date lies in one of the periods; ends are excluded."""
+    """Return whether a date lies in one of the periods; ends are excluded."""
     place = bisect_right(periods, date, key=lambda period: period.start)
     return place > 0 and date < periods[place - 1].end

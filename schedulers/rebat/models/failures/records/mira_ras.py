@@ -7,7 +7,7 @@ locations name a rack, a midplane, a node board or a compute card of a Blue Gene
 The record contains row and column of a rack, but not how cables connect the midplanes to a torus.
 This module maps midplane M of rack r (rows of 16) to block 2 r + M, and card J of its board N to
 member 32 N + J of the block. Outages keep their size, and those of a midplane stay in one block.
-Which midplanes are neighbours on the torus follows from this numbering and differs from Mira.
+The neighbours of a midplane on the torus follow from this numbering, so they are not those of Mira.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ def read_mira_ras(
     path : Path
         The log, plain or .gz.
     downtime_s : float
-        Minimum duration of an outage in seconds. The record has an event's first and last message,
-        usually at the same time, and no repairs: the real downtimes are unknown.
+        Minimum duration of an outage in seconds. The record contains the times of an event's first
+        and last message, which are usually equal. It contains no repairs, so the real downtimes are
+        unknown.
     periods : sequence of Period
         Maintenance, sorted by date.
     maintained : {'leave-out', 'down'}
@@ -93,8 +94,8 @@ def read_mira_ras(
     Raises
     ------
     InputError
-        With file and line: invalid dates, locations and counts. For a record without a failure of a
-        compute node.
+        For invalid dates, locations and counts (the error names file and line), and for a record
+        without a failure of a compute node.
     """
     check_span(downtime_s, "downtime")
     lines = Lines()

@@ -38,7 +38,8 @@ def read_plain(path: Path) -> Record:
     """Read failures from a table with the columns ``node``, ``down`` and ``up``.
 
     Seconds count from time 0 of the events. With ISO dates, time 0 is midnight of the day of the
-    first failure. If one node is not a number, all are names, numbered in order of appearance.
+    first failure. If any node is not a number, all nodes are names, numbered in order of
+    appearance.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ def read_plain(path: Path) -> Record:
     Raises
     ------
     InputError
-        With file and line: missing columns, invalid dates, mixed formats of dates, or a repair
-        before its failure. For a table without a failure.
+        For missing columns, invalid dates, mixed formats of dates, or a repair before its failure
+        (the error names file and line), and for a table without a failure.
     """
     lines = Lines()
     with opened(path) as text:

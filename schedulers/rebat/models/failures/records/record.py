@@ -27,11 +27,11 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     events : list of MachineEvent
         Overlapping or adjacent outages of a node are joined. Failures at one time are one event.
     taken, dropped : Counter
-        Numbers of lines that are used, by what they take down, and of dropped lines, by the reason.
+        Number of used lines by what they take down, and number of dropped lines by reason.
     n_outages : int
         Number of outages of single nodes in the file.
     n_joined : int
-        Number of them that were joined with another.
+        Number of these outages that were joined with another outage.
     origin : datetime, optional
         Time 0 of the events; None if the file has seconds.
     n_nodes : int, optional
@@ -84,7 +84,7 @@ def opened(path: Path) -> Iterator[IO[str]]:
     Raises
     ------
     InputError
-        If it cannot be read.
+        If the file cannot be read.
     """
     if path.suffix != ".xz":
         with open_text(path, newline="") as text:
