@@ -89,6 +89,8 @@ def draw_failures(
     *,
     seed: int,
     job_set: str | int = 0,
+    most_failures: int | None = None,
+    largest_probability: float | None = None,
 ) -> Ints:
     """Draw failure scenarios: f_j failed attempts with probability ``q_j^f_j (1 - q_j)``.
 
@@ -104,6 +106,10 @@ def draw_failures(
         Numbers of the scenarios.
     seed, job_set
         Identify the stream, together with the number of the scenario.
+    most_failures : int, optional
+        Maximum number of failed attempts of a job; the paper states no bound.
+    largest_probability : float, optional
+        Maximum error probability of an attempt; the paper states no bound.
 
     Returns
     -------
@@ -115,6 +121,8 @@ def draw_failures(
         If a job would fail more than `MOST_FAILURES` times on average.
     """
     exposure = _finite_rate(rate) * areas(times, sizes)
+    if largest_probability is not None:
+        exposure = np.minimum(exposure, -math.log1p(-largest_probability))
     for job in np.flatnonzero(exposure > math.log(MOST_FAILURES)).tolist():
         problem = f"would fail about 1e{exposure[job] / math.log(10):.0f} times before it succeeds"
         raise InputError(problem, f"job {job}", "a lower failure probability, or smaller jobs")
@@ -124,7 +132,8 @@ def draw_failures(
         np.floor(np.log1p(-stream(seed, "silent-errors", job_set, k).random(len(log_q))) / log_q)
         for k in scenarios
     ]
-    return np.array(rows, np.int64).reshape(len(rows), len(log_q))
+    failures = np.array(rows, np.int64).reshape(len(rows), len(log_q))
+    return failures if most_failures is None else np.minimum(failures, most_failures)
 
 
 def longest_chain(times: ArrayLike, failures: ArrayLike) -> Ints:

@@ -55,7 +55,12 @@ DETAILS: dict[str, type] = {"heuristic": str, "rule": str}
 
 
 class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]``; `procs` defaults to 10,000 for synthetic sets and to the machine of a trace."""
+    """``[[grid]]`` with job sets.
+
+    `procs` defaults to 10,000 for synthetic sets and to the machine of a trace. `most_failures`
+    bounds the failed attempts of a job, and `largest_probability` the error probability of an
+    attempt. The paper states no bounds.
+    """
 
     name: Name
     sets: tuple[str, ...]
@@ -65,6 +70,20 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: tuple[str, ...] = RULES
     scenarios: Positive = PAPER_SCENARIOS
     reservations: tuple[str, ...] = ("paper",)
+    most_failures: Positive | None = None
+    largest_probability: Probability | None = None
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The bounds that are set, by name."""
+        names = ("most_failures", "largest_probability")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def label(self, source: str) -> str:
+        """Return the name of a source in reports: with the bounds, if there are any."""
+        words = {"most_failures": "at most {} failures", "largest_probability": "q at most {}"}
+        bounds = ", ".join(words[name].format(value) for name, value in self.bounds.items())
+        return f"{source} ({bounds})" if bounds else source
 
 
 class SetSpec(msgspec.Struct, frozen=True):
@@ -141,8 +160,8 @@ def _units(
                     "heuristics": [resilient.heuristic(name).name for name in grid.heuristics],
                     "rules": [rule.upper() for rule in grid.rules],
                     "reservations": reservations,
-                }
-                yield _unit(grid.name, SetSpec(source, drawn, jobs), identity)
+                } | grid.bounds
+                yield _unit(grid.name, SetSpec(grid.label(source), drawn, jobs), identity)
 
 
 def _unit(grid: str, spec: SetSpec, identity: dict[str, Any]) -> Unit:
@@ -170,7 +189,11 @@ def play(unit: Unit) -> dict[str, Any]:
     values, (name, times, sizes, _) = unit.identity, unit.spec.jobs
     seed, n_procs, rate = values["seed"], values["n_procs"], error_rate(times, sizes, values["q"])
     scenarios = range(values["scenarios"])
-    failures = draw_failures(times, sizes, rate, scenarios, seed=seed, job_set=name)
+    failures = draw_failures(
+        times, sizes, rate, scenarios, seed=seed, job_set=name,
+        most_failures=values.get("most_failures"),
+        largest_probability=values.get("largest_probability"),
+    )  # fmt: skip
     bounds = lower_bounds(times, sizes, failures, n_procs)
     makespans = []
     for rule in values["rules"]:
