@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.streams import stream
 from rebat.core.units import US_PER_S
-from rebat.workloads import month_model, published
+from rebat.workloads import month_model, published, sessions
 from rebat.workloads.build import delay_workload
 from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
@@ -71,7 +71,33 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
     )
 
 
-def mira_like(month: str, seed: int) -> Workload:
+def _walltimes(
+    how: str, sizes: Ints, run_s: Ints, of: Ints, rng: Callable[[str], np.random.Generator]
+) -> Ints:
+    if how == "uniform":
+        return month_model.walltimes(run_s, rng("walltimes"))
+    if how == "exact":
+        return month_model.requested(run_s, np.ones(len(sizes)))
+    return month_model.requested(run_s, sessions.accuracies(sizes, of, rng("accuracy")))
+
+
+class MonthOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of a generated month.
+
+    Attributes
+    ----------
+    order : {'random', 'sessions'}
+        Order of the jobs: random, or sessions of similar jobs as on Mira in 2018.
+    walltimes : {'uniform', 'mira', 'exact'}
+        Run time / walltime: uniform from 0.1 to 1, as on Mira in 2018 by size, or 1. Walltimes are
+        multiples of 5 min. With sessions, the jobs of a session have the same quantile.
+    """
+
+    order: Literal["random", "sessions"] = "random"
+    walltimes: Literal["uniform", "mira", "exact"] = "uniform"
+
+
+def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Workload:
     """Return a workload with the published numbers of a month of Mira or Intrepid.
 
     Data of Du et al. 2024:
@@ -91,19 +117,23 @@ def mira_like(month: str, seed: int) -> Workload:
       and then by swaps.
     - Arrivals follow a daily and a weekly cycle over the month (``month_model.cycle``).
     - Walltimes are run time / U[0.1, 1], rounded up to 5 min and always above the run time.
+    - The order of jobs is random. `MonthOptions` has sessions of similar jobs, and walltimes as on
+      Mira in 2018.
 
     Parameters
     ----------
     month : str
         A key of ``PUBLISHED_MONTHS``: june-2017, march-2018 or intrepid-june-2013.
     seed : int
-        The same month and seed yield the same workload.
+        The same month, seed and options yield the same workload.
+    options : MonthOptions, optional
 
     Raises
     ------
     InputError
         For an unknown month.
     """
+    options = options or MonthOptions()
     if month not in PUBLISHED_MONTHS:
         raise unknown_name("month", month, PUBLISHED_MONTHS)
     data = PUBLISHED_MONTHS[month]
@@ -113,12 +143,18 @@ def mira_like(month: str, seed: int) -> Workload:
 
     sizes = month_model.sizes(data, rng("sizes"))
     run_s = month_model.coupled(data, sizes, month_model.run_times(data, rng("run times")), rng)
-    submit_us = _micro(month_model.arrivals(data, rng("arrivals")))
-    walltime_s = month_model.walltimes(run_s, rng("walltimes"))
+    users = sessions.apart(len(sizes))
+    if options.order == "sessions":
+        users = sessions.drawn(sizes, run_s, rng("sessions"))
+    sizes, run_s = sizes[users.order], run_s[users.order]
+    submit_us = _micro(month_model.bursts(data, users.continues, rng("arrivals")))
+    walltime_s = _walltimes(options.walltimes, sizes, run_s, users.of, rng)
     note = (
         f"generated to the published numbers of {data.machine}, {data.year}-{data.month:02d} "
         f"(Du et al. 2024, Tables 2 and 3, section 5.2), seed {seed}; not the real trace"
     )
+    if options != MonthOptions():
+        note += f"; order {options.order}, walltimes {options.walltimes}"
     return _assemble(
         f"{month}-{seed}",
         data.n_nodes,
@@ -132,7 +168,6 @@ def mira_like(month: str, seed: int) -> Workload:
 
 GENERATORS: dict[str, Callable[[int], Workload]] = {
     "synthetic": synthetic,
-    **{month: partial(mira_like, month) for month in PUBLISHED_MONTHS},
 }
 """Generators without options by name; each takes a seed."""
 
@@ -140,6 +175,7 @@ OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] 
     "torus-load": (TorusLoad, torus_load),
     "cirne-berman": (FlexibleLoad, flexible_load),
     "cluster-day": (ClusterDay, cluster_day),
+    **{month: (MonthOptions, partial(mira_like, month)) for month in PUBLISHED_MONTHS},
 }
 """Options and functions of generators with options (``torus-load:load=95,days=30``), by name."""
 
@@ -174,7 +210,7 @@ def generator(text: str) -> Callable[[int], Workload]:
     try:
         options = msgspec.convert(dict(pairs), kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(f"{text!r}: {error}", expected="numbers") from None
+        raise InputError(f"{text!r}: {error}", expected="valid values") from None
     return lambda seed: make(seed, options)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rebat.workloads import published
 from rebat.workloads.published import PublishedMonth
+from rebat.workloads.sessions import BURST_GAP_S
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -135,21 +136,44 @@ def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
     return rate
 
 
-def arrivals(data: PublishedMonth, rng: np.random.Generator) -> Floats:
-    """Return ascending submission times (s) over the month, by inversion of the cumulated rate."""
+def arrivals(data: PublishedMonth, rng: np.random.Generator, n: int | None = None) -> Floats:
+    """Return ascending submission times (s) over the month, by inversion of the cumulated rate.
+
+    There are ``n`` times, or one for each job.
+    """
     hours = np.arange(data.n_days * 24, dtype=np.float64)
     rate = cycle(hours, date(data.year, data.month, 1).weekday())
     cumulated = np.concatenate([[0.0], np.cumsum(rate)])
-    drawn = np.sort(rng.random(data.n_jobs)) * cumulated[-1]
+    drawn = np.sort(rng.random(data.n_jobs if n is None else n)) * cumulated[-1]
     times_s: Floats = np.interp(drawn, cumulated, np.append(hours, len(hours))) * 3600
     return np.floor(times_s)
 
 
 def walltimes(run_s: Ints, rng: np.random.Generator) -> Ints:
     """Assumption: run time / U[0.1, 1], rounded up to 5 min, at most 24 h, above the run time."""
-    requested_s = run_s / rng.uniform(LEAST_ACCURACY, 1.0, len(run_s))
+    return requested(run_s, rng.uniform(LEAST_ACCURACY, 1.0, len(run_s)))
+
+
+def requested(run_s: Ints, accuracy: Floats) -> Ints:
+    """Return run time / accuracy, rounded up to 5 min, at most 24 h, above the run time."""
+    requested_s = run_s / accuracy
     needed_s = (run_s + 1).astype(np.float64)
     return np.maximum(np.minimum(_grain(requested_s), WALLTIME_LIMIT_S), _grain(needed_s))
+
+
+def bursts(
+    data: PublishedMonth, continues: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> Floats:
+    """Return ascending submission times (s): a job that continues a session follows immediately.
+
+    All other jobs have the times of `arrivals`.
+    """
+    first = arrivals(data, rng, int((~continues).sum()))
+    following = np.arange(len(continues)) - np.maximum.accumulate(
+        np.where(continues, 0, np.arange(len(continues)))
+    )
+    times_s = first[np.cumsum(~continues) - 1] + BURST_GAP_S * following
+    return np.maximum.accumulate(times_s)
 
 
 def _grain(values_s: Floats) -> Ints:
