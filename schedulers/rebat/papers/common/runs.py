@@ -11,6 +11,7 @@ import msgspec
 from rebat.core.units import format_duration
 from rebat.figures.ratios import ratio_title, ratios_svg
 from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, percent, seeds_text
+from rebat.papers.common.pooled import pooled
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.common.tables import Column, column
 from rebat.results.catalogue import VERDICT
@@ -45,13 +46,13 @@ def report(
     return Report(
         title="Policies compared",
         lead=(
-            "Values are means over seeds with 95 % bootstrap intervals. Ratios are to the first "
+            "Values are means over seeds with 95 % intervals. Ratios are to the first "
             "policy of the file and paired by seed; = marks an interval that contains 1. If a "
             "workload was generated with several seeds, each of its values is first averaged over "
             "the seeds of the failures."
         ),
         judgements=[],
-        tables=[*_overview(runs), *_settings(runs), *map(_without_number, tables)],
+        tables=[*pooled(runs, DRAWN), *_overview(runs), *_settings(runs), *map(_without_number, tables)],
         pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
         figures_note="Points are means over seeds, lines their 95 % intervals.",
