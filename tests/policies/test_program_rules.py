@@ -13,9 +13,10 @@ import gzip
 
 import pytest
 
-from rebat.core.attempts import Attempt, Cause, Priority
+from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.dialect import Dialect
 from rebat.core.jobs import Workload
+from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import read_events
 from rebat.models.six_digits import period_as_forwarded_s, written
 from rebat.policies.composition import Scheduler
@@ -25,7 +26,7 @@ from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import fcfs, program_id
 from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
-from rebat.policies.reactions.victims import Steal
+from rebat.policies.reactions.victims import TIES, VICTIMS, Candidate, Steal, original_release
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
@@ -103,6 +104,21 @@ def test_rule_1_the_last_tie_between_victims_is_an_axis(tie: str, victim: str) -
     result = run(f"sfsj:tie={tie}", workload, fails(3, 9, 1000))
     check_run(result)
     assert [r.attempt.id for r in result.ledger.attempts if r.cause == Cause.STOLEN] == [victim]
+
+
+@pytest.mark.parametrize(("tie", "victim"), [("order", "late"), ("run-time", "short")])
+def test_the_job_that_has_run_for_the_shortest_time_may_be_the_victim(
+    tie: str, victim: str
+) -> None:
+    """Two jobs of two nodes: one was released later, the other one has run for a shorter time."""
+    rows = (("late", 2, 20, 30), ("short", 2, 10, 50), ("large", 3, 40, 60))
+    candidates = []
+    for serial, (name, size, submit_us, start_us) in enumerate(rows):
+        attempt = Attempt(name, name, serial, serial, 0, size, 100, submit_us, submit_us, 0)
+        running = Running(attempt, start_us, NodeSet.of(range(size)))
+        release = original_release(attempt)
+        candidates.append(Candidate(running, release, 0, TIES[tie](running, release)))
+    assert min(candidates, key=VICTIMS["fewest-nodes"]).running.attempt.id == victim
 
 
 @pytest.mark.parametrize(("margin", "start"), [("0", 42), ("900", 10)])

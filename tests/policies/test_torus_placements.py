@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rebat.contract import Policy, Start
+from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_us
@@ -310,3 +311,46 @@ def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:
 def test_choices_that_are_none(policy: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         preset(policy).make()
+
+
+@pytest.mark.parametrize(("victim", "stolen"), [("fewest-nodes", []), ("fits", ["w0!2"])])
+def test_a_victim_that_fits_completes_a_box(victim: str, stolen: list[str]) -> None:
+    """On a ring of 8 nodes the first job has nodes 0 to 3, the others 4, 5, 6 and 7.
+
+    Node 0 fails. Only node 4 completes the box 1 to 4. The job on node 7, released last, is the
+    victim with the fewest nodes, and its node completes no box.
+    """
+    jobs = machine(8, (4, 50), (1, 60, 1), (1, 60, 2), (1, 60, 3), (1, 60, 4))
+    policy = preset(f"sfsj:placement=torus-first,torus=8,victim={victim}")
+    result = simulate(jobs, policy, machine_events=fails(0, 9, 1000))
+    check_run(result)
+    attempts = result.ledger.attempts
+    assert [a.attempt.id for a in attempts if a.cause == Cause.STOLEN] == stolen
+    again = next(a for a in attempts if a.attempt.n_nodes == 4 and a.attempt.number == 1)
+    assert (again.start_us == to_us(9)) == bool(stolen)
+
+
+@pytest.mark.parametrize(("victim", "stolen"), [("fewest-nodes", []), ("fits", ["w0!2"])])
+def test_a_victim_that_fits_completes_a_box_with_free_nodes(victim: str, stolen: list[str]) -> None:
+    """The first job loses two of its nodes 0 to 2. Node 4 is free; only node 3 completes 2 to 4."""
+    jobs = machine(8, (3, 50), (1, 60, 1), (1, 5, 2), (1, 60, 3), (2, 60, 4))
+    policy = preset(f"sfsj:placement=torus-first,torus=8,victim={victim}")
+    events = [*fails(0, 9, 1000), *fails(1, 9, 1000)]
+    result = simulate(jobs, policy, machine_events=sorted(events, key=lambda e: e.at_us))
+    check_run(result)
+    attempts = result.ledger.attempts
+    assert [a.attempt.id for a in attempts if a.cause == Cause.STOLEN] == stolen
+
+
+@relaxed
+@given(st.data())
+def test_where_any_nodes_do_a_victim_that_fits_is_that_with_the_fewest_nodes(
+    data: st.DataObject,
+) -> None:
+    workload = data.draw(loads(8))
+    events = list(Poisson(30, 10).events(8, data.draw(st.integers(0, 99)), 300))
+    schedules = [
+        simulate(workload, preset(f"sfsj:victim={victim}"), machine_events=events).ledger.attempts
+        for victim in ("fewest-nodes", "fits")
+    ]
+    assert schedules[0] == schedules[1]

@@ -53,9 +53,10 @@ class Dialect(msgspec.Struct, frozen=True):
         ),
     ] = "original"
     tie: Annotated[
-        Literal["order", "id"],
+        Literal["order", "id", "run-time"],
         Meta(
-            description="Tie-breaker of V1 and V2: order of release, or job id as in the program."
+            description="Tie-breaker of V1 and V2: order of release, job id as in the program, or "
+            "the shortest time since the attempt started (section 1 of the paper)."
         ),
     ] = "order"
     chosen: Annotated[

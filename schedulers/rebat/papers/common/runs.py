@@ -52,7 +52,12 @@ def report(
             "the seeds of the failures."
         ),
         judgements=[],
-        tables=[*pooled(runs, DRAWN), *_overview(runs), *_settings(runs), *map(_without_number, tables)],
+        tables=[
+            *pooled(runs, DRAWN),
+            *_overview(runs),
+            *_settings(runs),
+            *map(_without_number, tables),
+        ],
         pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
         figures_note="Points are means over seeds, lines their 95 % intervals.",

@@ -21,6 +21,7 @@ from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.reactions.victims import (
     CRITERIA,
+    FITTING,
     RELEASES,
     TIES,
     TIMINGS,
@@ -48,7 +49,9 @@ class NodeStealing:
         self._key: VictimKey = options.rule("victim")
         self._criterion: Criterion = options.rule("criterion")
         self._timing = TIMINGS[options.timing]
-        self._release, self._last = RELEASES[dialect.release], TIES[dialect.tie]
+        self._release, self._tie = RELEASES[dialect.release], TIES[dialect.tie]
+        self._fitting = options.victim in FITTING
+        self._with_free = self._fitting and self._timing == When.NOW
         self._choose, self._least = context.placement.choose, context.rule.least
         self._once: set[str] | None = set() if dialect.chosen == "once" else None
 
@@ -72,7 +75,8 @@ class NodeStealing:
                 free |= survivors
                 again.put(free, False)  # no need for node stealing
             elif failed.attempt.id not in news.called_off:
-                yield from self._steal(view, failed, survivors, spared)
+                nodes = survivors | free if self._with_free else survivors
+                yield from self._steal(view, failed, nodes, spared)
 
     def _give_up(self, view: View, news: News) -> Iterator[Release]:
         """Release waiting jobs that failures hit again (section 7.2.3); the victim continues."""
@@ -84,14 +88,16 @@ class NodeStealing:
                 if waiting.n_held == 0 or too_few:
                     yield Release(job_id)
 
-    def _steal(
-        self, view: View, failed: Running, survivors: Mask, spared: set[str]
-    ) -> Iterator[Stop]:
-        """Yield the stops of a steal: the victim, and the failed job if it has to wait."""
-        victim = self._victim(view, spared)
-        if victim is None or not self._fits(view, failed, survivors, victim):
+    def _steal(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Iterator[Stop]:
+        """Yield the stops of a steal: the victim, and the failed job if it has to wait.
+
+        ``nodes``: the surviving nodes, and the free ones if the victim rule counts them. A job
+        that waits for the victim's checkpoint cannot count on free nodes.
+        """
+        victim = self._victim(view, failed, nodes, spared)
+        if victim is None or not self._fits(view, failed, nodes, victim):
             return
-        if self._timing != When.NOW and not survivors.any():
+        if self._timing != When.NOW and not nodes.any():
             return  # there would be no node to hold (section 7.2.1)
         victim_id = victim.attempt.id
         failed_left = view.after_stop(failed.attempt.id)
@@ -106,12 +112,12 @@ class NodeStealing:
         if left.wait_us > 0:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
-    def _fits(self, view: View, failed: Running, survivors: Mask, victim: Running) -> bool:
-        """Return whether the failed job fits on its surviving nodes and the victim's nodes."""
-        mask = survivors.copy()
+    def _fits(self, view: View, failed: Running, nodes: Mask, victim: Running) -> bool:
+        """Return whether the failed job fits on these nodes and the victim's nodes."""
+        mask, request = nodes.copy(), self._request(view, failed)
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)
-        return self._choose(mask, self._request(view, failed), view.machine) is not None
+        return self._choose(mask, request, view.machine) is not None
 
     def _request(self, view: View, failed: Running) -> Request:
         """Return the nodes that a failed job needs to continue."""
@@ -119,20 +125,24 @@ class NodeStealing:
         least = self._least(view.job(attempt.job_id).shape, attempt.n_nodes)
         return Request.later(msgspec.structs.replace(attempt, n_nodes=least))
 
-    def _victim(self, view: View, spared: set[str]) -> Running | None:
+    def _victim(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Running | None:
+        """Return the first candidate in the order of the victim rule; None without candidates."""
         candidates = [
             self._candidate(view, running)
             for running in view.running.values()
             if running.attempt.id not in spared
         ]
-        return min(candidates, key=self._key).running if candidates else None
+        if not self._fitting:
+            return min(candidates, key=self._key).running if candidates else None
+        ordered = (candidate.running for candidate in sorted(candidates, key=self._key))
+        return next((r for r in ordered if self._fits(view, failed, nodes, r)), None)
 
     def _candidate(self, view: View, running: Running) -> Candidate:
         run_us = view.now_us - running.start_us
         left = view.after_stop(running.attempt.id)
         lost_us = max(0, run_us - self._recovery_us(view, running) - left.useful_us)
         release = self._release(running.attempt)
-        return Candidate(running, release, lost_us, self._last(running.attempt, release[1]))
+        return Candidate(running, release, lost_us, self._tie(running, release))
 
     def _recovery_us(self, view: View, running: Running) -> int:
         checkpointing = view.checkpointing(running.attempt.id)

@@ -46,29 +46,32 @@ class Candidate(msgspec.Struct, frozen=True):
     """Release time, and place in the order of releases."""
     lost_us: int
     """Work per node that an immediate interruption would lose."""
-    last: int | str
-    """Tie-breaker."""
+    tie: tuple[Any, ...]
+    """Numbers or texts that decide between victims of equal size; the smallest first."""
 
 
-LastOf = Callable[[Attempt, int], int | str]
-"""Function that returns the tie-breaker from an attempt and its place in the order of releases."""
+TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]
+"""Function that returns `Candidate.tie` from a running attempt and its release."""
 
-TIES: dict[str, LastOf] = {
-    "order": lambda attempt, order: -order,  # the last release first
-    "id": lambda attempt, order: program_id(attempt),  # the authors' program: ids as text
+TIES: dict[str, TieOf] = {
+    "order": lambda running, release: (-release[0], -release[1]),
+    "id": lambda running, release: (-release[0], program_id(running.attempt)),
+    "run-time": lambda running, release: (-running.start_us, -release[0], -release[1]),
 }
+"""The latest release (section 4.2), further ties by the order of the workload or, as in the
+program, by ids as text; or the shortest time of execution (section 1)."""
 
 VictimKey = Callable[[Candidate], tuple[Any, ...]]
 
 
 def fewest_nodes(candidate: Candidate) -> tuple[Any, ...]:
-    """V1: fewest nodes; ties to the latest release."""
-    return (candidate.running.attempt.n_nodes, -candidate.release[0], candidate.last)
+    """V1: fewest nodes; ties to the latest release, or as the option tie says."""
+    return (candidate.running.attempt.n_nodes, *candidate.tie)
 
 
 def latest_release(candidate: Candidate) -> tuple[Any, ...]:
     """V2: latest release; ties to the fewest nodes."""
-    return (-candidate.release[0], candidate.running.attempt.n_nodes, candidate.last)
+    return (-candidate.release[0], *fewest_nodes(candidate))
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
@@ -91,7 +94,12 @@ VICTIMS: dict[str, VictimKey] = {
     "fewest-nodes": fewest_nodes,
     "latest-release": latest_release,
     "least-lost-work": least_lost_work,
+    "fits": fewest_nodes,
 }
+
+FITTING = frozenset({"fits"})
+"""Victim rules that skip jobs whose nodes, with the free and the surviving ones, are no placement
+for the failed job. On a torus the nodes of most jobs do not complete a box. Not in the paper."""
 
 
 class Steal(msgspec.Struct, frozen=True):
