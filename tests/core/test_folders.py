@@ -80,7 +80,7 @@ def test_with_force_only_the_result_of_the_beginning_is_replaced(tmp_path: Path)
 def test_an_error_names_the_folder_as_the_user_does(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(Path("out"), "first")
-    with pytest.raises(InputError, match=r"^out: holds an earlier result"):
+    with pytest.raises(InputError, match=r"^out: contains an earlier result"):
         write(Path("out"), "second")
 
 

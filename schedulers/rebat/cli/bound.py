@@ -92,7 +92,7 @@ def _is_job_set(path: Path) -> bool:
 
 
 def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
-    """Return times in microseconds; a job killed at its walltime counts up to the kill."""
+    """Return times in microseconds; the time of a job killed at its walltime ends at the kill."""
     import numpy as np
 
     from rebat.core.jobs import duration_us
@@ -129,7 +129,7 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
 
 
 def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
-    """Count the attempts of each job that ended before its last one, and all killed attempts."""
+    """Count the attempts of each job except the last attempt, and all killed attempts."""
     from rebat.core.attempts import split_attempt
     from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
@@ -210,7 +210,7 @@ def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
     ]
     if not together:
         lines.append(
-            "The jobs are not released together. L(f) holds from the first submission on, "
-            "but the ratios are proved only for jobs released together."
+            "The jobs are not released together. L(f) limits the time from the first submission to "
+            "the last end, but the ratios are proved only for jobs released together."
         )
     return lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed values as diamonds next to ours as points with 95 % intervals; a panel per metric."""
+"""A panel per metric: published values as diamonds, rebat's as points with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _handles(shades: Mapping[str, Any], printed: bool) -> Any:
 
     looks = [("o", shade, name) for name, shade in shades.items()]
     if printed:
-        looks.insert(0, ("D", "black", "printed"))
+        looks.insert(0, ("D", "black", "published"))
     handles = [
         Line2D([], [], marker=marker, color=shade, linestyle="") for marker, shade, _ in looks
     ]

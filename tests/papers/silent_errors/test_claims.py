@@ -93,7 +93,9 @@ def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path
     assert found[f"{claim} (stale reservations)"].holds
     ours = found[f"{claim} (Algorithm 1)"]
     assert not ours.holds
-    assert ours.why == "The cause is the reservations: with stale ones it is 0.2500, and holds."
+    assert ours.why == (
+        "The cause is the reservations: with stale ones the value is 0.2500, and the claim holds."
+    )
 
 
 def test_far_above_has_an_upper_bound_too(tmp_path: Path) -> None:

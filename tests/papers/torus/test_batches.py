@@ -260,7 +260,7 @@ def test_the_papers_claims_are_about_its_torus_jobs_and_repair(other, tmp_path: 
     judged = {judgement.rule for judgement in found.judgements}
     # failures are the same whatever the number of jobs
     assert judged == (
-        {"mean over seeds / printed value - 1, within 0.01"} if "jobs" in other[0] else set()
+        {"mean over seeds / published value - 1, within 0.01"} if "jobs" in other[0] else set()
     )
     assert [picture.paper for picture in found.pictures] == ["Figure 2"]
     papers = {table.paper for table in found.tables}

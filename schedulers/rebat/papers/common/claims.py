@@ -57,7 +57,7 @@ class Contains(NamedTuple):
     """The interval must contain the paper's value; judged with at least `ENOUGH_SEEDS` seeds."""
 
     value: float
-    words: str = "the interval contains the printed value"
+    words: str = "the interval contains the published value"
 
     def holds(self, estimate: Interval) -> bool:
         """Return whether the interval contains the value in the paper."""

@@ -10,7 +10,7 @@ from typing import Any
 from rebat.core.page_style import PAGE_STYLE
 from rebat.papers.common.parts import Report
 
-FAILING = ". Claims that do not hold, with our number:"
+FAILING = ". Claims that do not hold, with the value of rebat:"
 
 _TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -53,10 +53,10 @@ td { white-space: nowrap } table.words td { white-space: normal } table.words { 
 {%- if j.why %}. {{ j.why }}{% endif %}</li>
 {% endfor %}</ul>{% endif %}</section>
 {% endif %}{% for text in r.remarks %}<p>{{ text }}</p>
-{% endfor %}{% if r.claims %}<h2>Claims of the paper and our results</h2>
+{% endfor %}{% if r.claims %}<h2>Claims of the paper and results of rebat</h2>
 <div class="wide"><table class="words">
 <tr><th>{{ r.subject }}</th><th>claim</th>
-<th>ours</th><th>holds</th><th>rule</th><th>paper</th></tr>
+<th>rebat</th><th>holds</th><th>rule</th><th>paper</th></tr>
 {% for j in r.judgements %}<tr><td>{{ r.subject_of(j) }}</td><td>{{ j.claim }}</td>
 <td>{{ j.ours }}</td>
 <td class="{{ 'yes' if j.holds else 'no' }}">{{ "yes" if j.holds else "no" }}</td>
@@ -99,13 +99,13 @@ def markdown(report: Report) -> str:
     lines = [f"# {report.title}", "", report.lead, "", *_summary(report), ""]
     for text in report.remarks:
         lines += [text, ""]
-    head = [report.subject, "claim", "ours", "holds", "rule", "paper"]
+    head = [report.subject, "claim", "rebat", "holds", "rule", "paper"]
     verdicts = [
         [report.subject_of(j), j.claim, j.ours, "yes" if j.holds else "no", j.rule, j.paper]
         for j in report.judgements
     ]
     if report.claims:
-        lines += ["## Claims of the paper and our results", "", *_table(head, verdicts), ""]
+        lines += ["## Claims of the paper and results of rebat", "", *_table(head, verdicts), ""]
     for table in report.tables:
         paper = f" ({table.paper})" if table.paper else ""
         lines += [f"## {table.title}{paper}", ""]

@@ -39,7 +39,7 @@ def _claim(about: str, text: str, paper: str, numbers: Numbers) -> Claim:
     inside = sum(place == INSIDE for place in places.values())
     others = "".join(_listed(places, place) for place in (NEAR, OUTSIDE))
     return Claim(
-        text, f"share of the {n} printed numbers within our intervals",
+        text, f"share of the {n} published numbers within the intervals of rebat",
         Rule(f"all{others}", 1, 1, True),
         paper, lambda index: inside / n if n and None not in places.values() else None, about,
     )  # fmt: skip

@@ -66,8 +66,9 @@ def _from(low: float, high: float) -> Rule:
 
 
 _REAL = (
-    "Generated months pack worse than real ones. On Mira's November 2018 with 30 seeds the ratio "
-    "is {} as in the paper and {} as in the program (docs/findings/differences.md)"
+    "Jobs of generated months pack worse than those of real months. On Mira's November 2018 with "
+    "30 seeds the ratio is {} as in the paper and {} as in the program "
+    "(docs/findings/differences.md)"
 )
 _DRAWS = (
     "This is a single generated workload. Over thirty workloads the ratio is {} as in the paper "
@@ -124,7 +125,7 @@ def _below_all_others(on: InSemantics) -> Interval | None:
 
 VARIANTS = (
     Claim("H311 (wait for the next checkpoint) has the lowest useful utilisation",
-          "H311's minus the lowest of the others", Rule("below 0", high=0, whole=True),
+          "H311's utilisation minus the lowest of the others", Rule("below 0", high=0, whole=True),
           "76.18 % and 75.17 %, the lowest of Table 8", _below_all_others),
     Claim("H311 steals more often than H111", "H311's steals minus H111's",
           Rule("above 0", low=0, whole=True),

@@ -101,7 +101,8 @@ def _fewer_failures(on: InDays) -> str:
     if printed is None or ours > printed / 2:
         return ""
     return (
-        f"At this q-bar {ours:.1f} attempts fail on our days and {printed:.1f} on the paper's. At "
+        f"At this q-bar {ours:.1f} attempts fail on the days of the trace and {printed:.1f} on the "
+        "paper's days. At "
         "q-bar = 0.2 more attempts fail on Mira's days of January and February 2020 than on the "
         "paper's days, and the value is 0.0211 (campaigns/silent-errors/more-failures.toml)."
     )

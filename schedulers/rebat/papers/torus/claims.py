@@ -61,7 +61,7 @@ def _table_1(batches: Batches, setting: BatchSetting) -> Iterator[Claim]:
         if row and printed:
             yield Claim(
                 f"the mean time to failure of {words} is {printed:g} h",
-                "mean over seeds / printed value - 1",
+                "mean over seeds / published value - 1",
                 between(-0.01, 0.01)._replace(words="within 0.01"),
                 f"Table 1, trace {row.number}", partial(_off, setting, metric, printed),
                 setting.trace,
@@ -79,7 +79,7 @@ def _printed(
     return [
         Claim(
             f"with FAPS jobs of {hours:g} h complete {share:.1%} sooner than with {WORDS[over]}",
-            "mean gain", Contains(share, "the interval contains the printed share"),
+            "mean gain", Contains(share, "the interval contains the published share"),
             f"{share:.1%} (section 3)",
             _of_faps(max, [trace], SIZE, (hours,), which, (over,)),
         )
