@@ -79,7 +79,7 @@ def test_users_of_the_real_traces():
         ("raise-walltime", [10, 60, 90, 1], [60, 61, 91, 2], "3 jobs ran up to or over"),
         ("clamp", [10, 59, 59, 0.5], [60, 60, 60, 1], "the run time was shortened"),
         ("drop", [10], [60], "3 jobs dropped: ran up to"),
-        ("keep", [10, 60, 90, 1], [60, 60, 60, 1], "3 jobs will be killed"),
+        ("keep", [10, 60, 90, 1], [60, 60, 60, 1], "Batsim will kill them"),
     ],
 )
 def test_overrun_rules(tmp_path, rule, runs, limits, note):
