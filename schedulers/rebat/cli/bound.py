@@ -48,11 +48,11 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
     than the machine are left out, because batch systems reject them. The bounds are equations 5
     and 6 of RR-9296: the longest chain of attempts of a job, and the total area divided by the
-    nodes. The proofs of propositions 1 and 2 use only these bounds, so ratio times bound is a
-    guarantee.
+    number of nodes. The proofs of propositions 1 and 2 use only these bounds, so the ratio times
+    the bound is an upper limit of the makespan.
 
-    Errors are attempts that end with a silent error. Attempts that a node failure interrupts do
-    not count.
+    Errors are attempts that end with a silent error. Attempts that a node failure interrupts are
+    not errors.
 
     \b
     Example (how far a run may be from the optimum):

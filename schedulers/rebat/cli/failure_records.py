@@ -45,7 +45,7 @@ class FormatCommand(click.Command):
     "--downtime",
     "downtime_s",
     type=DURATION,
-    help="mira-ras: minimum length of an outage (default: 1h), because the record has no repairs.",
+    help="mira-ras: minimum length of an outage (default: 1h), because the record has no repair times.",
 )
 @click.option(
     "--maintenance",

@@ -48,7 +48,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
     """Return the window and the number of measured jobs; ends differ without a fixed window."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
-    each = " (until the last end of each policy)" if len(set(ends)) > 1 else ""
+    each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
     return (
         f"node time and counts from {format_duration(low)} to {until}{each}; "
         f"flow of {summaries[0].selected_jobs} jobs"
