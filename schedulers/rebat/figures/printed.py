@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A panel per metric: published values as diamonds, rebat's as points with 95 % intervals."""
+"""Published values (diamonds) and rebat's (points with 95 % intervals), a panel per metric."""
 
 from __future__ import annotations
 
