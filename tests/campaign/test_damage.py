@@ -95,14 +95,14 @@ def taken(tmp_path: Path) -> Path:
 
 def test_a_campaign_writes_nothing_into_the_result_of_a_run(taken: Path, unbroken) -> None:
     before = {path.name for path in taken.iterdir()}
-    with pytest.raises(InputError, match="out: holds the result of another command"):
+    with pytest.raises(InputError, match="out: contains the result of another command"):
         run_here(unbroken[0], taken)
     assert {path.name for path in taken.iterdir()} == before
 
 
 def test_nor_does_its_report(taken: Path, unbroken, tmp_path: Path) -> None:
     run_here(unbroken[0], tmp_path / "r")
-    with pytest.raises(InputError, match="out: holds the result of another command"):
+    with pytest.raises(InputError, match="out: contains the result of another command"):
         write_report(open_campaign(unbroken[0]), tmp_path / "r", taken)
     assert not (taken / "results.parquet").exists()
 
@@ -112,7 +112,7 @@ def test_a_run_writes_nothing_into_a_campaigns_folder(tmp_path: Path, unbroken, 
     run_here(unbroken[0], tmp_path / "r", limit=1)
     before = contents(tmp_path / "r")
     with (
-        pytest.raises(InputError, match="holds no earlier result"),
+        pytest.raises(InputError, match="contains no earlier result"),
         atomic_folder(tmp_path / "r", force),
     ):
         pass

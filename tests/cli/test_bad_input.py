@@ -66,7 +66,7 @@ WORKLOADS = {
         job(res=3, shape={"kind": "malleable", "min": 1, "max": 2}), "job 1: res: is 3",
     ),
     "sizes beyond the machine": (
-        job(shape={"kind": "moldable", "sizes": [2, 8]}), "job 1: shape: sizes: holds 8",
+        job(shape={"kind": "moldable", "sizes": [2, 8]}), "job 1: shape: sizes: contains 8",
     ),
     "sizes repeated": (job(shape={"kind": "moldable", "sizes": [2, 2]}), "job 1: shape"),
     "no sizes": (job(shape={"kind": "moldable", "sizes": []}), "job 1: shape"),

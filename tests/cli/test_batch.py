@@ -82,7 +82,7 @@ def test_same_input_same_bytes_and_force(tmp_path: Path, capsys) -> None:
     with pytest.raises(SystemExit) as left:
         main(asked)
     assert left.value.code == 2
-    assert "holds an earlier result" in capsys.readouterr().err
+    assert "contains an earlier result" in capsys.readouterr().err
     main([*asked, "--force"])
     assert (tmp_path / "o" / "batch.csv").read_bytes() == before
 

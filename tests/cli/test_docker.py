@@ -109,7 +109,7 @@ def test_batsched_is_compared_where_it_listens(project: Path) -> None:
     [
         (["-p", "easy", "-p", "easy"], "easy is a duplicate"),
         (["--force"], "--force: has no effect"),
-        (["--out", "docs"], "docs: exists and holds no earlier result"),
+        (["--out", "docs"], "docs: exists and contains no earlier result"),
     ],
 )
 def test_serve_says_what_it_cannot_do_before_it_waits(options: list[str], told: str) -> None:

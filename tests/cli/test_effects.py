@@ -69,7 +69,7 @@ def test_options_with_an_effect_pass_in_silence(tmp_path: Path, capsys) -> None:
     kept = ["--checkpoint", "young-daly", "--checkpoint-cost", "1s", "--mtbf", "1h"]
     (note,) = told(capsys, tmp_path / "c", *EVENTS, *kept)
     assert note.endswith(
-        "5 of 5 jobs (100.0%) are shorter than one checkpoint period and write none"
+        "5 of 5 jobs (100.0%) are shorter than one checkpoint period and write no checkpoint"
     )
     assert told(capsys, tmp_path / "d", "--seed", "3") == []
 

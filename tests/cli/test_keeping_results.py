@@ -103,7 +103,7 @@ def test_a_second_run_into_a_folder_is_refused(tmp_path: Path, capsys) -> None:
     assert run(out, "-p", "sfsj") == 0
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert run(out, "-p", "baseline") == 2
-    assert "holds an earlier result" in capsys.readouterr().err
+    assert "contains an earlier result" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 

@@ -60,7 +60,7 @@ def test_a_result_that_came_meanwhile_is_kept_and_so_is_the_new_one(
 ) -> None:
     out = tmp_path / "out"
     (tmp_path / "out-2").mkdir()
-    with pytest.raises(InputError, match=f"the new one is in {out}-3$"):
+    with pytest.raises(InputError, match=f"the new result is in {out}-3$"):
         write(out, "later", force, meanwhile=lambda: put(out, "other"))
     assert contents(tmp_path) == {"out/file": "other", "out-3/file": "later"}
 
@@ -68,9 +68,9 @@ def test_a_result_that_came_meanwhile_is_kept_and_so_is_the_new_one(
 def test_with_force_only_the_result_of_the_beginning_is_replaced(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, "first")
-    with pytest.raises(InputError, match=f"the new one is in {out}-2$"):
+    with pytest.raises(InputError, match=f"the new result is in {out}-2$"):
         write(out, "later", True, lambda: put(out, "other"))
-    with pytest.raises(InputError, match=f"the new one is in {out}-3$"):
+    with pytest.raises(InputError, match=f"the new result is in {out}-3$"):
         write(out, "last", True, lambda: (out / "notes").write_text("mine"))
     assert contents(tmp_path) == {
         "out/file": "other", "out/notes": "mine", "out-2/file": "later", "out-3/file": "last",
@@ -80,7 +80,7 @@ def test_with_force_only_the_result_of_the_beginning_is_replaced(tmp_path: Path)
 def test_an_error_names_the_folder_as_the_user_does(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(Path("out"), "first")
-    with pytest.raises(InputError, match=r"^out: holds an earlier result"):
+    with pytest.raises(InputError, match=r"^out: contains an earlier result"):
         write(Path("out"), "second")
 
 

@@ -110,7 +110,7 @@ def test_what_cannot_be() -> None:
         mapped(record, 0)
     with pytest.raises(InputError, match="node 3 fails"):
         source_of(record.events, 3)
-    with pytest.raises(InputError, match="nothing fails"):
+    with pytest.raises(InputError, match="contains no failures"):
         source_of([])
 
 

@@ -60,7 +60,7 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
     [
         ("", "csv:1: no column 'node'"),
         ("node,down\n1,2\n", "csv:1: no column 'up'"),
-        ("node,down,up\n", "nothing fails"),
+        ("node,down,up\n", "contains no failures"),
         ("node,down,up\n,1,2\n", "csv:2: node is empty"),
         ("node,down,up\n1,,2\n", "csv:2: down is ''"),
         ("node,down,up\n1,1,2\n1,soon,2\n", "csv:3: down is 'soon'"),

@@ -192,8 +192,8 @@ def test_what_is_no_speedup_is_told(speedup, told) -> None:
     [
         (Malleable(2, 5), 1, "res: is 1 .expected 2 to 5"),
         (Malleable(2, 5), 6, "res: is 6 .expected 2 to 5"),
-        (Malleable(2, 9), 4, "shape: max: holds 9 .expected at most the machine's 8 nodes"),
-        (Moldable((2, 16)), 2, "shape: sizes: holds 16"),
+        (Malleable(2, 9), 4, "shape: max: contains 9 .expected at most the machine's 8 nodes"),
+        (Moldable((2, 16)), 2, "shape: sizes: contains 16"),
     ],
 )
 def test_a_shape_that_does_not_fit_is_told(shape, asked, told) -> None:

@@ -442,7 +442,7 @@ def test_a_reaction_learns_what_became_of_its_proposals() -> None:
             lambda session: session._claims.release(NodeSet.parse("0")),
             "node 0 has the wrong tag -1",
         ),
-        (lambda session: session._claims.fail(NodeSet.parse("1"), 0), "runs on a dead node"),
+        (lambda session: session._claims.fail(NodeSet.parse("1"), 0), "runs on a failed node"),
     ],
 )
 def test_a_session_that_cannot_be_is_seen(damage, expected: str) -> None:

@@ -423,7 +423,7 @@ def test_whose_a_connection_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             monkeypatch.setattr(peers, "_ROOT", -1)
             assert peers.refused(ours.fileno()) == f"another user (uid {os.geteuid()})"
             client.close()
-            assert peers.refused(ours.fileno()) == "a peer that has gone"
+            assert peers.refused(ours.fileno()) == "a peer that has disconnected"
             monkeypatch.setattr(peers, "SOCKETS", tmp_path / "none")
             assert peers.refused(ours.fileno()) is None  # no Linux
     assert peers.refused(-1) is None

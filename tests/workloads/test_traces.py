@@ -77,9 +77,9 @@ def test_users_of_the_real_traces():
     ("rule", "runs", "limits", "note"),
     [
         ("raise-walltime", [10, 60, 90, 1], [60, 61, 91, 2], "3 jobs ran up to or over"),
-        ("clamp", [10, 59, 59, 0.5], [60, 60, 60, 1], "the run time was cut"),
+        ("clamp", [10, 59, 59, 0.5], [60, 60, 60, 1], "the run time was shortened"),
         ("drop", [10], [60], "3 jobs dropped: ran up to"),
-        ("keep", [10, 60, 90, 1], [60, 60, 60, 1], "3 jobs will be killed"),
+        ("keep", [10, 60, 90, 1], [60, 60, 60, 1], "Batsim will kill them"),
     ],
 )
 def test_overrun_rules(tmp_path, rule, runs, limits, note):
@@ -107,7 +107,7 @@ def test_sizes_cap_and_what_is_dropped(tmp_path):
     assert workload.notes == (
         "1 job dropped: records of partial executions (status 2, 3, 4)",
         "3 jobs dropped: no run time or no nodes",
-        "2 jobs larger than 15 nodes: cut to 15",
+        "2 jobs larger than 15 nodes: reduced to 15",
     )
     assert read_swf(path, size="allocated").jobs[2].n_nodes == 4
     assert "1 job larger than the machine of 16 nodes: kept" in read_swf(path).notes
@@ -121,7 +121,7 @@ def test_every_count_is_of_what_was_selected(tmp_path):
     told = (
         "1 job dropped: records of partial executions (status 2, 3, 4)",
         "1 job dropped: no run time or no nodes",
-        "1 job ran up to or over the walltime: it was raised to the run time + 1 s",
+        "1 job ran up to or over the walltime: the walltime was raised to the run time + 1 s",
     )
     window = read_swf(path, first_s=5, last_s=900)
     assert [job.id for job in window.jobs] == ["2", "5"]

@@ -57,7 +57,7 @@ class BatchCase(NamedTuple):
 @click.option("-p", "--policy", "policies", type=click.Choice(POLICIES), multiple=True, required=True, help="Where jobs run. slurm-linear: the first nodes; rps: a random box; faps: the box least likely to fail; ceiling: the nodes least likely to fail, anywhere on the torus. Repeat the option to compare policies.")  # fmt: skip
 @click.option("--list", "lists", type=click.Choice(LISTS), multiple=True, help="Boxes that rps and faps choose from (see 'rebat boxes --help'); repeat the option to compare lists (default: all).")  # fmt: skip
 @click.option("--seeds", type=NODES, help="Number of seeds, starting at 0 (default: 5).")
-@click.option("--seed", type=SEED, help="Run this single seed.")
+@click.option("--seed", type=SEED, help="Run only this seed.")
 @click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, normally 9 min).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Folder in which batch.csv is written.")
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip

@@ -48,11 +48,11 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
     than the machine are left out, because batch systems reject them. The bounds are equations 5
     and 6 of RR-9296: the longest chain of attempts of a job, and the total area divided by the
-    nodes. The proofs of propositions 1 and 2 use only these bounds, so ratio times bound is a
-    guarantee.
+    number of nodes. The proofs of propositions 1 and 2 use only these bounds, so the ratio times
+    the bound is an upper limit of the makespan.
 
-    Errors are attempts that end with a silent error. Attempts that a node failure interrupts do
-    not count.
+    Errors are attempts that end with a silent error. Attempts that a node failure interrupts are
+    not errors.
 
     \b
     Example (how far a run may be from the optimum):
@@ -92,7 +92,7 @@ def _is_job_set(path: Path) -> bool:
 
 
 def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
-    """Return times in microseconds; a job killed at its walltime counts up to the kill."""
+    """Return times in microseconds; the time of a job killed at its walltime ends at the kill."""
     import numpy as np
 
     from rebat.core.jobs import duration_us
@@ -129,7 +129,7 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
 
 
 def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
-    """Count the attempts of each job that ended before its last one, and all killed attempts."""
+    """Count the attempts of each job except the last attempt, and all killed attempts."""
     from rebat.core.attempts import split_attempt
     from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
@@ -210,7 +210,7 @@ def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
     ]
     if not together:
         lines.append(
-            "The jobs are not released together. L(f) holds from the first submission on, "
-            "but the ratios are proved only for jobs released together."
+            "The jobs are not released together. L(f) limits the time from the first submission to "
+            "the last end, but the ratios are proved only for jobs released together."
         )
     return lines

@@ -37,14 +37,14 @@ def compare(
     a: Path | None, b: Path | None, batsched: Path | None, policies: tuple[str, ...],
     endpoint: str | None, tolerance: float, allocations: bool, out: Path | None, force: bool,
 ) -> None:  # fmt: skip
-    """Compare the runs A and B, job by job. Each is a jobs.csv of Batsim or rebat, or its folder.
+    """Compare the runs A and B, job by job. A run is a jobs.csv of Batsim or rebat, or its folder.
 
     Exit status 0: same jobs, states and times; 1: the runs differ; 2: unreadable input.
 
     With --batsched WORKLOAD, run the policies batsched-conservative, batsched-easy and
     batsched-fcfs on the embedded engine and compare their schedules, including nodes, with those
     of Batsched. rebat includes schedules recorded with Batsched 1.4 for mira-like-june-2017 and
-    synthetic-small. If the program batsched is on the PATH, it runs too.
+    synthetic-small. If the program batsched is on the PATH, rebat also runs this program.
 
     \b
     Examples (the embedded engine compared with Batsim, then with Batsched):

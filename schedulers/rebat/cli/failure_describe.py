@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Fits = list[tuple["Sample", list["Fitted"]]]
 N_FITS = 12
-"""Four families, three samples."""
+"""Number of fits: four families of laws for each of three samples."""
 
 
 @click.command()
@@ -99,7 +99,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["mtbf_s"]:
         of_machine, of_nodes = (format_duration(facts[key]) for key in ("mtbf_s", "node_mtbf_s"))
         lines.append(
-            f"MTBF of the machine          {of_machine} (--mtbf; failures at the same time count once)"
+            f"MTBF of the machine          {of_machine} (--mtbf; failures at the same time count "
+            "once)"
         )
         lines.append(f"  between node failures      {of_nodes} (every node counts)")
     if facts["mean_downtime_s"]:

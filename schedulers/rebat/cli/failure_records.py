@@ -45,7 +45,7 @@ class FormatCommand(click.Command):
     "--downtime",
     "downtime_s",
     type=DURATION,
-    help="mira-ras: minimum length of an outage (default: 1h), because the record has no repairs.",
+    help="mira-ras: minimum length of an outage (default: 1h), because the record has no repair times.",
 )
 @click.option(
     "--maintenance",
@@ -59,11 +59,11 @@ class FormatCommand(click.Command):
 )
 @click.option(
     "--begin",
-    help="Start at this date, or this long after the start of the record. It becomes time 0; nodes that are down then fail at time 0.",
+    help="Date at which to start, or duration after the start of the record. This moment becomes time 0; nodes that are down at this moment fail at time 0.",
 )
 @click.option(
     "--end",
-    help="Drop failures from this date on, or from this long after the start of the record.",
+    help="Date from which failures are dropped, or duration after the start of the record.",
 )
 @click.option(
     "--names",

@@ -23,8 +23,8 @@ from rebat.cli.types import DURATION, FILE, MACHINE
 @click.option("--enable-profile-reuse", is_flag=True, help="Keep a profile after its last job has ended.")  # fmt: skip
 @click.option("--forward-profiles-on-submission", is_flag=True, help="Send the profile of each job with its submission.")  # fmt: skip
 @click.option("--forward-unknown-events", is_flag=True, help="Send events of unknown types to the scheduler.")  # fmt: skip
-@click.option("--split-instants", is_flag=True, help="Send events at the same time in separate messages, as Batsim may on platforms with latency. Tests the scheduler.")  # fmt: skip
-@click.option("--latency", type=DURATION, help="Delay between a decision and its effect (whole microseconds), as on a platform with network latency. Tests the scheduler.")  # fmt: skip
+@click.option("--split-instants", is_flag=True, help="For tests of a scheduler: send simultaneous events in separate messages, as Batsim may do on platforms with latency.")  # fmt: skip
+@click.option("--latency", type=DURATION, help="For tests of a scheduler: delay between a decision and its effect (whole microseconds), as on a platform with network latency.")  # fmt: skip
 @click.option("--sched-cfg", default="", help="Configuration text passed to the scheduler.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no file names.")
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if the scheduler sends no message for this duration.")  # fmt: skip
@@ -36,7 +36,7 @@ def simulate(
 ) -> None:  # fmt: skip
     """Run any Batsim 4 scheduler on the embedded engine instead of Batsim.
 
-    Options with the same name as in Batsim mean the same. Jobs that need the network model
+    Options with the same name as in Batsim have the same meaning. Jobs that need the network model
     (parallel tasks) are an error: run them with Batsim.
 
     \b

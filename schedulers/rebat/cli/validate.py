@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 )
 @click.option("--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's, with --workload).")  # fmt: skip
 @click.option("--slack", type=DURATION, default=None, help="Maximum time that a job may run after its node failed or its walltime ended, for platforms with latency (default: 0).")  # fmt: skip
-@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler resubmits killed jobs, so that a job cannot end as killed (default: yes if a job was resubmitted, with --events, or for a run of rebat).")  # fmt: skip
-@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler; checks its profile names and submission times of resubmissions (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).")  # fmt: skip
+@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler resubmits killed jobs; if so, a job that ends as killed is an error (default: yes if a job was resubmitted, with --events, or for a run of rebat).")  # fmt: skip
+@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler; if so, profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).")  # fmt: skip
 @click.option("--digits", type=click.Choice(["all", "six"]), help="Digits of numbers in resubmissions: all, or six as written by the policies authors-* (default: detected from the summary next to JOBS or from the rows).")  # fmt: skip
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of findings printed per kind.")  # fmt: skip
 def validate(

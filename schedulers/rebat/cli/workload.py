@@ -69,8 +69,8 @@ def import_(trace: Path, out: Path, **options: Any) -> None:
     if imported.jobs:
         short = n_below_period(imported, imported.n_nodes, 86_400, 300) / len(imported.jobs)
         click.echo(
-            f"  {short:.1%} of the jobs are shorter than a Young/Daly period for an MTBF of 1 d and "
-            "checkpoints of 5 min"
+            f"  {short:.1%} of the jobs are shorter than a Young/Daly period for an MTBF of 1 d "
+            "and checkpoints of 5 min"
         )
     click.echo(f"{out}: {len(imported.jobs)} jobs, {imported.n_nodes} nodes")
 
@@ -84,8 +84,8 @@ def generate(name: str, seed: int, out: Path) -> None:
 
     Append parameters as NAME:PARAMETER=VALUE,... The names are:
 
-    june-2017, march-2018, intrepid-june-2013: random months with the numbers that the node-stealing
-    paper prints of the real ones (Tables 2 and 3, section 5.2). They are not the real traces.
+    june-2017, march-2018, intrepid-june-2013: random months with the statistics of the real months
+    in the node-stealing paper (Tables 2 and 3, section 5.2). They are not the real traces.
 
     synthetic: the workload of section 6.3 of the same paper.
 
@@ -126,8 +126,9 @@ def generate(name: str, seed: int, out: Path) -> None:
 def flex(file: Path, out: Path, **options: Any) -> None:
     """Make rigid jobs moldable or malleable.
 
-    FILE is a workload or a trace, and options set the shares of its rigid jobs. Sizes are limited to the machine. Speedups follow Downey's model. With the same seed, a larger
-    share includes all jobs of a smaller share.
+    FILE is a workload or a trace. The options set which shares of its rigid jobs change. No size
+    exceeds the machine. Speedups follow Downey's model. With the same seed, a larger share includes
+    all jobs of a smaller share.
 
     \b
     Example:
@@ -155,9 +156,8 @@ def flex(file: Path, out: Path, **options: Any) -> None:
 def prepare(file: Path, out: Path, **options: Any) -> None:
     """Add checkpoints and silent errors to a workload.
 
-    The result is the workload that 'rebat run' simulates with the same options.
-    Use the prepared workload without these options: for the same run on a real Batsim, and for
-    'rebat validate --workload'.
+    The result is the workload that 'rebat run' simulates with the same options. Use the prepared
+    workload on a real Batsim and for 'rebat validate --workload', without these options.
 
     \b
     Example:

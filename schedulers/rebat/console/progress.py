@@ -16,7 +16,7 @@ from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign, in distinct runs of all starts, including those above a limit."""
+    """Progress of a campaign in distinct runs, including finished runs and runs above a limit."""
 
     total: int
     done: int

@@ -19,15 +19,15 @@ class Dialect(msgspec.Struct, frozen=True):
     passes: Annotated[
         Literal["one", "two"],
         Meta(
-            description="Number of planning passes after a failure. With two, the first plans "
-            "while killed jobs still hold their nodes, and the second releases held nodes."
+            description="Number of planning passes after a failure. With two, the first pass plans "
+            "while killed jobs still hold their nodes, and the second pass releases held nodes."
         ),
     ] = "one"
     held: Annotated[
         Literal["surviving", "lowest"],
         Meta(
             description="Nodes held for a failed job that waits for a victim: its surviving "
-            "nodes, or the same number of the lowest free nodes. Also after another failure."
+            "nodes, or the same number of the lowest free nodes, also after another failure."
         ),
     ] = "surviving"
     hold_margin_s: float = 0.0
@@ -41,8 +41,8 @@ class Dialect(msgspec.Struct, frozen=True):
     hit: Annotated[
         Literal["failed", "victim"],
         Meta(
-            description="How to requeue a victim that fails before its stop: like any failed job, "
-            "or with a victim's priority and its work at the time when it was chosen."
+            description="How to requeue a victim that a failure hits before its stop: like any "
+            "failed job, or with a victim's priority and its work at the time when it was chosen."
         ),
     ] = "failed"
     release: Annotated[
@@ -66,15 +66,16 @@ class Dialect(msgspec.Struct, frozen=True):
     k3: Annotated[
         Literal["text", "program"],
         Meta(
-            description="Planned ends that K3 compares: as in the paper, or as in the program "
-            "(excludes the victim's recovery, and includes the ends of jobs on held nodes)."
+            description="Planned ends in K3: those of the running jobs (text); or with the "
+            "victim's recovery subtracted from its end, and held nodes counted as running jobs "
+            "(program)."
         ),
     ] = "text"
     digits: Annotated[
         Literal["all", "six"],
         Meta(
-            description="Digits of the numbers of resubmissions. With six, periods are computed "
-            "from a failure rate with six decimals."
+            description="Significant digits of numbers in resubmissions. With six, checkpoint "
+            "periods are computed from a failure rate with six decimals."
         ),
     ] = "all"
 

@@ -60,7 +60,9 @@ def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
             if lock is not None:
                 os.close(lock)
         if place != target:
-            error = f"another result appeared there in the meantime; the new one is in {place}"
+            error = (
+                f"another result was written there in the meantime; the new result is in {place}"
+            )
             raise InputError(error, str(target))
 
 
@@ -107,16 +109,18 @@ def _taken(path: Path, force: bool) -> str:
     if not path.exists() or not any(path.iterdir()):
         return ""
     if not (path / MANIFEST).exists():
-        error = "exists and holds no earlier result"
+        error = "exists and contains no earlier result"
         raise InputError(error, str(path), "a new or empty folder")
     if not force:
         raise InputError(
-            "holds an earlier result", str(path), "a new folder, or --force to replace it"
+            "contains an earlier result", str(path), "a new folder, or --force to replace it"
         )
     foreign = not_ours(path)
     if foreign:
         raise InputError(
-            f"is not replaced: it holds {foreign}", str(path), "an unchanged earlier result"
+            f"is not replaced, because it contains {foreign}",
+            str(path),
+            "an unchanged earlier result",
         )
     return _manifest(path)
 

@@ -61,7 +61,7 @@ def check_no_result(folder: Path) -> None:
         If the folder contains a result; the error names the folder.
     """
     if (folder / MANIFEST).exists():
-        error = "holds the result of another command"
+        error = "contains the result of another command"
         raise InputError(error, str(folder), "a new folder, or a folder of this campaign")
 
 

@@ -107,7 +107,7 @@ def check_shape(shape: Shape, request: int, n_nodes: int) -> None:
         return
     if largest > n_nodes:
         expected = f"at most the machine's {n_nodes} nodes"
-        raise InputError(f"holds {short(largest)}", f"shape: {field}", expected)
+        raise InputError(f"contains {short(largest)}", f"shape: {field}", expected)
 
 
 def extent(shape: Shape, request: int) -> tuple[int, int]:

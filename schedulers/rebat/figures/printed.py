@@ -61,7 +61,7 @@ def _handles(shades: Mapping[str, Any], printed: bool) -> Any:
 
     looks = [("o", shade, name) for name, shade in shades.items()]
     if printed:
-        looks.insert(0, ("D", "black", "printed"))
+        looks.insert(0, ("D", "black", "published"))
     handles = [
         Line2D([], [], marker=marker, color=shade, linestyle="") for marker, shade, _ in looks
     ]

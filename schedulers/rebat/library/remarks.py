@@ -50,7 +50,7 @@ def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator
             "warning",
             f"{file}: several operations have the same time (first at {to_s(times_us[0]):g} s, "
             f"{len(times_us)} times in total). A real Batsim may report them in several messages, "
-            "and its schedule may then differ. Separate them by one second",
+            "and its schedule may then differ. Separate the operations by one second",
         )
 
 
@@ -68,7 +68,7 @@ def of_checkpoints(
         return
     short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
     share = f"{short} of {len(workload.jobs)} jobs ({short / len(workload.jobs):.1%})"
-    effect = "write none"
+    effect = "write no checkpoint"
     if model.rounding == "ceil":
         effect = "write one checkpoint at their end (--checkpoint-rounding ceil)"
     yield Remark("note", f"{share} are shorter than one checkpoint period and {effect}")
@@ -94,8 +94,8 @@ def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remar
             f"{len(jobs)} of {len(workload.jobs)} jobs are unlikely to complete: on average they "
             f"need {MANY_ATTEMPTS:,} attempts or more. The worst is job {worst.job.id}: about "
             f"{worst.attempts} attempts on {worst.job.n_nodes} nodes, estimated as exp(failure "
-            f"rate of its nodes x {format_duration(worst.span_s)} between saved states). A job "
-            f"ends as failed after --max-attempts; {WHAT_TO_DO}",
+            f"rate of its nodes x {format_duration(worst.span_s)} without a checkpoint). A job "
+            f"ends as failed after --max-attempts attempts; {WHAT_TO_DO}",
         )
 
 
@@ -113,8 +113,8 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
             yield Remark(
                 "warning",
                 f"{result.policy} gave up {summary.given_up} jobs (the first is job "
-                f"{job_name(result.ledger.given_up[0])}), because failures interrupted "
-                f"--max-attempts of their attempts. They count as failed; {WHAT_TO_DO}",
+                f"{job_name(result.ledger.given_up[0])}), because failures interrupted each of "
+                f"them --max-attempts times. They count as failed; {WHAT_TO_DO}",
             )
         if summary.window_s[0] >= summary.makespan_s:
             yield Remark(

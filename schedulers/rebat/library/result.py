@@ -337,7 +337,7 @@ class Result:
         """Return the runs, or raise InputError for a result of several seeds."""
         if not self.runs:
             expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
-            raise InputError("not available: several seeds keep only metrics", label, expected)
+            raise InputError("not available: several seeds have only metrics", label, expected)
         return self.runs
 
     # ---- notebooks

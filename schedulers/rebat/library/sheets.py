@@ -48,7 +48,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
     """Return the measured time and the number of jobs; ends can differ between policies."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
-    each = " (each to its last end)" if len(set(ends)) > 1 else ""
+    each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
     return (
         f"node time and counts from {format_duration(low)} to {until}{each}; "
         f"flow of {summaries[0].selected_jobs} jobs"

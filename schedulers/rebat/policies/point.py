@@ -106,15 +106,17 @@ class CommonOptions(Options, frozen=True):
         str,
         choice(
             DIALECTS,
-            "Behaviour of the node-stealing paper or of its authors' program: sets the state "
-            "after an interruption, and every option that is 'auto'.",
+            "Whether to follow the node-stealing paper or its authors' program. Sets the state "
+            "of a job after an interruption, and all options that are 'auto'.",
         ),
     ] = "paper"
     passes: Difference = "auto"
     digits: Difference = "auto"
     silent_errors: Annotated[
         str,
-        choice(("accept", "retry"), "Whether a job that ends with an error fails or runs again."),
+        choice(
+            ("accept", "retry"), "Whether a job that ends with a silent error fails or runs again."
+        ),
     ] = "accept"
     migration_cost: Annotated[
         str | float,
@@ -128,7 +130,8 @@ class CommonOptions(Options, frozen=True):
         float,
         number(
             0, 1e9, "seconds",
-            "Slurm's PURGE_JOB_INTERVAL. Half of it is part of every checkpoint and restart.",
+            "Slurm's PURGE_JOB_INTERVAL. The costs table and bandwidth include half of this "
+            "interval.",
         ),
     ] = 60.0  # fmt: skip
     drain: Annotated[
@@ -136,7 +139,7 @@ class CommonOptions(Options, frozen=True):
         choice(
             ("auto", *DRAINS),
             "How to empty nodes that an operation drains. auto: migrate in runs with operations; "
-            "ignore with an external simulator, whose events may be for other programs.",
+            "ignore under an external simulator, because its events may be for other programs.",
         ),
     ] = "auto"
     power: Annotated[
@@ -153,7 +156,7 @@ class CommonOptions(Options, frozen=True):
         float,
         number(
             0, 1e9, "seconds",
-            "Time at which eternal jobs are ended; 0: when only eternal jobs are left.",
+            "Time at which eternal jobs end; 0: they end when only eternal jobs are left.",
         ),
     ] = 0.0  # fmt: skip
     seed: Annotated[

@@ -94,7 +94,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     cascade: Annotated[
         Probability,
         _doc(
-            "Probability P that a failure causes another one, which may cause a third, and so on. This adds P/(1 - P) failures on average, not included in the MTBF."
+            "Probability P that a failure causes another one, which may cause a third, and so on. A failure then causes P/(1 - P) further failures on average, which the MTBF does not include."
         ),
     ] = 0.0
     cascade_window: Annotated[
@@ -165,7 +165,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     checkpoint_rounding: Annotated[
         Rounding,
         _doc(
-            "How to round the number of checkpoints of a job. floor: a job shorter than its period writes none; ceil: every job ends with a checkpoint (eqs 1 and 2 of the node-stealing paper)."
+            "How to round the number of checkpoints of a job. floor: a job shorter than its period writes no checkpoint; ceil: every job ends with a checkpoint (eqs 1 and 2 of the node-stealing paper)."
         ),
     ] = "floor"
     silent_errors: Annotated[
@@ -213,7 +213,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     accounting: Annotated[
         Accounting,
         _doc(
-            "Time that counts as checkpoints. exact: all checkpoints; program: only checkpoints of full periods, as in the program of the node-stealing authors, where a last checkpoint counts as useful time."
+            "Time that counts as checkpoints. exact: all checkpoints; program: only checkpoints of full periods, as in the program of the node-stealing authors, where a closing checkpoint counts as useful time."
         ),
     ] = "exact"
 

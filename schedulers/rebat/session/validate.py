@@ -73,7 +73,7 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
         raise BrokenInvariant(f"{n_free} nodes are free, not {claims.n_free}")
     for name, running in jobs.running.items():
         if name not in jobs.stopping and running.nodes.of_each(claims.down).any():
-            raise BrokenInvariant(f"attempt {name} runs on a dead node")
+            raise BrokenInvariant(f"attempt {name} runs on a failed node")
 
 
 def holders(jobs: Lifecycle) -> Iterator[Running]:

@@ -78,7 +78,9 @@ class Conversation:
         if session.ledger.refusals:
             text += f", {len(session.ledger.refusals)} proposals were refused"
         stuck = not running and not (session.statics_over and not waiting)
-        return text + (" (Batsim deadlocked, or was killed)" if stuck else " (it was killed?)")
+        return text + (
+            " (Batsim deadlocked, or was killed)" if stuck else " (perhaps it was killed)"
+        )
 
 
 def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -> Session:

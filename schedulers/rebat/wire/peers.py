@@ -36,12 +36,12 @@ def refused(fd: int) -> str | None:
         with socket.socket(fileno=os.dup(fd)) as connection:
             ends = f"{_hex(connection.getpeername())} {_hex(connection.getsockname())}"
     except OSError:
-        return "a peer that has gone"
+        return "a peer that has disconnected"
     for row in rows:
         _, theirs, ours, state, _, _, _, user, *_ = row.split()
         if f"{theirs} {ours}" == ends and state == _ESTABLISHED:
             return None if int(user) in (os.getuid(), _ROOT) else f"another user (uid {user})"
-    return "a peer that has gone"
+    return "a peer that has disconnected"
 
 
 def _hex(address: tuple[str, int]) -> str:

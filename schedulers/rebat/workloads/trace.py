@@ -270,7 +270,7 @@ def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
 
 def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> Floats:
     if cap is not None and (sizes > cap).any():
-        notes.append(f"{counted((sizes > cap).sum())} larger than {cap} nodes: cut to {cap}")
+        notes.append(f"{counted((sizes > cap).sum())} larger than {cap} nodes: reduced to {cap}")
         sizes = np.minimum(sizes, cap)
     if (sizes > n_nodes).any():
         n_large = (sizes > n_nodes).sum()

@@ -13,13 +13,13 @@ from rebat.workloads.columns import Mask, TraceColumns, counted
 
 def _missing_run(trace: TraceColumns, missing: Mask) -> TraceColumns:
     walltime_s = np.where(missing, trace.run_s + 1, trace.walltime_s)
-    note = f"{counted(missing.sum())} without walltime: it was set to the run time + 1 s"
+    note = f"{counted(missing.sum())} without walltime: the walltime was set to the run time + 1 s"
     return replace(trace, walltime_s=walltime_s).noting(note)
 
 
 def _missing_none(trace: TraceColumns, missing: Mask) -> TraceColumns:
     walltime_s = np.where(missing, np.nan, trace.walltime_s)
-    note = f"{counted(missing.sum())} without walltime: left without bound"
+    note = f"{counted(missing.sum())} without walltime: imported without walltime"
     return replace(trace, walltime_s=walltime_s).noting(note)
 
 
@@ -31,7 +31,8 @@ def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
     """Raise the walltime above the run time, as the authors of node stealing do."""
     walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
     note = (
-        f"{counted(over.sum())} ran up to or over the walltime: it was raised to the run time + 1 s"
+        f"{counted(over.sum())} ran up to or over the walltime: the walltime was raised to the run "
+        "time + 1 s"
     )
     return replace(trace, walltime_s=walltime_s).noting(note)
 
@@ -39,7 +40,10 @@ def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
 def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
     # Batsim kills at run time == walltime. Use half of it if 1 s less leaves nothing.
     below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
-    note = f"{counted(over.sum())} ran up to or over the walltime: the run time was cut to 1 s less"
+    note = (
+        f"{counted(over.sum())} ran up to or over the walltime: the run time was shortened to "
+        "1 s less"
+    )
     return replace(trace, run_s=np.where(over, below_s, trace.run_s)).noting(note)
 
 
@@ -49,7 +53,7 @@ def _drop_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
 
 def _keep_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
     return trace.noting(
-        f"{counted(over.sum())} will be killed at the walltime, as the trace ran over"
+        f"{counted(over.sum())} ran over the walltime: Batsim will kill them at the walltime"
     )
 
 

@@ -135,8 +135,8 @@ def test_the_page_has_every_part(ran, tmp_path) -> None:
             "boxes, worn: proactive migration",
             "every form of compaction lowers the mixed share",
             "T * H_16 = 3.3807 T",
-            "Does defragmentation pay on boxes?",
-            "Does proactive migration beat node stealing and replacement on boxes, worn?",
+            "Is defragmentation useful on boxes?",
+            "Is proactive migration better than node stealing and replacement on boxes, worn?",
             "means over 2 seeds",
         ):
             assert told in text, told

@@ -128,7 +128,7 @@ def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
     assert [one.values["june-2017"]["h111"] for one in printed.PRINTED] == [80.69, 90.67, 63.4]
     (picture,) = printed.printed_pictures(runs, setting)
     assert picture.note.endswith("95 % intervals as lines")
-    for said in ("printed", "as in the program", "as in the paper", "steals in the window"):
+    for said in ("published", "as in the program", "as in the paper", "steals in the window"):
         assert f">{said}<" in picture.svg
     assert not [*printed.printed_pictures(runs, setting._replace(workload="one's own"))]
 

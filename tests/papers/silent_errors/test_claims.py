@@ -98,7 +98,9 @@ def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path
     assert found[f"{claim} (stale reservations)"].holds
     ours = found[f"{claim} (Algorithm 1)"]
     assert not ours.holds
-    assert ours.why == "The cause is the reservations: with stale ones it is 0.2500, and holds."
+    assert ours.why == (
+        "The cause is the reservations: with stale ones the value is 0.2500, and the claim holds."
+    )
 
 
 def test_far_above_is_a_direction_and_the_published_value_a_size(tmp_path: Path) -> None:
@@ -116,7 +118,9 @@ def test_days_with_la_far_from_the_bound_name_la(tmp_path: Path) -> None:
 
     found = {j.claim: j for j in judge_days(evidence(tmp_path, ratio, (0.0,)), "drawn")}
     one = found["R-LIST-0 is never more than 50 % above the bound at q-bar = 0"]
-    assert one.why == "This is with LA: with LPT the largest is 1.1000, and the claim holds."
+    assert one.why == (
+        "This value is for LA. For LPT the largest value is 1.1000, and the claim holds."
+    )
 
 
 def test_every_table_and_figure_says_its_unit_and_n(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
     """
     spans = spans_of(events)
     if not spans:
-        raise InputError("nothing fails", expected="a record with failures")
+        raise InputError("contains no failures", expected="a record with failures")
     largest = max(span.node for span in spans)
     if n_nodes is not None and largest >= n_nodes:
         raise InputError(f"node {largest} fails", expected=f"nodes 0 to {n_nodes - 1}")

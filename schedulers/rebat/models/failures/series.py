@@ -100,5 +100,5 @@ def system_mttf_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) ->
     series.reach(to_us(horizon_s))
     count = int(np.searchsorted(series.at_us, to_us(horizon_s)))
     if not count:
-        raise InputError(f"no failure in {horizon_s:g} s", "horizon", "a later one")
+        raise InputError(f"no failure in {horizon_s:g} s", "horizon", "a later horizon")
     return horizon_s / count

@@ -65,8 +65,8 @@ def _nearest(index: Runs) -> Iterator[str]:
         texts = ", ".join(f"{name} {100 * value:.1f}" for name, value in distances.items())
         yield (
             f"Which form of compaction is closest to Figure 4? {best[:1].upper()}{best[1:]}. Root "
-            "mean square distance over the loads between its changes of the mixed share and the "
-            f"printed changes, in points: {texts}."
+            "mean square difference, over the loads, between its changes of the mixed share and "
+            f"the published changes, in points: {texts}."
         )
 
 
@@ -101,7 +101,7 @@ def _drains(index: Runs) -> Iterator[str]:
             f"{LONGEST_S:g} s for a job of {CORES} tasks. Waiting takes {narrow(mean_s, minutes)} "
             f"min on average and {narrow(max_s, minutes)} min at most, over the "
             f"{narrow(empty, share)} of nodes that were empty before they returned to service. But "
-            "a node keeps working while it drains: migration changes the mean flow by "
+            "a node that waits keeps working: migration changes the mean flow by "
             f"{flow} compared with waiting. If each of the {CORES} cores ran a separate job of "
             "exponential length with mean T, waiting would take "
             f"T * H_{CORES} = {WAITING_FACTOR:.4f} T: {minutes(WAITING_FACTOR * _T_S)} min "
@@ -121,7 +121,7 @@ def _eternal(index: Runs) -> Iterator[str]:
             f"{narrow(mean_of(index, mixed, 'migrations_a_day'), number)} preemptions a day, "
             f"which take {narrow(mean_of(index, mixed, 'cost_share'), share)} of the core time. In "
             "these simulations a preempted job leaves its cores immediately and pays when it "
-            "continues. On a cluster normal jobs wait for its checkpoint."
+            "continues. On a real cluster normal jobs wait until its checkpoint is written."
         )
 
 
@@ -160,7 +160,7 @@ def _defragmentation(index: Runs) -> Iterator[str]:
         blocked = change_of(index, moving, base, "fragmentation_blocked_share")
         used = change_of(index, moving, base, "useful_utilisation")
         yield (
-            f"Does defragmentation pay on {base.setting.workload}? The share of time with a "
+            f"Is defragmentation useful on {base.setting.workload}? The share of time with a "
             f"blocked head of the queue changes by {effect(blocked, points, ' points')}, useful "
             f"utilisation by {effect(used, points, ' points')}, the mean flow by "
             f"{effect(ratio_of(index, moving, base, 'flow_mean_s'), change)}, with "
@@ -182,7 +182,7 @@ def _proactive(index: Runs) -> Iterator[str]:
                 for name, gain in gains.items()
             )
             yield (
-                f"Does {ours.case.label} beat node stealing and replacement on "
+                f"Is {ours.case.label} better than node stealing and replacement on "
                 f"{subject(group)}? Useful utilisation changes by {against}. "
                 f"{_moved(index, group, ours)}{_with_stealing(index, _combined(group, ours))}"
             )

@@ -26,8 +26,8 @@ LEAD = (
     "HPC clusters by means of checkpoint/restart, 2019. This report simulates section 4: random "
     "days of a cluster of eight nodes with 16 cores each. Jobs can be checkpointed and restarted "
     "on other nodes, at the cost in Table 1. The paper shows one day per load; values here are "
-    "means over several days. Then come experiments that the paper names but does not measure, "
-    "and experiments beyond the paper."
+    "means over several days. The report also contains experiments that the paper names but does "
+    "not measure, and experiments beyond the paper."
 )
 
 
@@ -38,23 +38,24 @@ def _seconds(memory_mb: int) -> str:
 
 REMARKS = (
     "The days are drawn from the distributions that the paper names. The mean run time and the "
-    "mean number of cores are only in figures of the paper. Here they are chosen so that the share "
+    "mean number of cores are only in figures of the paper. rebat chooses them so that the share "
     "of mixed nodes without migration is close to the paper's. The listings of the paper's two "
-    "algorithms are not available either. Here compaction empties one node per minute while no job "
-    "waits, and moves all of the node's jobs to one other node; with several targets, to any nodes "
-    "with room. Node time covers 24 hours and is integrated exactly; the paper samples every 5 s.",
-    "Intervals are 95 % intervals (Student's t) over the seeds of the workloads, or over the seeds "
-    "of the failures if there are failures. Differences are paired by seed. The interval is "
-    "omitted if all seeds agree. With at least five seeds, a printed value is inside if our "
-    "interval contains it. The paper's values are from a single day: a printed value is near if it "
-    "is not inside but in the range of 95 % of our single days, assuming normality. The "
-    "direction of the changes in Table 2 at 90 % is not judged: the paper calls the percentages "
-    "roughly the same.",
+    "algorithms are not available either. In rebat compaction empties one node per minute while "
+    "no job waits, and moves all of the node's jobs to one other node; with several targets, to "
+    "any nodes with room. Node time covers 24 hours and is integrated exactly; the paper samples "
+    "every 5 s.",
+    "Intervals are 95 % intervals (Student's t) over the seeds of the workloads, or over the "
+    "seeds of the failures if there are failures. Differences are paired by seed. The interval "
+    "is omitted if all seeds agree. With at least five seeds, a published value is marked inside "
+    "if the interval of rebat contains it. The paper's values are from a single day. A published "
+    "value outside the interval is therefore marked near if it is in the range of 95 % of the "
+    "single days of rebat, assuming normality. The direction of the changes in Table 2 at 90 % "
+    "is not judged, because the paper calls the percentages roughly the same.",
     "The cost of migrations is in core-seconds: the seconds of Table 1 that a job pays when it "
     "continues, times its cores. The cost per migration is therefore in core-seconds too. In "
     f"seconds of a job, Table 1 has {_seconds(100)}, {_seconds(1000)}. "
     "Energy depends on three assumed values: the watts of a node asleep, empty and full (axis "
-    "power). They are not measured.",
+    "power). These values are not measured.",
 )
 
 
@@ -73,8 +74,8 @@ def report(
         pictures=[*pictures.pictures(index), *more_pictures],
         provenance=provenance,
         subject="about",
-        figures_note="Bars are means over seeds, whiskers their 95 % intervals. In pictures of "
-        "cores, jobs that move have strong colours and their number.",
+        figures_note="Bars are means over seeds, and whiskers are their 95 % intervals. In "
+        "pictures of cores, jobs that move have strong colours and are numbered.",
     )
 
 

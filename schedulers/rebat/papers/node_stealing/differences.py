@@ -31,10 +31,10 @@ def report(
         lead=(
             "The paper of Du, Marchal, Pallez and Robert (CCPE 2024) and its program differ in "
             "several details. This report shows the ratio of node stealing to Baseline with the "
-            "semantics of the paper, with the semantics of the program, and with one detail of the "
-            "other at a time. The effect of a detail is the change of the ratio. Ratios and "
-            "effects are paired by seed; = marks an interval that contains no gain (1) or no "
-            "effect (0)."
+            "semantics of the paper, with the semantics of the program, and with one detail of "
+            "the other version at a time. The effect of a detail is the change of the ratio. "
+            "Ratios and effects are paired by seed; = marks an interval that contains no gain (1) "
+            "or no effect (0)."
         ),
         judgements=[],
         tables=[*_tables(runs), *tables],

@@ -36,7 +36,7 @@ PRINTED = (
         _percent(published.UTILISATION),
     ),
     PrintedValue(
-        "time with an idle node, as printed (%)", "platform_idle_share",
+        "time with an idle node, as published (%)", "platform_idle_share",
         lambda share: 100 * published.idle_as_program(share), _percent(published.IDLE_SHARE),
     ),
     PrintedValue(
@@ -56,7 +56,7 @@ def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]
             panels.append(PrintedPanel(value.heading, printed, ours(runs, setting, value)))
     if panels:
         svg = printed_svg(policies(runs, setting), panels)
-        title = f"{setting.workload}: printed values and ours ({setting.scenario.label})"
+        title = f"{setting.workload}: published values and rebat ({setting.scenario.label})"
         note = seeds_note(runs, setting, "as lines")
         yield Picture("Tables 4, 5, 7, 8, 9", title, svg, note)
 

@@ -24,8 +24,8 @@ def report(
         lead=(
             "Y. Du, L. Marchal, G. Pallez, Y. Robert: Improving Batch Schedulers with Node "
             "Stealing for Failed Jobs, CCPE 2024. This report simulates sections 5 to 7 and shows "
-            "the paper's printed values next to ours. Generated months have the statistics of the "
-            "paper's workloads, not the same jobs: compare trends, not digits. Policies run with "
+            "the published values next to those of rebat. Generated months have the statistics of "
+            "the paper's workloads, but other jobs: compare trends, not digits. Policies run with "
             "the semantics of the paper (as in the paper) or with those of the authors' program "
             "(as in the program)."
         ),

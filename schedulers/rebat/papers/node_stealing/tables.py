@@ -44,7 +44,7 @@ def _compared(
 ) -> tuple[list[str], list[list[str]]]:
     """Return columns and rows: the value in the paper, then rebat's in each semantics."""
     names = semantics(runs, setting)[::-1]
-    heads = ["policy", *(["printed"] if printed else [])]
+    heads = ["policy", *(["published"] if printed else [])]
     heads += [f"{heading}{HEADINGS[name]}" for heading in columns for name in names]
     rows = []
     for policy in policies(runs, setting):
@@ -85,12 +85,12 @@ def _idle(runs: RunIndex[str], setting: Setting) -> Table:
 
     printed = published.printed(published.IDLE_SHARE, setting)
     texts = {policy: percent(value) for policy, value in printed.items()}
-    parts = {"counted as printed, ": as_printed, "": idle}
+    parts = {"counted as published, ": as_printed, "": idle}
     columns, rows = _compared(runs, setting, texts, parts)
     title = f"{setting.workload}: time with at least one idle node ({setting.scenario.label})"
     note = (
-        "share of time; nodes held for a failed job are not idle; printed values are measured "
-        "over 20 days but divided by 30 days; " + seeds_note(runs, setting)
+        "share of time; nodes held for a failed job are not idle; published values are "
+        "measured over 20 days but divided by 30 days; " + seeds_note(runs, setting)
     )
     return Table("Tables 5a, 8", title, columns, rows, note)
 

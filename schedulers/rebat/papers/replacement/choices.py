@@ -112,7 +112,7 @@ def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) ->
     ]
     lines.append(["paper", *(paper(column) for column in columns), ""])
     head = ["parameter", *(_heading(column) for column in columns)]
-    head.append("distance from the printed rises, points")
+    head.append("distance from the published rises, points")
     title = f"{workload}: one parameter changed at a time (first row: reference)"
     return Table("open in the paper", title, head, lines)
 
@@ -147,7 +147,7 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
     parts = []
     if distances:
         best = min(distances, key=lambda label: distances[label])
-        text = f"{best!r} is closest to the printed rises ({100 * distances[best]:.1f} points"
+        text = f"{best!r} is closest to the published rises ({100 * distances[best]:.1f} points"
         if first in distances:
             text += f"; {first!r}: {100 * distances[first]:.1f}"
         parts.append(f"{text})")

@@ -28,18 +28,21 @@ LEAD = (
     "separate failures."
 )
 REMARKS = (
-    "The workloads are drawn from the distributions that the paper prints; they are not the "
+    "The workloads are drawn from the distributions published in the paper. They are not the "
     "paper's workloads. The paper leaves several parameters open: the arrival of jobs, the "
-    "accuracy of estimates, the distributions of failures and repairs, and the decisions of DBES. "
-    "They are chosen here, and some are varied one at a time in the tables of open parameters.",
+    "accuracy of estimates, the distributions of failures and repairs, and the decisions of "
+    "DBES. rebat chooses these parameters. The tables of open parameters vary some of them one "
+    "at a time.",
     "Values are paired: a workload with failures is compared with the same workload without, and "
-    "policies are compared on the same failures. A source is counted once per attempt that a "
-    "failure hits; the paper does not state whether it counts jobs, attempts or processors. "
-    "Printed values are judged if there are at least five seeds.",
-    "The interval of a median is given by order statistics: the true median lies between them with "
-    "95 % (the 2nd and the 9th of ten values). With fewer than six values, it is the smallest and "
-    "the largest. Means would depend on single workloads: a job that needs nearly all processors "
-    "waits until nearly every node is repaired, and repair times have a heavy tail.",
+    "policies are compared on the same failures. The shares of the sources of "
+    "replacements count attempts that a failure hits. The paper does not state whether it counts "
+    "jobs, attempts or processors. "
+    "Published values are judged if there are at least five seeds.",
+    "The interval of a median is given by order statistics: the true median lies between them "
+    "with 95 % (the 2nd and the 9th of ten values). With fewer than six values, the interval "
+    "goes from the smallest to the largest value. Means would depend on single workloads: a job "
+    "that needs nearly all processors waits until nearly every node is repaired, and repair "
+    "times have a heavy tail.",
 )
 
 
@@ -64,7 +67,7 @@ def report(
         ],
         pictures=[*pictures.pictures(runs), *more_pictures],
         provenance=provenance,
-        figures_note="Bars are medians over seeds, whiskers their intervals.",
+        figures_note="Bars are medians over seeds, and whiskers are their intervals.",
     )
 
 

@@ -130,7 +130,10 @@ def with_both(
             results[reservations] = verdict
     ours, stale = results.get(TRUE), results.get(STALE)
     if ours and stale and stale.holds and not ours.holds:
-        why = f"The cause is the reservations: with stale ones it is {stale.ours}, and holds."
+        why = (
+            f"The cause is the reservations: with stale ones the value is {stale.ours}, "
+            "and the claim holds."
+        )
         results[TRUE] = msgspec.structs.replace(ours, why=why)
     yield from results.values()
 

@@ -114,9 +114,10 @@ def _fewer_failures(on: InDays) -> str:
     if printed is None or ours > printed / 2:
         return ""
     return (
-        f"At this q-bar {ours:.1f} attempts fail on our days and {printed:.1f} on the paper's. At "
-        "q-bar = 0.2 more attempts fail on Mira's days of January and February 2020 than on the "
-        "paper's days, and the value is 0.0211 (campaigns/silent-errors/more-failures.toml)."
+        f"At this q-bar {ours:.1f} attempts fail on the days of the trace and {printed:.1f} on the "
+        "paper's days. At q-bar = 0.2 more attempts fail on Mira's days of January and February "
+        "2020 than on the paper's days, and the value is 0.0211 "
+        "(campaigns/silent-errors/more-failures.toml)."
     )
 
 
@@ -128,7 +129,7 @@ RULES = (
         for heuristic in HEURISTICS
     ),
     Claim("LPT is at least as good as LA for most job sets",
-          "share of days over all q-bar, for the heuristic with the smallest share", above(0.5),
+          "share of all days and q-bar, for the heuristic with the smallest share", above(0.5),
           "section 5.3", _for_most_days),
     *(
         Claim(f"{rule} and LPT give similar performance at q-bar = {{q}}",
@@ -177,11 +178,12 @@ def _la_alone(on: InDays) -> str:
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
         return ""
-    return f"This is with LA: with LPT the largest is {lpt:.4f}, and the claim holds."
+    return f"This value is for LA. For LPT the largest value is {lpt:.4f}, and the claim holds."
 
 
 COMPARISON = (
-    Claim("R-SHELF-B is the worst at q-bar = {q}", "LPT: its mean minus R-SHELF-NB's mean", ABOVE,
+    Claim("R-SHELF-B is the worst at q-bar = {q}",
+          "LPT: R-SHELF-B's mean minus R-SHELF-NB's mean", ABOVE,
           "section 5.3; its Table 1 has R-SHELF-NB as the worst", _blocking_worst),
     Claim("the shelf-based heuristics are the worst at q-bar = {q}",
           "LPT: better mean of the shelves minus the worst of the lists", ABOVE,
@@ -205,7 +207,7 @@ def _few_jobs(on: InDays) -> str:
     deviation = max(map(pstdev, crowded)) if n_days > 1 else LOW_DEVIATION + 1
     return "" if deviation > LOW_DEVIATION else (
         f"The cause is days with few jobs: on the {n_days} days with {LEAST_JOBS} or more jobs, "
-        f"as on all of the paper's days, it is {deviation:.4f}, and the claim holds."
+        f"as on all of the paper's days, the deviation is {deviation:.4f}, and the claim holds."
     )  # fmt: skip
 
 

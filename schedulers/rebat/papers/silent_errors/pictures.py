@@ -24,7 +24,7 @@ from rebat.papers.silent_errors.sets import (
     over_q,
 )
 
-PRINTED_KEY = Key("printed in the paper, in the colour of its heuristic", "#555555", "diamond")
+PRINTED_KEY = Key("published value, in the colour of its heuristic", "#555555", "diamond")
 
 
 class _Axis(NamedTuple):

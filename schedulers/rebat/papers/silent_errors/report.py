@@ -25,7 +25,7 @@ STALE_REMARK = (
     "recomputes them. The authors' public program never cancels a reservation. A failed job "
     "therefore waits behind all earlier reservations, and processors stay idle that Algorithm 1 "
     "would use. With these stale reservations R-LIST-Q is about 25 % above R-LIST-0 at "
-    "q-bar = 0.5, as in the paper's Figure 4(a). With Algorithm 1 as printed it is not. The "
+    "q-bar = 0.5, as in the paper's Figure 4(a). With Algorithm 1 as published it is not. The "
     "published figures therefore seem to come from the program. This is not a proof, because "
     "their inputs are not published."
 )

@@ -26,9 +26,10 @@ from rebat.results.intervals import Interval, interval
 
 LEAD = (
     "A. Vardas, M. Ploumidis, M. Marazakis: Exploring the Impact of Node Failures on the Resource "
-    "Allocation for Parallel Jobs, 2022, place one job at a time on a torus. This report schedules "
-    "a whole machine: jobs of many sizes run at the same time and wait for free boxes. The claims "
-    "of the paper are therefore judged in a situation that the paper does not examine."
+    "Allocation for Parallel Jobs, 2022, place one job at a time on a torus. This report "
+    "schedules an entire machine: jobs of many sizes run at the same time and wait for free "
+    "boxes. The claims of the paper are therefore judged in a situation that the paper does not "
+    "examine."
 )
 REMARKS = (
     "Intervals are 95 % intervals (Student's t) over the seeds of the failures; all seeds share "

@@ -24,19 +24,19 @@ REMARKS = (
     "heuristic without exhaustive search). This report uses three lists: the 16 most cubic aligned "
     "boxes, all aligned boxes, and all boxes that wrap around. The ceiling takes the least "
     "hazardous nodes anywhere on the torus: no list of partitions can do better.",
-    "Contradictions in the paper: Equation (1) as printed is negative, and its smallest value "
+    "Contradictions in the paper: Equation (1) as published is negative, and its smallest value "
     "belongs to the partition most likely to fail; the sign is corrected here. The paper states "
-    "that benefits are larger for the smaller shape, but prints 23.5 % for shape 8 and 79 % for "
-    "shape 32. A gain of 79 % over RPS requires that RPS takes at least 343,000 h for 72,000 h of "
-    "work, which only happens with shape 8. At scale 22000 h and shape 32 the benefit over RPS is "
-    "7.3 % in one sentence and 5.1 % in another. The small gains (48 h, scale 22000 h) match a "
-    "short list, and 48 % (48 h, scale 5800 h) only matches the list of all boxes: no single list "
-    "matches both. No list of boxes reaches 79 or 82 %. Printed shares are judged if there are at "
-    "least five seeds.",
+    "that benefits are larger for the smaller shape, but reports 23.5 % for shape 8 and 79 % for "
+    "shape 32. A gain of 79 % over RPS requires that RPS takes at least 343,000 h for 72,000 h "
+    "of work, which only happens with shape 8. At scale 22000 h and shape 32 the benefit over "
+    "RPS is 7.3 % in one sentence and 5.1 % in another. The small gains (48 h, scale 22000 h) "
+    "match a short list, and 48 % (48 h, scale 5800 h) only matches the list of all boxes: no "
+    "single list matches both. No list of boxes reaches 79 or 82 %. Published shares are judged "
+    "if there are at least five seeds.",
     "Claims are judged on the paper's torus, 8x8x8x8, with its 1000 jobs and its repair time of "
-    "540 s, separately for each list. Our values have the half width of their 95 % confidence "
+    "540 s, separately for each list. After the sign ± is the half width of the 95 % confidence "
     "interval over seeds; differences are paired by seed. If a value is the largest or smallest of "
-    "several, the interval is widened so that it holds for all jointly (Bonferroni).",
+    "several, the interval is widened so that it is valid for all of them together (Bonferroni).",
 )
 
 
@@ -74,5 +74,5 @@ def report(
         pictures=list(pictures(runs, densities)),
         provenance=[*provenance, "means are over the completed seeds"],
         subject="trace",
-        figures_note="Bars are means over seeds, whiskers 95 % confidence intervals.",
+        figures_note="Bars are means over seeds, and whiskers are 95 % confidence intervals.",
     )

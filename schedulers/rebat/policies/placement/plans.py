@@ -66,7 +66,7 @@ class AnyOptions(PlacementOptions, frozen=True, tag="any"):
 
 
 class NamedOptions(PlacementOptions, frozen=True, tag="named"):
-    """Plan particular nodes: the lowest that stay free long enough."""
+    """Plan specific nodes: those with the lowest numbers that stay free long enough."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes))

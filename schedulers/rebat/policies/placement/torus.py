@@ -31,16 +31,22 @@ Unit = Annotated[
     str,
     text(
         str, "Extents of the blocks to allocate as a whole, like 4x4x4x4x2; auto: midplanes "
-        "if the machine has them, else nodes."
+        "if the machine has midplanes, otherwise nodes."
     ),
 ]  # fmt: skip
-BoxList = Annotated[str, choice(LISTS, "List of boxes of a size to choose from.")]
+BoxList = Annotated[
+    str,
+    choice(
+        LISTS,
+        "Boxes to choose from: all, aligned boxes, or aligned boxes of the smallest surface (16).",
+    ),
+]
 Pick = Annotated[
     str,
     choice(
         PICKS,
-        "Box for an attempt that starts now, and for ties of FAPS: the one with the lowest "
-        "corner, or the one with the most busy neighbours.",
+        "Box for an attempt that starts now, also among equally safe boxes of FAPS: the box with "
+        "the lowest corner, or with the most busy neighbours.",
     ),
 ]
 

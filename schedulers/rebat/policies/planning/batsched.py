@@ -45,7 +45,7 @@ class TimedOptions(PlanningOptions, frozen=True):
         float,
         number(
             -1e6, 1e6, "seconds",
-            "Seconds added to every walltime in the plan; a negative value removes slack.",
+            "Seconds that the plan adds to every walltime; a negative value shortens walltimes.",
         ),
     ] = 0.0  # fmt: skip
     walltimes: Annotated[

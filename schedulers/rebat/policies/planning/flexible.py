@@ -229,10 +229,24 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
     kind = FlexibleScheduling
 
     maintenance: Maintenance = "compression"
-    malleable: Annotated[str, choice(MALLEABILITY, "When malleable jobs grow and shrink.")] = "dbes"
-    moldable: Annotated[str, choice(MOLDINGS, "Which size a moldable job gets.")] = "sa"
+    malleable: Annotated[
+        str,
+        choice(MALLEABILITY, "When malleable jobs grow and shrink; asked: treat them as rigid."),
+    ] = "dbes"
+    moldable: Annotated[
+        str,
+        choice(
+            MOLDINGS,
+            "Size of a moldable job: the size that ends first (sa), or the requested size (asked).",
+        ),
+    ] = "sa"
     manager: Annotated[
-        str, choice(MANAGERS, "Which malleable jobs grow and shrink under pra and pwa.")
+        str,
+        choice(
+            MANAGERS,
+            "Under pra and pwa: the oldest malleable jobs grow first and the youngest shrink first "
+            "(fpsma), or all jobs equally (egs).",
+        ),
     ] = "fpsma"
     resize_cost: Annotated[
         str | float,

@@ -230,7 +230,7 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         choice(
             ("blocked", "first"),
             "Attempts that count towards a limited depth: only those that cannot start now, or "
-            "the first ones of the queue (Algorithm 1 of RR-9296 as written).",
+            "the first attempts of the queue (as Algorithm 1 of RR-9296 is written).",
         ),
     ] = "blocked"
     maintenance: Maintenance = "compression"

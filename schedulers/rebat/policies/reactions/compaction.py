@@ -173,6 +173,6 @@ class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
 
     period: Period = 60.0
     targets: Annotated[
-        str, choice(TARGETS, "Whether all jobs of an emptied node go to one node or to several.")
+        str, choice(TARGETS, "Whether all jobs of an emptied node move to one node or to several.")
     ] = "single"
     fit: Fit = "best"

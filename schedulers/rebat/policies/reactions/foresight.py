@@ -101,7 +101,7 @@ class Foresight(Periodic):
 
 
 class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
-    """Move jobs off nodes that are likely to fail soon, and start nothing there."""
+    """Move jobs off nodes that are likely to fail soon, and start no jobs on these nodes."""
 
     kind = Foresight
 
@@ -114,7 +114,7 @@ class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
         float,
         number(
             1e-9, 1 - 1e-9, "a probability",
-            "Minimum probability of surviving the time ahead for a node to be used.",
+            "Nodes with a lower probability of surviving the time ahead are drained.",
         ),
     ] = 0.9  # fmt: skip
 

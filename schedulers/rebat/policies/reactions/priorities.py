@@ -76,7 +76,7 @@ class Priorities(Periodic):
 
 
 class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
-    """Move jobs up into the better partition."""
+    """Move jobs into the better partition."""
 
     kind = Priorities
 

@@ -76,7 +76,9 @@ class NodeReplacement:
             if isinstance(shape, Moldable) and self._flexible:
                 least = shape.with_request(least)[0]
             if least > most:
-                yield Reject(attempt.id, f"needs {least} nodes, {most} are not spare")
+                yield Reject(
+                    attempt.id, f"needs {least} nodes, but only {most} are not spare nodes"
+                )
 
     def _keep_spares(self, view: View) -> Iterator[Drain | Undrain]:
         """Reserve the last nodes at the beginning, and idle nodes later.
@@ -257,7 +259,7 @@ class NodeReplacement:
 
 
 class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
-    """Replace dead nodes of running jobs."""
+    """Replace failed nodes of running jobs."""
 
     kind = NodeReplacement
     boxless: ClassVar[str] = "a replacement node would be outside the box"
@@ -272,9 +274,9 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
     repair: Annotated[
         float, number(1e-6, 1e9, "seconds", "Expected mean time to repair of a node, in seconds.")
     ] = 10_080.0  # 2.8 h, the mean of section IV-C
-    solver: Annotated[str, choice(SOLVERS, "Solver of the integer program of the fourth step.")] = (
-        "kernel"
-    )
+    solver: Annotated[
+        str, choice(SOLVERS, "Solver of the integer program of the step restart.")
+    ] = "kernel"
 
     def idle(self) -> frozenset[str]:
         """Return the options of steps that are switched off."""

@@ -70,8 +70,8 @@ NOT_COMPARABLE = "n.c."
 """The mark of a utilisation or share of node time that is not comparable."""
 
 WHY_NOT = (
-    f"{NOT_COMPARABLE}: not comparable, as the work at hand in the window differs by more than "
-    f"{MOST_APART:.0%} of the window's node time, and at times no job waited"
+    f"{NOT_COMPARABLE}: not comparable, because the work at hand in the window differs by more "
+    f"than {MOST_APART:.0%} of the window's node time, and at times no job waited"
 )
 
 

@@ -78,7 +78,7 @@ FORMATS = {
     "fta": Format(
         _fta,
         ("platform",),
-        "event_trace.tab of the Failure Trace Archive. Time 0 is the start of its first line.",
+        "event_trace.tab of the Failure Trace Archive. Time 0 is the start time in its first line.",
     ),
     "csv": Format(
         _csv,

@@ -59,7 +59,7 @@ def read_plain(path: Path) -> Record:
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
     if not rows:
-        raise InputError("nothing fails", str(path), "one failure per line: node,down,up")
+        raise InputError("contains no failures", str(path), "one failure per line: node,down,up")
     zero = _zero(rows)
     names = _names(rows)
     ids = {name: number for number, name in enumerate(names)}
