@@ -64,7 +64,7 @@ def run(
     are kept and the exit status is 2.
 
     With --seeds or --until-width, every policy runs with several seeds on all cores. OUT then has
-    seeds.csv (a row per seed, policy and metric) and comparison.csv with 95 % bootstrap intervals
+    seeds.csv (a row per seed, policy and metric) and comparison.csv with 95 % intervals
     of means and of ratios to the first policy, but no files of single runs.
 
     \b

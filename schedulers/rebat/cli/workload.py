@@ -86,6 +86,7 @@ def generate(name: str, seed: int, out: Path) -> None:
 
     june-2017, march-2018, intrepid-june-2013: random months with the statistics of the real months
     in the node-stealing paper (Tables 2 and 3, section 5.2). They are not the real traces.
+    Parameters: order=random or sessions (series of similar jobs), walltimes=uniform, mira or exact.
 
     synthetic: the workload of section 6.3 of the same paper.
 

@@ -18,12 +18,11 @@ from rebat.figures.steal_hour import steal_hour
 from rebat.papers.common.claims import Claim, Rule, judge
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing import printed
-from rebat.papers.node_stealing.claims import MONTHS, SYNTHETIC, judgements, rows_of
+from rebat.papers.node_stealing.claims import MONTHS, judgements, rows_of
 from rebat.papers.node_stealing.differences import gain
 from rebat.papers.node_stealing.pictures import pictures
 from rebat.papers.node_stealing.published import idle_as_program, printed_for
 from rebat.papers.node_stealing.runs import index_of, main_settings
-from rebat.papers.node_stealing.subjects import InSemantics
 from rebat.results.intervals import Interval, interval, spread
 from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.session.ledger import AttemptRecord, Ledger
@@ -293,12 +292,6 @@ def test_gains_of_short_and_of_long_downtimes() -> None:
 
 def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> None:
     """The numbers in the sentences on claims that do not hold, worked out again."""
-    drawn = RunIndex(simulations(FINDINGS / "synthetic/results.parquet", str))
-    program, paper = sorted(drawn.settings, key=lambda setting: setting.grid, reverse=True)
-    for claim in SYNTHETIC:
-        for setting, semantics in ((paper, ""), (program, "authors-")):
-            ratio = claim.number(InSemantics(drawn, setting, semantics))
-            assert spread(ratio, "{:.3f}".format) in claim.why
     months = RunIndex(simulations(FINDINGS / "differences/results.parquet", str))
     ends = {setting.grid: setting for setting in months.settings}
     quoted = [claim for claim in MONTHS if claim.why]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims of the migration paper, and statements beyond the paper.
 
-Numbers are means over seeds with 95 % intervals (Student's t); differences are paired by seed. A
-statement that one run exceeds another is judged by the sign of the mean difference.
+Numbers are means over seeds with 95 % intervals. Differences are paired by seed.
 """
 
 from __future__ import annotations

@@ -44,13 +44,10 @@ REMARKS = (
     "no job waits, and moves all of the node's jobs to one other node; with several targets, to "
     "any nodes with room. Node time covers 24 hours and is integrated exactly; the paper samples "
     "every 5 s.",
-    "Intervals are 95 % intervals (Student's t) over the seeds of the workloads, or over the "
-    "seeds of the failures if there are failures. Differences are paired by seed. The interval "
-    "is omitted if all seeds agree. With at least five seeds, a published value is marked inside "
-    "if the interval of rebat contains it. The paper's values are from a single day. A published "
-    "value outside the interval is therefore marked near if it is in the range of 95 % of the "
-    "single days of rebat, assuming normality. The direction of the changes in Table 2 at 90 % "
-    "is not judged, because the paper calls the percentages roughly the same.",
+    "Intervals are over the seeds of the workloads, or over the seeds of the failures if there are "
+    "failures. Differences are paired by seed. The interval is omitted if all seeds agree. The "
+    "paper's values are from a single day. The direction of the changes in Table 2 at 90 % is not "
+    "judged, because the paper calls the percentages roughly the same.",
     "The cost of migrations is in core-seconds: the seconds of Table 1 that a job pays when it "
     "continues, times its cores. The cost per migration is therefore in core-seconds too. In "
     f"seconds of a job, Table 1 has {_seconds(100)}, {_seconds(1000)}. "

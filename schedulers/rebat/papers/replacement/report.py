@@ -36,11 +36,10 @@ REMARKS = (
     "Values are paired: a workload with failures is compared with the same workload without, and "
     "policies are compared on the same failures. The shares of the sources of "
     "replacements count attempts that a failure hits. The paper does not state whether it counts "
-    "jobs, attempts or processors. "
-    "Published values are judged if there are at least five seeds.",
+    "jobs, attempts or processors.",
     "The interval of a median is given by order statistics: the true median lies between them "
-    "with 95 % (the 2nd and the 9th of ten values). With fewer than six values, the interval "
-    "goes from the smallest to the largest value. Means would depend on single workloads: a job "
+    "with 95 % (the 2nd and the 9th of ten values). Fewer than six values have no interval. "
+    "Means would depend on single workloads: a job "
     "that needs nearly all processors waits until nearly every node is repaired, and repair "
     "times have a heavy tail.",
 )

@@ -32,9 +32,8 @@ LEAD = (
     "examine."
 )
 REMARKS = (
-    "Intervals are 95 % intervals (Student's t) over the seeds of the failures; all seeds share "
-    "the workload. Differences are between runs with the same failures. A claim is judged by the "
-    "sign of the mean difference; if the interval contains 0, the result is not significant.",
+    "Intervals are over the seeds of the failures; all seeds share the workload. Differences are "
+    "between runs with the same failures.",
     "The head of the queue is blocked while it waits although enough nodes are up and free. Box "
     "waste is nodes of boxes that their jobs did not request; these nodes are idle.",
 )

@@ -31,12 +31,10 @@ REMARKS = (
     "of work, which only happens with shape 8. At scale 22000 h and shape 32 the benefit over "
     "RPS is 7.3 % in one sentence and 5.1 % in another. The small gains (48 h, scale 22000 h) "
     "match a short list, and 48 % (48 h, scale 5800 h) only matches the list of all boxes: no "
-    "single list matches both. No list of boxes reaches 79 or 82 %. Published shares are judged "
-    "if there are at least five seeds.",
+    "single list matches both. No list of boxes reaches 79 or 82 %.",
     "Claims are judged on the paper's torus, 8x8x8x8, with its 1000 jobs and its repair time of "
-    "540 s, separately for each list. After the sign ± is the half width of the 95 % confidence "
-    "interval over seeds; differences are paired by seed. If a value is the largest or smallest of "
-    "several, the interval is widened so that it is valid for all of them together (Bonferroni).",
+    "540 s, separately for each list. If a value is the largest or smallest of several, its "
+    "interval is widened so that it is valid for all of them together (Bonferroni).",
 )
 
 
