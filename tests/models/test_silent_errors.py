@@ -220,3 +220,14 @@ class TestInAWorkload:
     def test_a_field_that_is_no_count_is_refused(self, left):
         with pytest.raises(InputError, match="silent_errors"):
             model.errors_left({"silent_errors": left})
+
+
+def test_bounds_on_failures_and_on_probabilities() -> None:
+    """The bounds change nothing below them: all scenarios use the same random numbers."""
+    times, sizes = [1, 10, 100], [1, 1, 1]
+    free = model.draw_failures(times, sizes, 0.1, range(200), seed=1)
+    few = model.draw_failures(times, sizes, 0.1, range(200), seed=1, most_failures=5)
+    assert (few == np.minimum(free, 5)).all() and free.max() > 5
+    likely = model.draw_failures(times, sizes, 0.1, range(200), seed=1, largest_probability=0.5)
+    assert (likely[:, 0] == free[:, 0]).all()  # q is 0.095
+    assert likely[:, 2].mean() == pytest.approx(1, abs=0.3)  # q / (1 - q)

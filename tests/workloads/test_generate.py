@@ -4,6 +4,7 @@
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from rebat.core.errors import InputError
@@ -204,3 +205,50 @@ def test_a_torus_load_of_another_machine():
 def test_a_generator_that_cannot_be(text, match):
     with pytest.raises(InputError, match=match):
         generator(text)(0)
+
+
+def _log_sizes(name: str, seed: int) -> np.ndarray:
+    return np.log2([job.n_nodes for job in generator(name)(seed).jobs])
+
+
+def _lag_1(values: np.ndarray) -> float:
+    off = values - values.mean()
+    return float((off[1:] * off[:-1]).sum() / (off**2).sum())
+
+
+def test_sessions_make_successive_jobs_similar() -> None:
+    """Mira, September to December 2018: 0.39 to 0.47."""
+    random = [_lag_1(_log_sizes("june-2017", seed)) for seed in range(3)]
+    similar = [_lag_1(_log_sizes("june-2017:order=sessions", seed)) for seed in range(3)]
+    assert max(map(abs, random)) < 0.06
+    assert 0.39 <= np.mean(similar) <= 0.50
+
+
+@pytest.mark.parametrize("options", ["order=sessions", "order=sessions,walltimes=mira"])
+def test_a_month_with_sessions_has_the_published_numbers_too(options: str) -> None:
+    plain, similar = generator("june-2017")(1), generator(f"june-2017:{options}")(1)
+    pairs = [
+        sorted((job.n_nodes, work.profiles[job.profile]["delay"]) for job in work.jobs)
+        for work in (plain, similar)
+    ]
+    assert pairs[0] == pairs[1]
+    submitted = [job.submit_us for job in similar.jobs]
+    assert submitted == sorted(submitted)
+
+
+def test_walltimes_follow_the_chosen_accuracy() -> None:
+    """Below 5 min even an exact walltime is rounded up."""
+    for name, low, high in (("exact", 0.9, 1.0), ("mira", 0.4, 0.75), ("uniform", 0.4, 0.65)):
+        work = generator(f"june-2017:walltimes={name}")(0)
+        run_s = np.array([work.profiles[job.profile]["delay"] for job in work.jobs])
+        walltime_s = np.array([job.walltime_us / 1e6 for job in work.jobs])
+        long = run_s > 3600
+        assert low <= np.mean(run_s[long] / walltime_s[long]) <= high
+        assert (walltime_s > run_s).all()
+
+
+def test_options_of_months_are_checked() -> None:
+    with pytest.raises(InputError, match="Invalid enum value 'never'"):
+        generator("june-2017:order=never")
+    with pytest.raises(InputError, match="option of june-2017"):
+        generator("june-2017:load=9")

@@ -8,6 +8,7 @@ Otherwise it belongs to any open session. A session that ends is replaced by a n
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -93,7 +94,7 @@ def _interleaved(chunks: list[list[int]], rng: np.random.Generator) -> Sessions:
     """Return the jobs in the order of submission, and the session of each."""
     sessions = [list(rng.permutation(chunk)) for chunk in chunks]
     waiting = iter(range(len(sessions)))
-    open_sessions = [number for number, _ in zip(waiting, range(OPEN_SESSIONS), strict=False)]
+    open_sessions = [*islice(waiting, OPEN_SESSIONS)]
     place, order, of = 0, [], []
     while open_sessions:
         if rng.random() >= CONTINUES or place >= len(open_sessions):

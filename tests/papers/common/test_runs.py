@@ -13,11 +13,12 @@ from rebat.campaign.kinds import REPORTS as REPORT_OF_KIND
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.core.errors import InputError
+from rebat.papers.common.pooled import pooled
 from rebat.papers.common.runs import METRICS, labels_of, n_of
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.differences import counterpart, gain, parsed
 from rebat.papers.simulations import REPORTS, maker
-from rebat.results.intervals import marked, paired_ratio
+from rebat.results.intervals import interval, marked, paired_ratio
 from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
 from tests.campaign.builders import campaign_file, run_here
 
@@ -207,3 +208,20 @@ def test_a_file_may_say_which_report_it_wants(tmp_path: Path) -> None:
     file.write_text('report = "glossy"\n' + file.read_text())
     with pytest.raises(InputError, match="unknown report 'glossy'"):
         open_campaign(file)
+
+
+def test_workloads_of_a_grid_are_pooled() -> None:
+    """Five months with ratios of 1.01 to 1.05, each over two seeds; four months have no table."""
+    scenario = ScenarioLabel("authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS)
+    rows = [
+        (Setting("real", f"month {n}", scenario), policy, "useful_utilisation", "", (-1, seed),
+         0.5 * (1 + seed) * (1 + share / 100 * n))
+        for n in (1, 2, 3, 4, 5)
+        for policy, share in (("baseline", 0), ("h111", 1))
+        for seed in (0, 1)
+    ]  # fmt: skip
+    (table,) = pooled(RunIndex(rows), METRICS[:1])
+    assert table.columns == ["scenario", "h111"]
+    assert table.rows == [["all", marked(interval([1.01, 1.02, 1.03, 1.04, 1.05]))]]
+    assert "mean over 5 workloads" in table.note
+    assert [*pooled(RunIndex(rows[:16]), METRICS[:1])] == []
