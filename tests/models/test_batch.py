@@ -125,10 +125,12 @@ LAWS = st.sampled_from(
 def batches(draw: st.DrawFn) -> Batch:
     torus = Torus(tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))))
     policy, which = draw(st.sampled_from(EVERY))
+    begin_s = HOUR * draw(st.sampled_from([0, 50, 300]))
+    trace_s = draw(st.none() | st.sampled_from([5 * HOUR, 40 * HOUR]))
     return Batch(
         torus, draw(st.integers(1, torus.n_nodes)), draw(st.integers(1, 12)),
         HOUR * draw(st.sampled_from([0.5, 2, 7])), draw(LAWS), policy, which,
-        draw(st.integers(0, 50)),
+        draw(st.integers(0, 50)), begin_s, None if trace_s is None else begin_s + trace_s,
     )  # fmt: skip
 
 
@@ -174,8 +176,12 @@ def test_attempts_are_those_of_the_oracle(batch: Batch) -> None:
         "ceiling": lambda _: oracle.safest(batch.size, hazard),
     }[batch.policy](None)
     duration_us, repair_us = round(batch.duration_s * 1e6), round(batch.law.downtime_s * 1e6)
-    dates = dates_until(batch, found[-1].start_us + duration_us)
-    expected = oracle.batch(dates, batch.n_jobs, duration_us, repair_us, choose)
+    begin_us = round(batch.begin_s * 1e6)
+    last_us = begin_us + found[-1].start_us + duration_us
+    if batch.trace_end_s is not None:
+        last_us = min(last_us, round(batch.trace_end_s * 1e6))
+    dates = dates_until(batch, last_us)
+    expected = oracle.batch(dates, batch.n_jobs, duration_us, repair_us, choose, begin_us)
     told = [(a.start_us, a.end_us, a.aborted, sorted(a.nodes.tolist())) for a in found]
     assert told == list(itertools.islice(expected, len(found)))
     if batch.policy == "rps":
@@ -303,3 +309,27 @@ def test_a_series_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
             series.reach(int(1000 * HOUR * 1e6))
     told = list(zip(series.at_us.tolist(), series.node.tolist(), strict=True))
     assert told == list(itertools.islice(Exponential(HOUR).failures(4, 0), len(told)))
+
+
+def test_on_an_aged_machine_the_uptimes_differ() -> None:
+    """Nodes of shape 32 fail almost together on a new machine, and one by one on an old one."""
+    law = Weibull(100 * HOUR, 32)
+    new, old = (
+        run_batch(Batch(Torus((4, 4)), 4, 20, 8 * HOUR, law, "faps", "all", 1, begin_s=age * HOUR))
+        for age in (0, 10_000)
+    )
+    assert new.aborts != old.aborts
+    assert old.starts_s[0] == 0
+
+
+def test_nothing_fails_after_the_end_of_the_trace() -> None:
+    law = Weibull(50 * HOUR, 3)
+    batch = Batch(Torus((4, 4)), 16, 40, 5 * HOUR, law, "slurm-linear", trace_end_s=60 * HOUR)
+    assert all(a.end_us <= 60 * HOUR * 1e6 for a in attempts(batch) if a.aborted)
+    assert run_batch(batch).aborts < 50
+
+
+@pytest.mark.parametrize(("begin_s", "trace_end_s"), [(-1.0, None), (5.0, 5.0), (0.0, 1e30)])
+def test_a_machine_of_no_age_is_refused(begin_s: float, trace_end_s: float | None) -> None:
+    with pytest.raises(InputError, match=r"begin|trace end"):
+        Batch(PAPER, 256, 1, 1.0, trace(1), "slurm-linear", "", 0, begin_s, trace_end_s)

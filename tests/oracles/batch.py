@@ -13,19 +13,22 @@ Choose = Callable[[Sequence[int]], Sequence[int]]
 
 
 def batch(
-    dates: Dates, n_jobs: int, duration: int, repair: int, choose: Choose
+    dates: Dates, n_jobs: int, duration: int, repair: int, choose: Choose, begin: int = 0
 ) -> Iterator[tuple[int, int, bool, list[int]]]:
-    """(start, end, aborted, nodes) of every attempt; dates must reach as far as it lasts."""
-    now, ended = 0, 0
+    """(start, end, aborted, nodes) of every attempt since the beginning.
+
+    The dates must reach as far as it lasts.
+    """
+    now, ended = begin, 0
     while ended < n_jobs:
         uptimes = [now - max([0, *(at for at in mine if at <= now)]) for mine in dates]
         nodes = sorted(choose(uptimes))
         hits = [at for node in nodes for at in dates[node] if now <= at < now + duration]
         if hits:
-            yield now, min(hits), True, nodes
+            yield now - begin, min(hits) - begin, True, nodes
             now = min(hits) + repair
         else:
-            yield now, now + duration, False, nodes
+            yield now - begin, now - begin + duration, False, nodes
             now += duration
             ended += 1
 

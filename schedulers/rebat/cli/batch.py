@@ -59,12 +59,14 @@ class BatchCase(NamedTuple):
 @click.option("--seeds", type=NODES, help="Number of seeds, starting at 0 (default: 5).")
 @click.option("--seed", type=SEED, help="Run only this seed.")
 @click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, normally 9 min).")  # fmt: skip
+@click.option("--begin", type=DURATION, default="0", show_default=True, help="Age of the machine when the batch begins. Earlier failures only set the nodes' uptimes.")  # fmt: skip
+@click.option("--trace-end", type=DURATION, help="Age of the machine after which no node fails, like the end of a failure trace (default: none).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Folder in which batch.csv is written.")
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def batch(
     torus: str, size: int, jobs: int, durations: tuple[float, ...], law: Law,
     policies: tuple[str, ...], lists: tuple[str, ...], seeds: int | None, seed: int | None,
-    repair: float | None, out: Path, force: bool,
+    repair: float | None, begin: float, trace_end: float | None, out: Path, force: bool,
 ) -> None:  # fmt: skip
     """Run a batch of equal jobs, one job at a time, until all have completed.
 
@@ -102,7 +104,7 @@ def batch(
     ]
     numbers = range(5 if seeds is None else seeds) if seed is None else (seed,)
     todo = [  # the batches of a seed share the failures that the law draws
-        Batch(machine, size, jobs, case.duration_s, drawn, case.policy, case.which, number)
+        Batch(machine, size, jobs, case.duration_s, drawn, *case[:2], number, begin, trace_end)
         for number in numbers
         for case in cases
     ]

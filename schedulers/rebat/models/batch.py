@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.streams import stream
-from rebat.core.units import MAX_SECONDS, to_s, to_us
+from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.kernels.batch import catch_up, first_hit
 from rebat.models.boxes import LISTS, Boxes, Ints, volume_for
 from rebat.models.failures.law import check_span
@@ -60,6 +60,11 @@ class Batch(msgspec.Struct, frozen=True):
         The list of boxes, one of LISTS, for policies that choose among boxes; otherwise empty.
     seed : int
         Seed of the failures, and of rps.
+    begin_s : float
+        Age of the machine when the batch begins. Earlier failures only set the nodes' uptimes.
+    trace_end_s : float, optional
+        Age of the machine after which no node fails any more: the length of a failure trace. The
+        policies still expect failures.
 
     Raises
     ------
@@ -75,10 +80,17 @@ class Batch(msgspec.Struct, frozen=True):
     policy: str
     which: str = ""
     seed: int = 0
+    begin_s: float = 0.0
+    trace_end_s: float | None = None
 
     def __post_init__(self) -> None:
         volume_for(self.torus.sizes, self.size)
         check_span(self.duration_s, "duration")
+        if not 0 <= self.begin_s <= MAX_SECONDS:
+            raise InputError(f"is {self.begin_s:g} s", "begin", "0 or more, at most 3,000 years")
+        if self.trace_end_s is not None and not self.begin_s < self.trace_end_s <= MAX_SECONDS:
+            problem, expected = f"is {self.trace_end_s:g} s", "after the beginning of the batch"
+            raise InputError(problem, "trace end", expected)
         for name, number, least in (("jobs", self.n_jobs, 1), ("seed", self.seed, 0)):
             if number < least:
                 raise InputError(f"is {number}", name, f"{least} or more")
@@ -133,23 +145,27 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
 
 
 def attempts(batch: Batch) -> Iterator[BatchAttempt]:
-    """Yield all attempts of a batch in order."""
+    """Yield all attempts of a batch in order; times are since the beginning of the batch."""
     n_nodes, duration_us = batch.torus.n_nodes, to_us(batch.duration_s)
     series = series_of(batch.law, n_nodes, batch.seed)
     choose = POLICIES[batch.policy](batch, batch.law.nodes(n_nodes, batch.seed))
     repair_us, last_us = to_us(batch.law.downtime_s), np.zeros(n_nodes, dtype=np.int64)
-    now_us = cursor = ended = aborts = 0
+    begin_us = now_us = to_us(batch.begin_s)
+    end_us = FOREVER_US if batch.trace_end_s is None else to_us(batch.trace_end_s)
+    cursor = ended = aborts = 0
     while ended < batch.n_jobs:
         until_us = now_us + duration_us
         _check_end(batch, until_us, ended, aborts)
-        series.reach(until_us)
-        cursor = catch_up(series.at_us, series.node, cursor, now_us, last_us)
+        series.reach(min(until_us, end_us + 1))
+        cursor = catch_up(series.at_us, series.node, cursor, min(now_us, end_us), last_us)
         nodes = choose(now_us - last_us)
         is_job_node = np.zeros(n_nodes, dtype=np.bool_)
         is_job_node[nodes] = True
-        hit_us = first_hit(series.at_us, series.node, cursor, until_us, is_job_node)
+        last_hit_us = min(until_us, end_us + 1)
+        hit_us = first_hit(series.at_us, series.node, cursor, last_hit_us, is_job_node)
         aborted = hit_us >= 0
-        yield BatchAttempt(now_us, hit_us if aborted else until_us, aborted, nodes)
+        stop_us = hit_us if aborted else until_us
+        yield BatchAttempt(now_us - begin_us, stop_us - begin_us, aborted, nodes)
         aborts, ended = (aborts + 1, ended) if aborted else (0, ended + 1)
         now_us = hit_us + repair_us if aborted else until_us
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rebat.core.errors import InputError
 
-LATER = ("accounting",)
+LATER = ("accounting", "begin_s", "trace_end_s")
 """Columns that are missing in results of earlier versions; their cells are read as None."""
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +32,21 @@ class BatchSetting(NamedTuple):
     torus: str
     jobs: int = 0
     size: int = 0
+    begin_s: float | None = None
+    trace_end_s: float | None = None
 
     @property
     def label(self) -> str:
         """The setting as readable text."""
-        return f"{self.trace}, {self.jobs} jobs of {self.size} nodes on {self.torus}"
+        text = f"{self.trace}, {self.jobs} jobs of {self.size} nodes on {self.torus}"
+        return f"{text}, {self.convention}" if self.begin_s or self.trace_end_s else text
+
+    @property
+    def convention(self) -> str:
+        """The age of the machine and the length of its failure trace as text."""
+        age = f"machine aged {self.begin_s / HOUR_S:,.0f} h" if self.begin_s else "new machine"
+        end_s = self.trace_end_s
+        return age if end_s is None else f"{age}, no failures after {end_s / HOUR_S:,.0f} h"
 
 
 class PlacementCase(NamedTuple):
@@ -50,18 +61,19 @@ ALONE = PlacementCase(0.0, "", None)
 """The case of failures alone."""
 
 _COLUMNS = (
-    "trace", "torus", "size", "jobs", "duration_s", "policy", "list", "seed", "metric", "value",
+    "trace", "torus", "size", "jobs", "begin_s", "trace_end_s", "duration_s", "policy", "list",
+    "seed", "metric", "value",
 )  # fmt: skip
 
 
 def batches(path: Path) -> Iterator[Row[BatchSetting, PlacementCase]]:
     """Yield the rows of batches, and of failures alone, in a campaign's ``results.parquet``."""
     for row in read_results(path, "batch", _COLUMNS):
-        trace, torus, size, jobs, duration_s, policy, which, seed, metric, value = row
+        trace, torus, size, jobs, *ages, duration_s, policy, which, seed, metric, value = row
         if policy is None:
             yield BatchSetting(trace, torus), ALONE, metric, "", int(seed), value
         else:
-            setting = BatchSetting(trace, torus, int(jobs), int(size))
+            setting = BatchSetting(trace, torus, int(jobs), int(size), *ages)
             yield setting, PlacementCase(duration_s, policy, which), metric, "", int(seed), value
 
 
@@ -78,6 +90,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
     def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
         super().__init__(rows)
         self.laws = laws
+        self._convention: tuple[float | None, float | None] = (None, None)
         self.traces = [setting for setting in self.settings if not setting.jobs]
         self.settings = [setting for setting in self.settings if setting.jobs]
 
@@ -91,9 +104,25 @@ class Batches(Index[BatchSetting, PlacementCase]):
         own = (setting.torus, setting.jobs or JOBS)
         return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
 
+    @property
+    def conventions(self) -> list[tuple[float | None, float | None]]:
+        """The ages of the machine and the lengths of failure traces with runs."""
+        return list(dict.fromkeys((s.begin_s, s.trace_end_s) for s in self.settings))
+
+    def under(self, convention: tuple[float | None, float | None]) -> Batches:
+        """Return the same results, of which the paper's settings have this convention."""
+        results = copy(self)
+        results._convention = convention
+        return results
+
     def of_scale(self, scale_h: float, size: int) -> list[BatchSetting]:
         """Return the paper's settings with a trace of a scale, in order of the shape."""
-        traces = {s: trace for s in self.settings if s.size == size and (trace := self.trace(s))}
+        traces = {
+            s: trace
+            for s in self.settings
+            if (s.size, s.begin_s, s.trace_end_s) == (size, *self._convention)
+            and (trace := self.trace(s))
+        }
         return sorted((s for s in traces if traces[s][0] == scale_h), key=lambda s: traces[s])
 
     def setting(self, trace: Trace, size: int) -> BatchSetting | None:

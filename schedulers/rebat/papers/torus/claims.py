@@ -160,6 +160,7 @@ def _largest(policy: str, which: str | None, batches: Batches) -> Interval | Non
     return extreme(max, [
         batches.gains(setting, case, LINEAR)
         for setting in batches.settings if batches.trace(setting)
+        if (setting.begin_s, setting.trace_end_s) == (None, None)
         for case in batches.cases(setting) if (case.policy, case.which) == (policy, which)
     ])  # fmt: skip
 

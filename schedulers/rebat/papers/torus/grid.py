@@ -23,7 +23,11 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]`` of batches: every duration x law x policy with its lists x seed."""
+    """``[[grid]]`` of batches: every duration x law x policy with its lists x seed.
+
+    `begin` is the age of the machine when the batch begins, `trace_end` its age after which no node
+    fails.
+    """
 
     name: Name
     torus: str
@@ -34,6 +38,8 @@ class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jobs: Positive = PAPER_JOBS
     lists: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
+    begin: Duration | None = None
+    trace_end: Duration | None = None
 
 
 class RecordIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,11 +115,14 @@ def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Itera
     durations_s = [seconds(value, f"{where}.durations") for value in grid.durations]
     distinct(durations_s, f"{where}.durations")
     cases = with_lists(grid.policies, grid.lists)
+    begin_s = 0.0 if grid.begin is None else seconds(grid.begin, f"{where}.begin")
+    end_s = None if grid.trace_end is None else seconds(grid.trace_end, f"{where}.trace_end")
     for name, seed, duration_s, (policy, which) in itertools.product(
         grid.laws, grid.seeds, durations_s, cases
     ):
         with _placed(where):
-            batch = Batch(torus, grid.size, grid.jobs, duration_s, laws[name], policy, which, seed)
+            batch = Batch(torus, grid.size, grid.jobs, duration_s, laws[name], policy, which, seed,
+                          begin_s, end_s)  # fmt: skip
         yield grid.name, name, batch
 
 

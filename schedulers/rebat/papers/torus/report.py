@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rebat.papers.common.parts import Report
+from rebat.papers.torus import conventions
 from rebat.papers.torus.batches import Batches, batches
 from rebat.papers.torus.claims import judgements
 from rebat.papers.torus.pictures import Lines, pictures
@@ -68,7 +69,7 @@ def report(
         ),
         remarks=REMARKS,
         judgements=list(judgements(runs)),
-        tables=list(tables(runs)),
+        tables=[*conventions.tables(runs), *tables(runs)],
         pictures=list(pictures(runs, densities)),
         provenance=[*provenance, "means are over the completed seeds"],
         subject="trace",

@@ -34,7 +34,7 @@ RESULTS_FORMAT = 1
 
 COLUMNS: dict[str, type] = {
     "trace": str, "torus": str, "size": int, "jobs": int, "duration_s": float, "policy": str,
-    "list": str, "horizon_s": float, "seed": int,
+    "list": str, "horizon_s": float, "begin_s": float, "trace_end_s": float, "seed": int,
 }  # fmt: skip
 
 DENSITY_SCALE_H = 2160.0
@@ -58,6 +58,9 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
             "size": spec.size, "jobs": spec.n_jobs, "duration_s": spec.duration_s,
             "policy": spec.policy, "list": spec.which or None,
         }  # fmt: skip
+        of_machine = {"begin_s": spec.begin_s or None, "trace_end_s": spec.trace_end_s}
+        of_batch |= {name: age for name, age in of_machine.items() if age is not None}
+        about += "".join(f", {name} {age:g}" for name, age in of_machine.items() if age)
         labels |= of_batch
         identity |= {"torus": list(spec.torus.sizes)} | of_batch
     else:

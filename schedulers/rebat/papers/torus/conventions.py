@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which age of the machine and length of the failure trace explain the published gains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rebat.papers.common.judgement import INSIDE, NEAR, OUTSIDE, place_of
+from rebat.papers.common.parts import Table
+from rebat.papers.torus.batches import LISTS, Batches
+from rebat.papers.torus.published import GAINS, LINEAR, RPS, SIZE
+from rebat.results.intervals import interval, spread
+
+_OVER = {LINEAR: "Slurm-linear", RPS: "RPS"}
+
+
+def tables(batches: Batches) -> Iterator[Table]:
+    """Yield the number of published gains that each convention explains, and the gains."""
+    if len(batches.conventions) > 1:
+        yield _counts(batches)
+        yield _gains(batches)
+
+
+def _rows(batches: Batches) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield convention, list, and for each published gain rebat's gain and its place."""
+    for convention in batches.conventions:
+        runs = batches.under(convention)
+        some = next(s for s in batches.settings if (s.begin_s, s.trace_end_s) == convention)
+        for which in LISTS:
+            cells = []
+            for (trace, hours, over), shares in GAINS.items():
+                gain = interval(runs.faps_gains(trace, SIZE, hours, which, over))
+                for share in shares:
+                    place = place_of(gain, share) if gain else ""
+                    cells.append((spread(gain, "{:.1%}".format), place))
+            yield some.convention, which, cells
+
+
+def _counts(batches: Batches) -> Table:
+    rows = []
+    for convention, which, cells in _rows(batches):
+        counts = Counter(place for _, place in cells)
+        rows.append([convention, which, *(str(counts[p]) for p in (INSIDE, NEAR, OUTSIDE))])
+    rows.sort(key=lambda row: (-int(row[2]), -int(row[3]), row[0], row[1]))
+    columns = ["convention", "list", "inside", "near", "outside"]
+    title = "published gains that each convention explains, best first"
+    return Table("not in the paper", title, columns, rows)
+
+
+def _gains(batches: Batches) -> Table:
+    heads = [
+        f"scale {scale:g} h, shape {shape:g}, {hours:g} h, over {_OVER[over]} ({share:.1%})"
+        for ((scale, shape), hours, over), shares in GAINS.items()
+        for share in shares
+    ]
+    rows = [
+        [convention, which, *(f"{gain} {place}".strip() for gain, place in cells)]
+        for convention, which, cells in _rows(batches)
+    ]
+    title = "gains of FAPS by convention; published values in the headings"
+    return Table("section 3", title, ["convention", "list", *heads], rows)
