@@ -27,7 +27,8 @@ def report(
             "the published values next to those of rebat. Generated months have the statistics of "
             "the paper's workloads, but other jobs: compare trends, not digits. Policies run with "
             "the semantics of the paper (as in the paper) or with those of the authors' program "
-            "(as in the program)."
+            "(as in the program). If a month was generated several times, "
+            "values and intervals are over the draws."
         ),
         judgements=list(judgements(runs)),
         tables=[*workloads, *tables(runs)],

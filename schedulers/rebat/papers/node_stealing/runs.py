@@ -74,11 +74,12 @@ def ratios(
 
 
 def seeds_of(runs: RunIndex[str], names: Iterable[str], *settings: Setting) -> str:
-    """Return the number of seeds of policies, as text."""
-    return seeds_text(
+    """Return the number of seeds of policies, or of generated workloads, as text."""
+    text = seeds_text(
         len(runs.values(setting, policy, "useful_utilisation"))
         for policy, setting in product(names, settings)
     )
+    return text.replace("seed", "draw") if runs.drawn.issuperset(settings) else text
 
 
 def seeds_note(runs: RunIndex[str], setting: Setting, shown: str = "in brackets") -> str:
