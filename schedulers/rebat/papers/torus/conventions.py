@@ -26,7 +26,7 @@ def _rows(batches: Batches) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     """Yield convention, list, and for each published gain rebat's gain and its place."""
     for convention in batches.conventions:
         runs = batches.under(convention)
-        some = next(s for s in batches.settings if (s.begin_s, s.trace_end_s) == convention)
+        label = next(s for s in batches.settings if (s.begin_s, s.trace_end_s) == convention)
         for which in LISTS:
             cells = []
             for (trace, hours, over), shares in GAINS.items():
@@ -34,7 +34,8 @@ def _rows(batches: Batches) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
                 for share in shares:
                     place = place_of(gain, share) if gain else ""
                     cells.append((spread(gain, "{:.1%}".format), place))
-            yield some.convention, which, cells
+            if any(place for _, place in cells):
+                yield label.convention, which, cells
 
 
 def _counts(batches: Batches) -> Table:
