@@ -59,7 +59,7 @@ class BatchCase(NamedTuple):
 @click.option("--seeds", type=NODES, help="Number of seeds, starting at 0 (default: 5).")
 @click.option("--seed", type=SEED, help="Run only this seed.")
 @click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, normally 9 min).")  # fmt: skip
-@click.option("--begin", type=DURATION, default="0", show_default=True, help="Age of the machine when the batch begins. Earlier failures only set the nodes' uptimes.")  # fmt: skip
+@click.option("--begin", type=DURATION, default=0.0, help="Age of the machine when the batch begins (default: a new machine). Earlier failures only set the nodes' uptimes.")  # fmt: skip
 @click.option("--trace-end", type=DURATION, help="Age of the machine after which no node fails, like the end of a failure trace (default: none).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Folder in which batch.csv is written.")
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
