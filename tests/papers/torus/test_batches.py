@@ -383,7 +383,8 @@ def test_conventions_are_compared_by_the_gains_that_they_explain(tmp_path: Path)
         {
             "kind": "batch", "trace": "trace8", "torus": "8x8x8x8", "size": 256, "jobs": 1000,
             "begin_s": begin_s, "trace_end_s": None, "duration_s": 72 * 3600.0, "policy": policy,
-            "list": which, "seed": seed, "metric": "completion_s", "value": (value + 100 * (seed - 2)) * 3600,
+            "list": which, "seed": seed, "metric": "completion_s",
+            "value": (value + 100 * (seed - 2)) * 3600,
         }
         for begin_s, faps in ((None, 99_000.0), (3.6e6, 93_700.0))
         for policy, which, value in (("slurm-linear", None, 100_000.0), ("faps", "all", faps))
