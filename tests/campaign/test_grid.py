@@ -20,16 +20,18 @@ CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node-stealing"
 
 
 def test_the_full_campaign_is_the_papers() -> None:
-    """Sections 6.1 and 7: 3 months x (19 policies x 5 seeds + 1 failure-free) = 288. Section 6.2:
-    2 months x 2 policies x 18 pairs x 5 seeds = 360, of which the pair (1 h, 1 h), 2 x 2 x 5 = 20
-    runs, is in 6.1 already. Section 6.3: 2 policies x 5 seeds + 1 failure-free = 11. And the same
-    without the failure-free ones as the authors' program does it: 285, 360 (20 again), 10."""
+    """20 draws of each month, 30 of the synthetic workload.
+
+    Sections 6.1 and 7: 2 months x (19 policies + 1 failure-free) x 20 = 800, Intrepid 3 x 20 = 60.
+    Section 6.2: 2 months x 2 policies x 6 pairs x 20 = 480. Section 6.3: 3 x 30 = 90. As the
+    authors' program, without failure-free runs: 760, 40, 12 pairs 960 (of which (1 h, 1 h), 2 x 2 x
+    20 = 80 runs, is in 6.1), 60."""
     opened = open_campaign(CAMPAIGNS / "full.toml")
     counts = Counter(unit.grid for unit in opened.units)
-    paper = {"scenario": 288, "sweep": 360, "synthetic": 11}
-    program = {"scenario": 285, "sweep": 360, "synthetic": 10}
+    paper = {"months": 800, "Intrepid": 60, "sweep": 480, "synthetic": 90}
+    program = {"months": 760, "Intrepid": 40, "sweep": 960, "synthetic": 60}
     assert counts == paper | {f"{name}, as the program": n for name, n in program.items()}
-    assert len(opened.distinct) == 288 + 360 + 11 - 20 + 285 + 360 + 10 - 20
+    assert len(opened.distinct) == 800 + 60 + 480 + 90 + 760 + 40 + 960 - 80 + 60
 
 
 @pytest.mark.parametrize(("name", "runs"), [("quick", 39), ("trace", 266)])

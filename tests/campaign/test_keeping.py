@@ -105,5 +105,5 @@ def test_what_has_no_effect_is_refused(reported: Path, tmp_path: Path) -> None:
 
 def test_the_findings_that_are_shipped_can_be_reported_again(tmp_path: Path) -> None:
     page, text = write_pages(FINDINGS / "silent-errors" / "results.parquet", tmp_path)
-    assert "of 111 claims hold" in text.read_text()
+    assert "Claims of the paper: 68 of 111 hold" in text.read_text()
     assert "n = 30 job sets x 1,000 failure scenarios" in page.read_text()

@@ -248,7 +248,7 @@ def test_a_trace_that_does_not_do(tmp_path: Path) -> None:
         ("arrivals=poisson,load=0", "load: is 0"),
         ("arrivals=poisson,load=nan", "load: is nan"),
         ("arrivals=later", "arrivals: is 'later'"),
-        ("rigid=many", "numbers"),
+        ("rigid=many", "Expected `int"),
         ("size=3", "option of cirne-berman"),
     ],
 )

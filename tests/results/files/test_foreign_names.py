@@ -16,6 +16,7 @@ import rebat
 from rebat.core.csv_text import guarded, name_field, original
 from rebat.core.jobs import Workload
 from rebat.models.failures.records.plain import write_names
+from rebat.papers.common.judgement import CONTRADICTED
 from rebat.papers.common.page import html, markdown
 from rebat.results.files.timelines import read_timeline
 from rebat.results.seeds import Seeds, seeds_csv
@@ -93,7 +94,7 @@ def test_pages_hold_no_tags_of_others(out: Path) -> None:
 
 def test_reports_hold_no_tags_of_others() -> None:
     named = msgspec.structs.replace(
-        report(claim("one", False, f"{SCRIPT} <!-- x --> 3 < 5")), title=SCRIPT
+        report(claim("one", CONTRADICTED, f"{SCRIPT} <!-- x --> 3 < 5")), title=SCRIPT
     )
     for page in (markdown, html):
         text = page(named)

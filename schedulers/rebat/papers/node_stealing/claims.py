@@ -18,7 +18,7 @@ from rebat.papers.common.judgement import Judgement
 from rebat.papers.common.runs_index import RunIndex
 from rebat.papers.node_stealing import numbers, published
 from rebat.papers.node_stealing.runs import HEADINGS, Family, main_settings, semantics
-from rebat.papers.node_stealing.subjects import InSemantics, InSweep, mean_ratio
+from rebat.papers.node_stealing.subjects import InSemantics, OverMtbf, mean_ratio
 from rebat.papers.node_stealing.sweep_claims import SWEEPS
 from rebat.papers.node_stealing.variant_claims import VARIANTS
 from rebat.results.intervals import Interval, combined, interval, minus
@@ -183,5 +183,5 @@ def _over_mtbf(runs: RunIndex[str], family: Family, name: str) -> Iterator[Judge
             words = {"downtime": exact(downtime_s), "least": exact(row[0].scenario.mtbf_s),
                      "most": exact(row[-1].scenario.mtbf_s)}  # fmt: skip
             about = f"{row[0].workload}, {row[0].scenario.family_label}, {HEADINGS[name]}"
-            on = InSweep(runs, row, name)
+            on = OverMtbf(runs, row, name)
             yield from judge(SWEEPS, on, about, words | on.sizes)

@@ -72,7 +72,7 @@ class InSemantics(NamedTuple):
         return published.printed(table, self.setting).get(policy)
 
 
-class InSweep(NamedTuple):
+class OverMtbf(NamedTuple):
     """The settings of one downtime, in ascending order of the MTBF, in one semantics."""
 
     runs: RunIndex[str]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rebat.papers.common.claims import ABOVE, Claim, Rule, below, between, extreme
 from rebat.papers.node_stealing.published import JUNE
-from rebat.papers.node_stealing.subjects import InSweep
+from rebat.papers.node_stealing.subjects import OverMtbf
 from rebat.results.intervals import BySeed, Interval, interval, minus
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -17,10 +17,10 @@ NEGLIGIBLE = between(0.99, 1.01)
 CLOSE = between(0.95, 1.05)
 """Ratios of flows within 5 % count as gains close to zero."""
 
-Number = Callable[[InSweep], Interval | None]
+Number = Callable[[OverMtbf], Interval | None]
 
 
-def _gained(on: InSweep) -> Interval | None:
+def _gained(on: OverMtbf) -> Interval | None:
     first, last = (on.each()[i].ratios("useful_utilisation") for i in (0, -1))
     return interval(minus(first, last))
 
@@ -28,7 +28,7 @@ def _gained(on: InSweep) -> Interval | None:
 def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
     """Return a function for sweeps of one downtime only, and of one workload if given."""
 
-    def restricted(on: InSweep) -> Interval | None:
+    def restricted(on: OverMtbf) -> Interval | None:
         here = on.downtime_s == downtime_s and workload in ("", on.settings[0].workload)
         return number(on) if here else None
 
@@ -41,7 +41,7 @@ def _below_a_day(number: Number) -> Number:
 
 
 def _samples(
-    on: InSweep, metric: str, of: str | None, mtbf: Callable[[float], bool]
+    on: OverMtbf, metric: str, of: str | None, mtbf: Callable[[float], bool]
 ) -> list[BySeed]:
     return [
         item.ratios(metric, of) for item in on.each() if mtbf(item.setting.scenario.mtbf_s or 0.0)

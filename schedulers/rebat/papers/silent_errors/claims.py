@@ -12,6 +12,7 @@ import msgspec
 from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, above, between, judge
 from rebat.papers.common.judgement import Judgement
+from rebat.papers.silent_errors.resampled import resampled
 from rebat.papers.silent_errors.sets import (
     BEST,
     KINDS,
@@ -25,7 +26,6 @@ from rebat.papers.silent_errors.sets import (
     over_procs,
     over_q,
 )
-from rebat.results.intervals import Interval
 from rebat.results.resampling import Weights
 
 LOW_Q = 0.2
@@ -98,19 +98,6 @@ def judged(rows: tuple[ClaimRow, ...], sweep: Sweep) -> Iterator[Judgement]:
                 yield from with_both(claim, on, sweep.source, {"name": name})
             else:
                 yield from judge([resampled(claim)], on, sweep.source, {"name": name})
-
-
-def resampled(claim: Claim) -> Claim:
-    """Return the claim with the interval of its number over resampled job sets."""
-
-    def number(on: InSweep | Any) -> Interval | None:
-        def statistic(row: int) -> float | None:
-            value = claim.number(on.weighted(row))
-            return value.mean if isinstance(value, Interval) else value
-
-        return on.weights.interval(statistic)
-
-    return msgspec.structs.replace(claim, number=number)
 
 
 def with_both(

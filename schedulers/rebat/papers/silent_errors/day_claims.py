@@ -10,8 +10,9 @@ from typing import NamedTuple
 from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.claims import ABOVE, Claim, above, below, between, compared, judge
 from rebat.papers.common.judgement import Judgement
-from rebat.papers.silent_errors.claims import best_of_others, resampled, with_both
+from rebat.papers.silent_errors.claims import best_of_others, with_both
 from rebat.papers.silent_errors.published import LEAST_JOBS, PRINTED, PRINTED_FAILURES
+from rebat.papers.silent_errors.resampled import resampled
 from rebat.papers.silent_errors.sets import (
     KINDS,
     LISTS,

@@ -110,7 +110,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return list(dict.fromkeys((s.begin_s, s.trace_end_s) for s in self.settings))
 
     def under(self, convention: tuple[float | None, float | None]) -> Batches:
-        """Return the same results, of which the paper's settings have this convention."""
+        """Return the same results, with this convention for the paper's settings."""
         results = copy(self)
         results._convention = convention
         return results
