@@ -87,10 +87,10 @@ def test_unknown_metrics_are_told(workload: Path) -> None:
 def test_on_the_command_line(workload: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out"
     arguments = ["run", str(workload), "-p", "baseline", "-p", "sfsj", "--mtbf", "40s",
-                 "--downtime", "5s", "--seeds", "3", "--workers", "1", "--figures",
+                 "--downtime", "5s", "--seeds", "5", "--workers", "1", "--figures",
                  "--out", str(out)]  # fmt: skip
     main(arguments)
-    assert "3 seeds, 2 policies" in capsys.readouterr().out
+    assert "5 seeds, 2 policies" in capsys.readouterr().out
     files = {"seeds.csv", "comparison.csv", "ratios.png", "run.json", "SHA256SUMS"}
     assert {path.name for path in out.iterdir()} == files
     table = list(csv.DictReader((out / "comparison.csv").open()))
@@ -101,7 +101,7 @@ def test_on_the_command_line(workload: Path, tmp_path: Path, capsys) -> None:
     }
     assert flow["baseline"]["ratio"] == "" and flow["sfsj"]["differs"] in ("yes", "no")
     tidy = list(csv.DictReader((out / "seeds.csv").open()))
-    assert {row["seed"] for row in tidy} == {"0", "1", "2"}
+    assert {row["seed"] for row in tidy} == {"0", "1", "2", "3", "4"}
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ REMARKS = (
     "that benefits are larger for the smaller shape, but reports 23.5 % for shape 8 and 79 % for "
     "shape 32. A gain of 79 % over RPS requires that RPS takes at least 343,000 h for 72,000 h "
     "of work, which on a new machine only happens with shape 8. At scale 22000 h and shape 32 the "
-    "benefit over RPS is 7.3 % in one sentence and 5.1 % in another. The small gains (48 h, scale 22000 h) "
+    "benefit over RPS is 7.3 % in one sentence and 5.1 % in another. The small gains (48 h, scale "
+    "22000 h) "
     "match a short list, and 48 % (48 h, scale 5800 h) only matches the list of all boxes: no "
     "single list matches both. No list of boxes reaches 79 or 82 % on a new machine. On a machine "
     "aged 438,000 h the list of all boxes gives 79.8 % (docs/findings/torus.md).",
