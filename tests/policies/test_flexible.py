@@ -31,6 +31,11 @@ POLICIES = [
     "sa:moldable=asked", "dbes:react=replacement", "pwa:react=replacement,solver=milp",
     "pra:react=replacement,spares=1", "sa:react=replacement,steps=idle+restart",
     "dbes:react=replacement+stealing,steps=local+remote+wait", "baseline:react=replacement",
+    "baseline:react=replacement,wait=hold", "sa:react=replacement,wait=hold,expected=jobs",
+    "pra:react=replacement,wait=hold,spares=1", "dbes:react=replacement,wait=hold",
+    "dbes:react=replacement,wait=hold,steps=idle+wait",
+    "sa:react=replacement,restarts=checkpoint,expected=jobs",
+    "pwa:react=replacement,restarts=checkpoint,wait=hold",
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
@@ -11,6 +12,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
+from rebat.policies.preset import identity
 from rebat.policies.presets import preset
 from tests.flexible import flexible, malleable, moldable
 from tests.policies.test_flexible import story
@@ -176,6 +178,141 @@ def test_a_restart_loses_what_was_done() -> None:
     assert (result.summary.resizes.by_restart, result.summary.resizes.requeued) == (1, 0)
 
 
+# ---- what the paper says, and the defaults do not
+
+
+def test_the_wait_counts_repairs_unless_only_jobs_are_expected() -> None:
+    """Job 1 on three nodes would end at 2 + 101 x 4/3 = 136.67, 35.67 s later than promised. Job 2
+    ends at 301 at the latest. A repair within 30 s is nearer than that, so that job 1 waits."""
+    jobs = (4, 100, 0, moldable(2, 3)), (2, 300, 0, None)
+    ran, words = replaced(f"sa:{ON},repair=30", flexible(6, *jobs), down("0", 2, 12))
+    assert (words, ran["1#1"]) == ({}, (4, 12, 110))
+    spec = f"sa:{ON},expected=jobs"
+    ran, words = replaced(spec, flexible(6, *jobs), down("0", 2, 12))
+    assert (words, ran["1#1"]) == ({"1": "restart"}, (3, 2, 135.333333))
+
+
+def test_a_paused_job_keeps_its_nodes() -> None:
+    """Job 1 loses a node of four at 10 and is paused on three. Job 2 could run on two of them, but
+    starts only when job 1 is over; requeued, job 1 leaves its three nodes to job 2."""
+    workload = flexible(4, (4, 100, 0, None), (2, 10, 1, None))
+    result = run(f"baseline:{ON},wait=hold", add_perfect(workload), down("0", 10, 20))
+    check_run(result)
+    assert story(result) == {"1": (4, 0, 10), "1#1": (4, 20, 110), "2": (2, 110, 120)}
+    assert result.summary.platform.held == 30  # three nodes for 10 s
+    assert result.summary.resizes.requeued == 1
+    assert result.ledger.attempts[0].why == "pause"
+
+
+def test_the_nodes_that_become_idle_go_to_the_paused_job() -> None:
+    """Two nodes of job 1 die at 10. Job 3 ends at 20 and leaves one node: it is reserved, and job 4
+    waits. Job 2 ends at 30: its node makes two, and job 1 continues on its own two and these."""
+    jobs = (4, 100, 0, None), (1, 30, 0, None), (1, 20, 0, None), (1, 5, 1, None)
+    workload = flexible(6, *jobs)
+    result = run(f"baseline:{ON},wait=hold", add_perfect(workload), down("0-1", 10, 500))
+    check_run(result)
+    assert story(result)["1#1"] == (4, 30, 120)
+    nodes = {r.attempt.id.partition("!")[2]: set(r.nodes) for r in result.ledger.attempts}
+    assert nodes["1#1"] == {2, 3, 4, 5}
+    assert story(result)["4"] == (1, 120, 125)
+    assert result.summary.platform.held == 40  # two nodes for 20 s
+
+
+def test_a_paused_job_that_needs_less_goes_before_an_earlier_one() -> None:
+    """At 10 job 1 loses two nodes, at 12 job 2 loses one. At 20 one node is idle: it is enough for
+    job 2; job 1 waits for the two that come back at 50."""
+    workload = flexible(8, (4, 100, 0, None), (3, 100, 0, None), (1, 20, 0, None))
+    events = sorted(
+        [*down("0-1", 10, 50), *down("4", 12, 300)], key=lambda event: event.at_us
+    )  # fmt: skip
+    ran, words = replaced(f"baseline:{ON},wait=hold", workload, events)
+    assert words == {"1": "pause", "2": "pause"}
+    assert (ran["2#1"], ran["1#1"]) == ((3, 20, 108), (4, 50, 140))
+
+
+def test_a_paused_job_whose_last_node_fails_waits_in_the_queue() -> None:
+    workload = flexible(2, (2, 100, 0, None))
+    events = sorted([*down("0", 10, 60), *down("1", 20, 40)], key=lambda event: event.at_us)
+    result = run(f"baseline:{ON},wait=hold", add_perfect(workload), events)
+    check_run(result)
+    assert story(result)["1#1"] == (2, 60, 150)
+    assert result.summary.platform.held == 10
+
+
+def test_a_malleable_job_is_paused_until_it_has_its_minimum() -> None:
+    """Three of four nodes die, the minimum is three. At 30 one is back, at 40 another: 300 of 400
+    node-seconds are left at 25, and run on three nodes from 40; the fourth is back at 90."""
+    events = sorted(
+        [*down("0", 25, 30), *down("1", 25, 40), *down("2", 25, 90)],
+        key=lambda event: event.at_us,
+    )  # fmt: skip
+    workload = flexible(4, (4, 100, 0, malleable(3, 4)))
+    ran, words = replaced(f"dbes:{ON},wait=hold", workload, events)
+    assert words["1"] == "pause"
+    starts = sorted((start, size) for size, start, _ in ran.values())
+    assert starts == [(0, 4), (40, 3), (90, 4)]
+    assert max(end for _, _, end in ran.values()) == 127.5  # 300 - 150 over four nodes
+
+
+def test_spare_nodes_are_for_a_paused_job() -> None:
+    """Job 1 loses two nodes, one is spare: with the node of job 3 there are two at 40."""
+    workload = flexible(8, (4, 100, 0, None), (2, 500, 0, None), (1, 40, 0, None))
+    ran, _ = replaced(f"baseline:{ON},spares=1,wait=hold", workload, down("0-1", 10, 1000))
+    assert ran["1#1"] == (4, 40, 130)
+
+
+def test_a_moldable_job_continues_from_its_checkpoint_on_fewer_nodes() -> None:
+    """Job 1 has 98 s left on four nodes: 98 x 4/3 on three. By walltimes that is 33 s later than
+    promised, while job 2 ends at 301."""
+    workload = flexible(6, (4, 100, 0, moldable(2, 3)), (2, 300, 0, None))
+    result = run(f"sa:{ON},restarts=checkpoint", add_perfect(workload), down("0", 2, 5000))
+    check_run(result)
+    assert story(result)["1#1"] == (3, 2, 132.666667)
+    assert result.ledger.attempts[0].useful_us == to_us(2)
+    assert result.rows[0].wasted_node_seconds == 0
+    assert result.summary.resizes.by_restart == 1
+
+
+def test_others_continue_from_their_checkpoint_where_starting_over_is_too_long() -> None:
+    """The story of ``test_nobody_starts_over_where_waiting_is_shorter``. Job 2 has 86 s of its
+    walltime left at 80: 172 on two nodes, or 85 s of work in 170."""
+    workload = flexible(10, (4, 100, 0, None), (4, 90, 75, moldable(2)), (2, 1000, 0, None))
+    ran, words = replaced(f"sa:{ON},restarts=checkpoint", workload, down("0", 80, 5000))
+    assert words == {}  # 252 - 166 = 86 s later: not less than the wait
+    jobs = (4, 100, 0, None), (4, 90, 75, moldable(3)), (2, 1000, 0, None)
+    ran, words = replaced(f"sa:{ON}", flexible(10, *jobs), down("0", 80, 5000))
+    assert words == {"2": "restart for another", "1": "restart"}
+    over = ran["2#1"]
+    ran, words = replaced(f"sa:{ON},restarts=checkpoint", flexible(10, *jobs), down("0", 80, 5000))
+    assert words == {"2": "restart for another", "1": "restart"}
+    assert over == (3, 80, 200)  # 90 x 4/3
+    assert ran["2#1"] == (3, 80, 193.333333)  # 85 x 4/3
+
+
+def test_without_perfect_checkpoints_the_last_checkpoint_counts() -> None:
+    """A checkpoint of 1 s after every 10 s of work, and at the end: at 25 s two are done, so that
+    20 of the 100 s of work are saved. 80 s are left on four nodes: 106.67 s on three, with ten
+    complete periods and an incomplete one, 11 checkpoints, and a recovery of 2 s."""
+    workload = flexible(6, (4, 100, 0, moldable(3)), (2, 3000, 0, None))
+    profile = workload.profiles["p1"]
+    profile |= {"checkpoint_period": 10, "checkpoint_cost": 1, "recovery_cost": 2}
+    profile["delay"] = 110
+    first = replace(workload.jobs[0], walltime_us=to_us(120))
+    workload = replace(workload, jobs=(first, workload.jobs[1]))
+    result = run(f"sa:{ON},restarts=checkpoint", workload, down("0", 25, 50_000))
+    check_run(result)
+    assert story(result)["1#1"] == (3, 25, round(25 + 2 + 80 * 4 / 3 + 11, 6))
+
+
+def test_the_defaults_are_no_part_of_the_identity() -> None:
+    """Results that earlier versions wrote keep their keys."""
+    plain = identity(preset(f"sa:{ON}"))
+    assert plain == identity(preset(f"sa:{ON},expected=jobs+repairs,wait=requeue"))
+    assert not plain.keys() & {"expected", "wait", "restarts"}
+    for axis in ("expected=jobs", "wait=hold", "restarts=checkpoint"):
+        assert identity(preset(f"sa:{ON},{axis}")) != plain
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -192,6 +329,12 @@ def test_a_restart_loses_what_was_done() -> None:
         ("pwa:manager=egg", "egg"),
         ("dbes:manager=egs", "has no effect here"),
         ("faps:react=replacement", "any, named or cluster"),
+        ("sa:react=replacement,expected=repairs", "expected"),
+        ("sa:react=replacement,expected=jobs,repair=60", "has no effect here"),
+        ("sa:react=replacement,steps=idle+wait,restarts=checkpoint", "has no effect here"),
+        ("sa:react=replacement,steps=idle,wait=hold", "has no effect here"),
+        ("baseline:react=replacement+stealing,wait=hold", "a paused job steals no nodes"),
+        ("baseline:react=replacement,wait=hold,passes=two", "passes=one"),
     ],
 )
 def test_bad_options_are_told_in_one_line(spec: str, message: str) -> None:

@@ -51,6 +51,9 @@ class SessionOptions(msgspec.Struct, frozen=True):
         Interval at which Slurm purges jobs (see ``models.migration``).
     cores_per_node : int
         Number of the simulation's nodes (cores) that form a node.
+    resumes_moldable : bool
+        Whether a moldable job that changes its number of nodes continues from its last checkpoint.
+        If not, it starts again from the beginning.
     max_attempts : int
         Number of interrupted attempts after which a job ends as failed.
     """
@@ -63,4 +66,5 @@ class SessionOptions(msgspec.Struct, frozen=True):
     migration_cost: str = "table"
     purge_s: float = 60.0
     cores_per_node: int = 1
+    resumes_moldable: bool = False
     max_attempts: int = MAX_ATTEMPTS

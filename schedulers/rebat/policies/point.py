@@ -226,6 +226,7 @@ class Point(msgspec.Struct, frozen=True):
             resize_cost=str(values.get("resize_cost", "0")),
             migration_cost=str(common.migration_cost),
             purge_s=common.purge,
+            resumes_moldable=values.get("restarts") == "checkpoint",
         )
 
     @property
@@ -242,6 +243,7 @@ class Point(msgspec.Struct, frozen=True):
         """Raise InputError for parts, or options of a part, that cannot be combined."""
         for part in self.parts:
             part.check()
+        self._check_pauses()
         boxes = isinstance(self.placement, LinearOptions)
         custom = isinstance(self.placement, CustomOptions)
         for part in (*self.reactions, self.planning):
@@ -254,6 +256,16 @@ class Point(msgspec.Struct, frozen=True):
             row.backwards for row in read_partitions(self.partitions)
         ):
             raise InputError("reversed partitions", "axis partitions", "placement=cluster")
+
+    def _check_pauses(self) -> None:
+        """Raise InputError if paused jobs cannot be combined with the other parts."""
+        if self.effective.get("wait") != "hold":
+            return
+        if len(self.reactions) > 1 and "stealing" in {part.name for part in self.reactions}:
+            expected = "wait=requeue: a paused job steals no nodes"
+            raise InputError("wait=hold with stealing", "axis wait", expected)
+        if self.dialect.two_passes:
+            raise InputError("wait=hold with passes=two", "axis wait", "passes=one")
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
         """Return a new policy; a policy with user-defined rules is guarded.

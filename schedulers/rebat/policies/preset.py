@@ -101,11 +101,17 @@ class Preset(msgspec.Struct, frozen=True):
         return tuple(self.point.own_sources.values())
 
 
+LATER = {"expected": "jobs+repairs", "wait": "requeue", "restarts": "beginning"}
+"""Defaults of options that earlier versions did not have. They are no part of the identity, so that
+results of earlier versions stay valid."""
+
+
 def identity(chosen: Preset | OwnPolicy) -> Any:
     """Return what determines a scheduler's results: effective options and file contents."""
     if isinstance(chosen, OwnPolicy):
         return _content(chosen.sources[0])
     options = chosen.point.effective
+    options = {name: value for name, value in options.items() if LATER.get(name) != value}
     if is_file(str(options.get("foresight", ""))):
         options["foresight"] = {"sha256": file_hash(Path(options["foresight"]))}
     own = chosen.point.own_sources

@@ -162,8 +162,10 @@ class JobTable:
         """Return whether an attempt loses all its work: a moldable job on another number of nodes.
 
         A moldable job is resized by starting it again from the beginning (section III of
-        Prabhakaran et al. 2018).
+        Prabhakaran et al. 2018), unless it can continue from its checkpoint (section V-C).
         """
+        if self._board.options.resumes_moldable:
+            return False
         attempt = self.work[attempt_id].attempt
         shape = self.submissions[attempt.job_id].shape
         return isinstance(shape, Moldable) and n_nodes != attempt.n_nodes

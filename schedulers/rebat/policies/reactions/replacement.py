@@ -4,8 +4,8 @@ Tolerance through Dynamic Node Replacement", 2018.
 
 There are five steps for an attempt that lost nodes: it shrinks; it takes idle nodes; other jobs
 shrink for it; moldable jobs (possibly the job itself) start again on fewer nodes; it waits at the
-head of the queue. The first step that helps is used. The decisions for all attempts are made before
-any decision is carried out.
+head of the queue, or paused on its surviving nodes. The first step that helps is used. The
+decisions for all attempts are made before any decision is carried out.
 """
 
 from __future__ import annotations
@@ -19,18 +19,29 @@ from rebat.contract import Drain, Move, News, Proposal, Reject, Requeue, Stop, U
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Moldable
-from rebat.core.units import FOREVER_US, to_us
+from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.reactions.pauses import Pauses
 from rebat.policies.reactions.restarts import (
     SOLVERS,
     Replacement,
     Restart,
     RestartRound,
+    expected_wait_us,
 )
 from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
 """The five steps in order; each can be switched off."""
+
+EXPECTED = ("jobs+repairs", "jobs")
+"""Events that the expected wait counts: ends of other jobs, with or without repairs."""
+
+WAITS = ("requeue", "hold")
+"""Treatment of a job that waits: it releases its surviving nodes, or keeps them."""
+
+RESTARTS = ("beginning", "checkpoint")
+"""Where moldable jobs start again on fewer nodes."""
 
 SPARE = "spare"
 """Reason of the drains of spare nodes."""
@@ -47,8 +58,12 @@ class NodeReplacement:
     def __init__(self, options: ReplacementOptions, context: Context) -> None:
         self._steps = frozenset(parts(options.steps))
         self._rule, self._members = context.rule, context.members
-        self._n_spares, self._repair_us = options.spares, max(1, to_us(options.repair))
+        self._n_spares = options.spares
+        counts_repairs = options.expected == "jobs+repairs"
+        self._repair_us = max(1, to_us(options.repair)) if counts_repairs else None
         self._flexible, self._solve = context.flexible, SOLVERS[options.solver]
+        self._resumes = options.restarts == "checkpoint"
+        self._pauses = Pauses(self._rule) if options.holds else None
         self._promised_us: dict[str, int] = {}
         self._spares: set[int] | None = None
 
@@ -59,9 +74,13 @@ class NodeReplacement:
         yield from self._keep_spares(view)
         if self._n_spares:
             yield from self._too_large(view, news.arrived)
+        if self._pauses:
+            yield from self._pauses.resume(view)
         hit = [failed for failed in news.hit if failed.attempt.id not in view.stopping]
         if hit:
             yield from self._help(view, hit)
+        if self._pauses:
+            yield from self._pauses.reserve(view)
 
     # ---- spare nodes
 
@@ -93,7 +112,7 @@ class NodeReplacement:
             return
         drained = view.machine.drained_for(SPARE)
         self._spares = {node for node in self._spares if drained[node]}  # others may take nodes
-        if any(attempt.priority >= Priority.FAILED for attempt in view.queue.values()):
+        if self._hit_waits(view):
             ready = self._ready(view)
             if ready:
                 self._spares.difference_update(ready)
@@ -103,6 +122,11 @@ class NodeReplacement:
             if idle:
                 self._spares.update(idle)
                 yield Drain(NodeSet.of(idle), SPARE)
+
+    def _hit_waits(self, view: View) -> bool:
+        """Return whether a job that lost nodes waits, in the queue or on its surviving nodes."""
+        queued = any(attempt.priority >= Priority.FAILED for attempt in view.queue.values())
+        return queued or bool(self._pauses and self._pauses.paused(view))
 
     def _ready(self, view: View) -> list[int]:
         """Return the spare nodes that are up, ascending."""
@@ -127,6 +151,8 @@ class NodeReplacement:
             elif "wait" not in self._steps:
                 again = Requeue(Priority.REGULAR)
                 yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, again, "requeue")
+            elif self._pauses:
+                yield from self._pauses.pause(view, failed)
 
     def _round(self, view: View, hit: list[Running]) -> RestartRound:
         names = {running.attempt.id for running in hit}
@@ -182,7 +208,7 @@ class NodeReplacement:
         attempt = failed.attempt
         short = low - len(own) - n_others
         chosen, delay_us = self._solve(list(self._rows(state, attempt)), short)
-        if not chosen or delay_us >= self._wait_us(state, short):
+        if not chosen or delay_us >= expected_wait_us(state, short, self._repair_us):
             return None
         nodes, size = list(own), low
         for row in chosen:
@@ -214,28 +240,14 @@ class NodeReplacement:
             promised_us = self._promised_us.get(attempt.job_id, running.planned_end_us)
             for n_nodes in job.shape.with_request(job.n_nodes):
                 if n_nodes < attempt.n_nodes:
-                    end_us = view.now_us + view.walltime_on_us(attempt.id, n_nodes)
+                    end_us = view.now_us + self._lasts_us(view, attempt, n_nodes)
                     yield Restart(running, n_nodes, max(0, end_us - promised_us))
 
-    def _wait_us(self, state: RestartRound, short: int) -> int:
-        """Return the expected time until walltimes and repairs free ``short`` nodes.
-
-        The downtime of a node is expected to be the mean. A node that is down for longer is
-        expected to be down for the same time again.
-        """
-        view = state.view
-        back = [
-            (max(0, job.planned_end_us - view.now_us), job.attempt.n_nodes)
-            for name, job in view.running.items()
-            if name not in state.hit
-        ]
-        ages_us = view.machine.age_us[view.machine.down].tolist()
-        back += [(self._repair_us - age_us % self._repair_us, 1) for age_us in ages_us]
-        for wait_us, n_nodes in sorted(back):
-            short -= n_nodes
-            if short <= 0:
-                return wait_us
-        return FOREVER_US
+    def _lasts_us(self, view: View, attempt: Attempt, n_nodes: int) -> int:
+        """Return the walltime of a moldable job that starts again on ``n_nodes`` nodes."""
+        if self._resumes:
+            return view.walltime_after_us(attempt.id, view.after_stop(attempt.id), n_nodes)
+        return view.walltime_on_us(attempt.id, n_nodes)
 
     # ---- proposals
 
@@ -278,14 +290,48 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
         str, choice(SOLVERS, "Solver of the integer program of the step restart.")
     ] = "kernel"
 
+    expected: Annotated[
+        str,
+        choice(
+            EXPECTED,
+            "Events that can end the wait with which the step restart is compared: ends of other "
+            "jobs and repairs, or ends of other jobs only (section III-4 of the paper).",
+        ),
+    ] = "jobs+repairs"
+    wait: Annotated[
+        str,
+        choice(
+            WAITS,
+            "Whether a job in the step wait is requeued and releases its surviving nodes, or is "
+            "paused and holds its surviving nodes until the other nodes are replaced.",
+        ),
+    ] = "requeue"
+    restarts: Annotated[
+        str,
+        choice(
+            RESTARTS,
+            "Whether moldable jobs of the step restart start from the beginning, or from their "
+            "last checkpoint.",
+        ),
+    ] = "beginning"
+
     def idle(self) -> frozenset[str]:
         """Return the options of steps that are switched off."""
         steps, names = parts(self.steps), set[str]()
         if "idle" not in steps:
             names.add("spares")
         if "restart" not in steps:
-            names |= {"solver", "repair"}
+            names |= {"solver", "repair", "expected", "restarts"}
+        elif self.expected == "jobs":
+            names.add("repair")
+        if "wait" not in steps:
+            names.add("wait")
         return frozenset(names)
+
+    @property
+    def holds(self) -> bool:
+        """Whether waiting jobs hold their surviving nodes."""
+        return self.wait == "hold" and "wait" in parts(self.steps)
 
     @property
     def n_spares(self) -> int:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rebat.contract import View
 from rebat.core.attempts import Running
+from rebat.core.units import FOREVER_US
 from rebat.kernels.knapsack import cheapest_rows
 from rebat.policies.malleable.members import Member
 
@@ -102,6 +103,29 @@ class RestartRound:
             taken += nodes[member.size :]
             del nodes[member.size :]
         return taken
+
+
+def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> int:
+    """Return the expected time until walltimes and repairs free ``short`` nodes.
+
+    ``repair_us`` is the mean downtime of a node; None: repairs are not counted. The downtime of a
+    node is expected to be the mean. A node that is down for longer is expected to be down for the
+    same time again.
+    """
+    view = state.view
+    back = [
+        (max(0, job.planned_end_us - view.now_us), job.attempt.n_nodes)
+        for name, job in view.running.items()
+        if name not in state.hit
+    ]
+    if repair_us is not None:
+        ages_us = view.machine.age_us[view.machine.down].tolist()
+        back += [(repair_us - age_us % repair_us, 1) for age_us in ages_us]
+    for wait_us, n_nodes in sorted(back):
+        short -= n_nodes
+        if short <= 0:
+            return wait_us
+    return FOREVER_US
 
 
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]

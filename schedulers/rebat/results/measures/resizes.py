@@ -35,7 +35,7 @@ class Resizes(msgspec.Struct, frozen=True):
         Attempts hit by a failure that started over, or continued on nodes of moldable jobs that
         start over.
     requeued
-        Attempts hit by a failure whose jobs were requeued.
+        Attempts hit by a failure whose jobs were requeued or paused.
     jobs_hit
         Distinct jobs hit by a failure.
     mean_wait_s
