@@ -23,6 +23,7 @@ from rebat.campaign.grid_tables import (
     SilentErrorsIn,
 )
 from rebat.campaign.sources import Named, check_source, sources
+from rebat.campaign.sweeps import check_values, swept
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.sizes import check_machine
 from rebat.core.units import parse_duration
@@ -84,11 +85,29 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
             raise unknown_name("workload", name, workloads).at(f"{where}.workloads")
     if not grid.workloads or not (grid.policies or grid.failure_free):
         raise InputError("has no runs", where, "workloads and policies")
-    for key, count in (("nodes", grid.nodes), ("cores_per_node", grid.cores_per_node)):
-        if count is not None and count < 1:
-            raise InputError(f"is {count}", f"{where}.{key}", "at least 1")
-        check_machine(count or 1, f"{where}.{key}")
-    return grid
+    for key in ("nodes", "cores_per_node"):
+        counts = _several(getattr(grid, key))
+        nonempty(counts, f"{where}.{key}")
+        for count in counts:
+            if count is not None and count < 1:
+                raise InputError(f"is {count}", f"{where}.{key}", "at least 1")
+            check_machine(count or 1, f"{where}.{key}")
+    return _swept(grid, where)
+
+
+def _swept(grid: GridIn, where: str) -> GridIn:
+    """Return the grid with a policy for each value of ``[grid.sweep]``."""
+    check_values([*grid.policies, *grid.failure_free], grid.sweep, f"{where}.sweep")
+    named = {
+        key: swept(getattr(grid, key), grid.sweep, f"{where}.{key}")
+        for key in ("policies", "failure_free")
+    }
+    return msgspec.structs.replace(grid, **named)
+
+
+def _several(value: Any) -> list[Any]:
+    """Return the values of a parameter that can have several."""
+    return value if isinstance(value, list) else [value]
 
 
 def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
@@ -105,7 +124,6 @@ def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
 
 def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterator[RunSpec]:
     free = Scenario(
-        nodes=grid.nodes,
         cores_per_node=grid.cores_per_node,
         operations=_operations(grid.operations, folder, f"{where}.operations"),
         window=grid.window,
@@ -115,7 +133,8 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
         accounting=grid.accounting,
     )
     named = [item for name in grid.workloads for item in workloads[name].items()]
-    for workload, source in named:
+    for (workload, source), nodes in itertools.product(named, _several(grid.nodes)):
+        free = msgspec.structs.replace(free, nodes=nodes)
         scenarios = list(_scenarios(grid, free, where, folder, source))
         base = RunSpec(
             grid=grid.name, workload=workload, policy="", source=source, folder=str(folder)
@@ -157,8 +176,10 @@ def _scenarios(
         if silent and silent.seeds is not None and seeds is not None:
             problem = "has no effect: silent errors use the seeds of the failures"
             raise InputError(problem, f"{where}.silent_errors.seeds")
-        checkpoint = _checkpoint(grid.checkpoint, failures, f"{where}.checkpoint")
-        for errors in _silent_errors(silent, seeds, f"{where}.silent_errors"):
+        for checkpoint, errors in itertools.product(
+            _checkpoints(grid.checkpoint, failures, f"{where}.checkpoint"),
+            _silent_errors(silent, seeds, f"{where}.silent_errors"),
+        ):
             yield msgspec.structs.replace(
                 free, failures=failures, checkpoint=checkpoint, silent_errors=errors
             )
@@ -267,28 +288,35 @@ def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list
     return parsed if folder is None else [str(folder / file) for file in parsed]
 
 
-def _checkpoint(
+def _checkpoints(
     checkpoint: CheckpointIn | None, scenario: FailureScenario | None, where: str
-) -> CheckpointModel | PerfectCheckpoints | None:
+) -> Sequence[CheckpointModel | PerfectCheckpoints | None]:
+    """Return all combinations of MTBF, cost and recovery."""
     if checkpoint is None or checkpoint.model == "none":
-        return None
+        return [None]
     if checkpoint.model == "perfect":
         if checkpoint != CheckpointIn(model="perfect"):
             raise InputError(
                 "perfect checkpoints have no parameters", where, 'only model = "perfect"'
             )
-        return PerfectCheckpoints()
+        return [PerfectCheckpoints()]
     mtbf = checkpoint.mtbf
     if mtbf is None:
         mtbf = scenario.mtbf_s if scenario else None
     if mtbf is None:
         raise InputError("the Young/Daly period needs an MTBF", where, "mtbf, here or in failures")
-    return CheckpointModel(
-        seconds(mtbf, f"{where}.mtbf"),
-        seconds(checkpoint.cost, f"{where}.cost"),
-        seconds(checkpoint.recovery, f"{where}.recovery"),
-        checkpoint.rounding,
-    )
+    listed = [
+        [seconds(value, f"{where}.{name}") for value in _several(values)]
+        for name, values in (
+            ("mtbf", mtbf), ("cost", checkpoint.cost), ("recovery", checkpoint.recovery),
+        )
+    ]  # fmt: skip
+    for name, values in zip(("mtbf", "cost", "recovery"), listed, strict=True):
+        nonempty(values, f"{where}.{name}")
+    return [
+        CheckpointModel(mtbf_s, cost_s, recovery_s, checkpoint.rounding)
+        for mtbf_s, cost_s, recovery_s in itertools.product(*listed)
+    ]
 
 
 def _check_names(spec: RunSpec) -> None:

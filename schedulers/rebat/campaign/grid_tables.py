@@ -40,14 +40,14 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[grid.checkpoint]``. The default MTBF is that of the failures.
 
-    The model 'perfect' has no other parameters.
+    Durations can have several values. The model 'perfect' has no other parameters.
     """
 
     model: Literal["none", "young-daly", "perfect"] = "young-daly"
-    cost: Duration = _DEFAULTS.checkpoint_cost
-    recovery: Duration = _DEFAULTS.recovery_cost
+    cost: Duration | list[Duration] = _DEFAULTS.checkpoint_cost
+    recovery: Duration | list[Duration] = _DEFAULTS.recovery_cost
     rounding: Rounding = _DEFAULTS.checkpoint_rounding
-    mtbf: Duration | None = None
+    mtbf: Duration | list[Duration] | None = None
 
 
 class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,10 +71,12 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Policies to run without failures and silent errors, with each kind of checkpoints."""
     failure_free_checkpoints: bool = True
     """Whether the runs of ``failure_free`` have checkpoints."""
+    sweep: dict[str, list[Any]] = {}
+    """Values of the places in policies, see `sweeps`."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None
-    nodes: int | None = None
+    nodes: int | list[int] | None = None
     cores_per_node: int = _DEFAULTS.cores_per_node
     operations: str | None = None
     window: str = _DEFAULTS.window

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from rebat.core.units import format_duration
+from rebat.figures.lines import lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg
 from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, percent, seeds_text
 from rebat.papers.common.pooled import pooled
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.common.sweeps import lines_of, sweeps
 from rebat.papers.common.tables import Column, column
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
@@ -58,7 +61,7 @@ def report(
             *_settings(runs),
             *map(_without_number, tables),
         ],
-        pictures=[*_pictures(runs), *pictures],
+        pictures=[*_sweep_pictures(runs), *_pictures(runs), *pictures],
         provenance=provenance,
         figures_note="Points are means over seeds, lines their 95 % intervals.",
         claims=False,
@@ -202,6 +205,22 @@ def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
     return any(
         any(runs.values(setting, policy, metric.metric).values()) for policy in runs.cases(setting)
     )
+
+
+MOST_SWEEPS = 24
+"""Largest number of line pictures."""
+
+
+def _sweep_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
+    """Yield a line picture per sweep."""
+    for sweep in islice(sweeps(runs), MOST_SWEEPS):
+        panels = {column.metric: lines_of(runs, sweep, column.metric) for column in DRAWN}
+        svg = lines_svg(
+            {name: lines for name, lines in panels.items() if lines}, sweep.title, sweep.is_time
+        )
+        title = f"{sweep.fixed.grid}: {sweep.fixed.workload} over {sweep.title}"
+        note = f"{sweep.fixed_text}; means over {n_of(runs, sweep.fixed)}, bands: 95 % intervals"
+        yield Picture("", title, svg, note)
 
 
 def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:

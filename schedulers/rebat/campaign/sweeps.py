@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``[grid.sweep]``: several values of a parameter of policies.
+
+``"{spares}"`` in the name of a policy stands for each value of ``spares``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.runs.reading import distinct, nonempty
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
+    """Return the policies, with one policy per combination of values for each with places.
+
+    Raises
+    ------
+    InputError
+        For a place without values, and values that no policy uses.
+
+    >>> swept(["baseline", "baseline:depth={depth}"], {"depth": ["easy", "none"]}, "grid")
+    ['baseline', 'baseline:depth=easy', 'baseline:depth=none']
+    """
+    return list(dict.fromkeys(text for policy in policies for text in _each(policy, values, where)))
+
+
+def check_values(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> None:
+    """Reject empty lists, duplicate values, and values that no policy uses."""
+    used = {name for policy in policies for name in _PLACE.findall(policy)}
+    for name, listed in values.items():
+        nonempty(listed, f"{where}.{name}")
+        distinct([str(value) for value in listed], f"{where}.{name}")
+        if name not in used:
+            raise InputError("has no effect", f"{where}.{name}", f"a policy with {{{name}}}")
+
+
+def _each(policy: str, values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
+    names = list(dict.fromkeys(_PLACE.findall(policy)))
+    for name in names:
+        if name not in values:
+            raise unknown_name("swept parameter", name, values).at(where)
+    combinations = itertools.product(*(values[name] for name in names))
+    return [_filled(policy, dict(zip(names, chosen, strict=True))) for chosen in combinations]
+
+
+def _filled(policy: str, chosen: Mapping[str, Any]) -> str:
+    return _PLACE.sub(lambda place: str(chosen[place[1]]), policy)

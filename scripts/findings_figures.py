@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draw the figure of each findings page again, from the kept results.
+
+Run it from a checkout::
+
+    python scripts/findings_figures.py
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rebat.campaign.keeping import decoded, read_data
+from rebat.campaign.kinds import KINDS
+from rebat.papers.common.parts import Picture
+
+FINDINGS = Path(__file__).parents[1] / "docs/findings"
+# Folder with kept results: the picture of its report that the page shows, by the beginning of its title.
+FIGURES = {
+    "node-stealing": "june-2017: SFSJ / Baseline",
+    "silent-errors": "synthetic: percentages above R-LIST-0, P = 10,000",
+    "torus": "completion times, scale 5800 h, jobs of 256 nodes",
+    "replacement": "mixed: makespan",
+    "migration": "share of node time in mixed nodes",
+}
+
+
+def pictures(results: Path) -> list[Picture]:
+    """Return the pictures of the report of kept results."""
+    data = read_data(results)
+    return [
+        picture
+        for kind, extras in data.kinds.items()
+        for picture in KINDS[kind]
+        .report(results, decoded(extras, KINDS[kind].extras, results), data.provenance)
+        .pictures
+    ]
+
+
+def panels(folder: str) -> list[str]:
+    """Return the panels of the picture that the page of a folder shows, each an SVG document."""
+    title = FIGURES[folder]
+    shown = [p for p in pictures(FINDINGS / folder / "results.parquet") if p.title.startswith(title)]
+    if not shown:
+        raise SystemExit(f"{folder}: no picture begins with {title!r}")
+    return re.findall(r"<svg.*?</svg>\n?", shown[0].svg, re.DOTALL)
+
+
+def main() -> None:
+    """Write docs/findings/FOLDER/figure-1.svg and, if the picture has several panels, figure-2.svg ..."""
+    for folder in FIGURES:
+        for number, svg in enumerate(panels(folder), start=1):
+            path = FINDINGS / folder / f"figure-{number}.svg"
+            path.write_text(svg, encoding="utf-8")
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()
