@@ -16,7 +16,7 @@ from rebat.campaign.kinds import KINDS
 from rebat.papers.common.parts import Picture
 
 FINDINGS = Path(__file__).parents[1] / "docs/findings"
-# Folder with kept results: the picture of its report that the page shows, by the beginning of its title.
+# Folder with kept results: beginning of the title of the picture that the page shows.
 FIGURES = {
     "node-stealing": "june-2017: SFSJ / Baseline",
     "silent-errors": "synthetic: percentages above R-LIST-0, P = 10,000",
@@ -40,15 +40,15 @@ def pictures(results: Path) -> list[Picture]:
 
 def panels(folder: str) -> list[str]:
     """Return the panels of the picture that the page of a folder shows, each an SVG document."""
-    title = FIGURES[folder]
-    shown = [p for p in pictures(FINDINGS / folder / "results.parquet") if p.title.startswith(title)]
+    title, drawn = FIGURES[folder], pictures(FINDINGS / folder / "results.parquet")
+    shown = [picture for picture in drawn if picture.title.startswith(title)]
     if not shown:
         raise SystemExit(f"{folder}: no picture begins with {title!r}")
     return re.findall(r"<svg.*?</svg>\n?", shown[0].svg, re.DOTALL)
 
 
 def main() -> None:
-    """Write docs/findings/FOLDER/figure-1.svg and, if the picture has several panels, figure-2.svg ..."""
+    """Write docs/findings/FOLDER/figure-N.svg, one for each panel."""
     for folder in FIGURES:
         for number, svg in enumerate(panels(folder), start=1):
             path = FINDINGS / folder / f"figure-{number}.svg"

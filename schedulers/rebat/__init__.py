@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from rebat.library.failures import failures as failures
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
+    from rebat.library.sweep import sweep as sweep
     from rebat.library.workloads import load_workload as load_workload
 
 _VERBS = {
     "load_workload": "rebat.library.workloads",
     "failures": "rebat.library.failures",
     "run": "rebat.library.run",
+    "sweep": "rebat.library.sweep",
     "Result": "rebat.library.result",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",

@@ -19,10 +19,11 @@ import msgspec
 import pytest
 
 from rebat.contract import Changes, News, Policy, Proposal, Start, View
+from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.models.batch import Batch, BatchAttempt, attempts
+from rebat.models.batch import Batch, BatchAttempt, attempts, jobs_of, run_batch
 from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.topology import Torus
 from rebat.policies.presets import Preset, preset
@@ -66,11 +67,14 @@ class Waiting(msgspec.Struct):
 
 def on_the_engine(batch: Batch, scheduler: Preset | Waiting) -> list[tuple[int, int, list[int]]]:
     """(start, end, nodes) of every attempt, by start. Walltimes leave room for the job to end."""
-    walltime_us = to_us(batch.duration_s) + 1
-    jobs = [Job(str(i), batch.size, 0, walltime_us, "d") for i in range(batch.n_jobs)]
+    profiles = {str(i): job.duration_s for i, job in enumerate(jobs_of(batch))}
+    jobs = [
+        Job(f"{i:03}", job.size, 0, to_us(job.duration_s) + 1, str(i))
+        for i, job in enumerate(jobs_of(batch))
+    ]
     workload = Workload(
         "batch", batch.torus.n_nodes, tuple(jobs),
-        {"d": {"type": "delay", "delay": batch.duration_s}},
+        {name: {"type": "delay", "delay": length_s} for name, length_s in profiles.items()},
     )  # fmt: skip
     events = batch.law.events(batch.torus.n_nodes, batch.seed)
     ledger = simulate(workload, scheduler, machine_events=events).ledger
@@ -104,6 +108,55 @@ def test_with_repairs_that_are_over_at_once(policy: str, which: str, depth: str)
     if which == "all":
         assert len(distinct) > 5
     assert on_the_engine(batch, Waiting(spec(batch, depth))) == in_the_batch(found)
+
+
+@pytest.mark.parametrize("policy", ["slurm-linear", "faps"])
+def test_jobs_of_several_sizes_and_durations(policy: str) -> None:
+    law = Weibull(300 * HOUR, 3.0, downtime_s=1e-6)
+    which = "all" if policy == "faps" else ""
+    batch = Batch(
+        Torus((6, 5)), 16, JOBS, 8 * HOUR, law, policy, which, 5,
+        other_sizes=(18, 20), duration_sigma=0.7,
+    )  # fmt: skip
+    drawn = attempts(batch)
+    assert on_the_engine(batch, Waiting(spec(batch, "easy"))) == in_the_batch(drawn)
+    jobs = jobs_of(batch)
+    assert {job.size for job in jobs} == {16, 18, 20}
+    assert jobs == jobs_of(msgspec.structs.replace(batch, policy="rps", which="all"))
+    mean_s = sum(job.duration_s for job in jobs) / len(jobs)
+    assert mean_s == pytest.approx(8 * HOUR, rel=0.2)
+
+
+def test_lost_node_time_and_repairs_by_hand() -> None:
+    """Node-hours lost are those of aborted attempts; each abort waits for its own repair."""
+    law = Weibull(300 * HOUR, 3.0, downtime_s=HOUR)
+    batch = Batch(Torus((6, 5)), 16, 50, 8 * HOUR, law, "rps", "all", 3, repair_sigma=1.0)
+    all_attempts = list(attempts(batch))
+    aborted = [a for a in all_attempts if a.aborted]
+    lost_us = sum((a.end_us - a.start_us) * len(a.nodes) for a in aborted)
+    result = run_batch(batch)
+    assert result.aborts == len(aborted) > 10
+    assert result.lost_node_s == lost_us / 1e6
+    waits = [
+        after.start_us - before.end_us
+        for before, after in itertools.pairwise(all_attempts)
+        if before.aborted
+    ]
+    assert len(set(waits)) == len(waits)
+    assert sum(waits) / len(waits) == pytest.approx(3.6e9, rel=0.7)
+    equal = list(attempts(msgspec.structs.replace(batch, repair_sigma=0.0)))
+    assert {b.start_us - a.end_us for a, b in itertools.pairwise(equal) if a.aborted} == {
+        3_600_000_000
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"other_sizes": (31,)}, {"duration_sigma": -1.0}, {"repair_sigma": math.nan}]
+)
+def test_wrong_spreads_are_refused(wrong) -> None:
+    law = Weibull(300 * HOUR, 3.0, downtime_s=HOUR)
+    with pytest.raises(InputError):
+        Batch(Torus((6, 5)), 16, 50, 8 * HOUR, law, "rps", "all", 3, **wrong)
 
 
 @pytest.mark.parametrize("policy", ["slurm-linear", "rps", "faps"])

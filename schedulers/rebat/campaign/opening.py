@@ -62,13 +62,32 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
         For an error in the file; the message names the key.
     """
     try:
-        tables = _toml(file)
-        name = _name(tables, file)
-        documents = _by_kind(tables, file, trace)
-        parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
-        _check_effects(tables, documents)
+        return campaign_of(_toml(file), file, trace)
     except InputError as error:
         raise error.at(str(file)) from None
+
+
+def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -> Campaign:
+    """Return the campaign of the tables of a file, and check its inputs.
+
+    Parameters
+    ----------
+    tables : dict
+        The content of the file.
+    file : Path
+        The file, which need not exist. Files in the tables are relative to its folder.
+    trace : Path, optional
+        As in `open_campaign`.
+
+    Raises
+    ------
+    InputError
+        For an error in the tables; the message names the key.
+    """
+    name = _name(tables, file)
+    documents = _by_kind(tables, file, trace)
+    parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
+    _check_effects(tables, documents)
     return Campaign(
         Owner(name, file.name),
         [unit for part in parts for unit in part.units],

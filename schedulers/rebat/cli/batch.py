@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 POLICIES = ("slurm-linear", "rps", "faps", "ceiling")
 LISTS = ("16", "aligned", "all")
-COLUMNS = ("policy", "list", "duration_s", "seed", "completion_s", "aborts")
+COLUMNS = ("policy", "list", "duration_s", "seed", "completion_s", "aborts", "lost_node_s")
+SIGMA = click.FloatRange(0, 3)
 
 Results = Mapping["Batch", "BatchResult"]
 
@@ -48,32 +49,35 @@ class BatchCase(NamedTuple):
     required=True,
     help="Extents of the torus, like 8x8x8x8, or a machine: mira, intrepid.",
 )
-@click.option("--size", type=NODES, required=True, help="Number of nodes of each job.")
+@click.option("--size", "sizes", type=NODES, multiple=True, required=True, help="Number of nodes of each job; repeat the option for a batch of several sizes, each job with one of them at random.")  # fmt: skip
 @click.option(
     "--jobs", type=NODES, default=1000, show_default=True, help="Number of jobs in the batch."
 )
 @click.option("--duration", "durations", type=DURATION, multiple=True, required=True, help="Run time of each job; repeat the option to compare durations.")  # fmt: skip
+@click.option("--duration-sigma", type=SIGMA, default=0.0, help="Draw the run time of each job from a log-normal distribution with mean --duration and this standard deviation of the logarithm (default: all jobs equal).")  # fmt: skip
 @click.option("--law", type=LawType(), required=True, help="Failure law of the nodes, like weibull:scale=5800h,shape=8; gamma, lognormal and exponential work too (see 'rebat failures generate --help').")  # fmt: skip
 @click.option("-p", "--policy", "policies", type=click.Choice(POLICIES), multiple=True, required=True, help="Where jobs run. slurm-linear: the first nodes; rps: a random box; faps: the box least likely to fail; ceiling: the nodes least likely to fail, anywhere on the torus. Repeat the option to compare policies.")  # fmt: skip
 @click.option("--list", "lists", type=click.Choice(LISTS), multiple=True, help="Boxes that rps and faps choose from (see 'rebat boxes --help'); repeat the option to compare lists (default: all).")  # fmt: skip
 @click.option("--seeds", type=NODES, help="Number of seeds, starting at 0 (default: 5).")
 @click.option("--seed", type=SEED, help="Run only this seed.")
 @click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, normally 9 min).")  # fmt: skip
+@click.option("--repair-sigma", type=SIGMA, default=0.0, help="Draw each repair from a log-normal distribution with mean --repair and this standard deviation of the logarithm (default: all repairs equal).")  # fmt: skip
 @click.option("--begin", type=DURATION, default=0.0, help="Age of the machine when the batch begins (default: a new machine). Earlier failures only set the nodes' uptimes.")  # fmt: skip
 @click.option("--trace-end", type=DURATION, help="Age of the machine after which no node fails, like the end of a failure trace (default: none).")  # fmt: skip
 @click.option("--out", type=FOLDER, required=True, help="Folder in which batch.csv is written.")
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def batch(
-    torus: str, size: int, jobs: int, durations: tuple[float, ...], law: Law,
-    policies: tuple[str, ...], lists: tuple[str, ...], seeds: int | None, seed: int | None,
-    repair: float | None, begin: float, trace_end: float | None, out: Path, force: bool,
+    torus: str, sizes: tuple[int, ...], jobs: int, durations: tuple[float, ...],
+    duration_sigma: float, law: Law, policies: tuple[str, ...], lists: tuple[str, ...],
+    seeds: int | None, seed: int | None, repair: float | None, repair_sigma: float, begin: float,
+    trace_end: float | None, out: Path, force: bool,
 ) -> None:  # fmt: skip
-    """Run a batch of equal jobs, one job at a time, until all have completed.
+    """Run a batch of jobs, one job at a time, until all have completed.
 
     A node failure aborts the job on this node. The job waits for the repair, then the policy
     chooses nodes again and the job starts from scratch (Vardas et al. 2022). For each seed, all
-    policies see the same failures. batch.csv has one row per policy, list of boxes, duration and
-    seed.
+    policies see the same jobs and failures. batch.csv has one row per policy, list of boxes,
+    duration and seed; lost_node_s is the node time of aborted attempts.
 
     \b
     Example (one bar of Figure 4a of the paper):
@@ -104,7 +108,20 @@ def batch(
     ]
     numbers = range(5 if seeds is None else seeds) if seed is None else (seed,)
     todo = [  # the batches of a seed share the failures that the law draws
-        Batch(machine, size, jobs, case.duration_s, drawn, *case[:2], number, begin, trace_end)
+        Batch(
+            machine,
+            sizes[0],
+            jobs,
+            case.duration_s,
+            drawn,
+            *case[:2],
+            number,
+            begin,
+            trace_end,
+            tuple(dict.fromkeys(sizes[1:])),
+            duration_sigma,
+            repair_sigma,
+        )
         for number in numbers
         for case in cases
     ]
@@ -129,17 +146,17 @@ def _run(todo: Sequence[Batch]) -> Results:
 
 def _csv(cases: Sequence[BatchCase], results: Results) -> str:
     rows = {
-        (BatchCase(batch.policy, batch.which, batch.duration_s), batch.seed): (
-            result.completion_s,
-            result.aborts,
-        )
+        (BatchCase(batch.policy, batch.which, batch.duration_s), batch.seed): result
         for batch, result in results.items()
     }
     lines = [",".join(COLUMNS)]
     for case in cases:
-        for (other, seed), (completion_s, aborts) in rows.items():
+        for (other, seed), result in rows.items():
             if other == case:
-                cells = (*case[:2], repr(case.duration_s), seed, repr(completion_s), aborts)
+                cells = (
+                    *case[:2], repr(case.duration_s), seed, repr(result.completion_s),
+                    result.aborts, repr(result.lost_node_s),
+                )  # fmt: skip
                 lines.append(",".join(map(str, cells)))
     return "\n".join(lines) + "\n"
 
@@ -187,9 +204,11 @@ def _table(cases: Sequence[BatchCase], results: Results) -> str:
             for base in (linear, rps)
         ]
         hours, aborts = f"{mean_s[case] / 3600:.1f}", f"{_mean(results, case, 'aborts'):.1f}"
+        lost = f"{_mean(results, case, 'lost_node_s') / 3600:,.0f}"
         named = [format_duration(case.duration_s), case.policy, case.which or "-"]
-        rows.append([*named, hours, aborts, *gains])
-    titles = ["duration", "policy", "list", "mean h", "aborts", "less than linear", "than rps"]
+        rows.append([*named, hours, aborts, lost, *gains])
+    titles = ["duration", "policy", "list", "mean h", "aborts", "node-hours lost",
+              "less than linear", "than rps"]  # fmt: skip
     return Sheet("", "means over the seeds", titles, rows, words=3).text()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch of Vardas et al. 2022: equal jobs, one after another, on nodes that fail.
+"""The batch of Vardas et al. 2022: jobs, one after another, on nodes that fail.
 
 A policy chooses the nodes of each attempt. A failure of one of these nodes aborts the attempt.
 After the repair the job starts again from scratch on newly chosen nodes. When a node fails, its
@@ -36,6 +36,9 @@ from rebat.models.topology import Torus
 PAPER_JOBS = 1000
 """Jobs of a batch (section 3)."""
 
+LARGEST_SIGMA = 3.0
+"""Largest spread of durations and repairs; the largest of 1,000 jobs then lasts over 100 means."""
+
 MAX_ABORTS = 10_000
 """Maximum number of consecutive aborts of a job; beyond it, the job is too long to complete."""
 
@@ -65,6 +68,11 @@ class Batch(msgspec.Struct, frozen=True):
     trace_end_s : float, optional
         Age of the machine after which no node fails any more: the length of a failure trace. The
         policies still expect failures.
+    other_sizes : tuple of int
+        Further sizes: each job has one of all sizes, with equal probability.
+    duration_sigma, repair_sigma : float
+        Spread of the durations of jobs and of the repairs: the standard deviation of the logarithm
+        of a log-normal distribution with mean ``duration_s`` or the downtime. 0: all equal.
 
     Raises
     ------
@@ -82,9 +90,17 @@ class Batch(msgspec.Struct, frozen=True):
     seed: int = 0
     begin_s: float = 0.0
     trace_end_s: float | None = None
+    other_sizes: tuple[int, ...] = ()
+    duration_sigma: float = 0.0
+    repair_sigma: float = 0.0
 
     def __post_init__(self) -> None:
-        volume_for(self.torus.sizes, self.size)
+        for size in self.sizes:
+            volume_for(self.torus.sizes, size)
+        for name in ("duration_sigma", "repair_sigma"):
+            if not 0 <= getattr(self, name) <= LARGEST_SIGMA:
+                problem = f"is {getattr(self, name):g}"
+                raise InputError(problem, name.replace("_", " "), f"0 to {LARGEST_SIGMA:g}")
         check_span(self.duration_s, "duration")
         if not 0 <= self.begin_s <= MAX_SECONDS:
             raise InputError(f"is {self.begin_s:g} s", "begin", "0 or more, at most 3,000 years")
@@ -101,6 +117,11 @@ class Batch(msgspec.Struct, frozen=True):
         if self.policy not in OF_BOXES and self.which:
             raise InputError(f"{self.policy} takes no list", self.which)
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All sizes of jobs."""
+        return (self.size, *self.other_sizes)
+
 
 class BatchAttempt(NamedTuple):
     """An attempt of a job: start and end (us), whether it was aborted, and its nodes."""
@@ -112,18 +133,38 @@ class BatchAttempt(NamedTuple):
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """The end of the last job, the number of aborts, and the start of each attempt."""
+    """The result of a batch.
+
+    Attributes
+    ----------
+    completion_s
+        The end of the last job.
+    aborts
+        Number of attempts that a failure aborted.
+    starts_s
+        The start of each attempt, shape (attempts,).
+    lost_node_s
+        Node time of the aborted attempts, in node-seconds (section 1: "node-hours lost").
+    """
 
     completion_s: float
     aborts: int
     starts_s: npt.NDArray[np.float64]
+    lost_node_s: float = 0.0
+
+
+class BatchJob(NamedTuple):
+    """A job: its number of nodes and its duration in seconds."""
+
+    size: int
+    duration_s: float
 
 
 OnProgress = Callable[[int, float], None]
 """Called after every attempt with the number of completed jobs and the time (s)."""
 
-Chooser = Callable[[Ints], Ints]
-"""Returns the nodes of an attempt; the argument is every node's uptime (us), shape (nodes,)."""
+Chooser = Callable[[Ints, BatchJob], Ints]
+"""Returns the nodes of an attempt, from every node's uptime (us), shape (nodes,), and its job."""
 
 
 def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResult:
@@ -135,30 +176,58 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
         If one job is aborted MAX_ABORTS times in a row, if there are too many failures (see
         ``FailureSeries.reach``), or if the batch lasts more than 3,000 years.
     """
-    starts_us, ended, now_us = [], 0, 0
+    starts_us, ended, now_us, lost_us = [], 0, 0, 0
     for attempt in attempts(batch):
         starts_us.append(attempt.start_us)
         now_us, ended = attempt.end_us, ended + (not attempt.aborted)
+        if attempt.aborted:
+            lost_us += (attempt.end_us - attempt.start_us) * len(attempt.nodes)
         if on_progress is not None:
             on_progress(ended, to_s(now_us))
-    return BatchResult(to_s(now_us), len(starts_us) - ended, np.array(starts_us) / 1e6)
+    starts_s = np.array(starts_us) / 1e6
+    return BatchResult(to_s(now_us), len(starts_us) - ended, starts_s, to_s(lost_us))
+
+
+def jobs_of(batch: Batch) -> list[BatchJob]:
+    """Return the jobs of a batch; all policies of a seed have the same jobs."""
+    rng = stream(batch.seed, "batch", "jobs")
+    sizes = rng.choice(np.array(batch.sizes), batch.n_jobs) if batch.other_sizes else batch.sizes
+    durations_s = batch.duration_s * _spread(rng, batch.duration_sigma, batch.n_jobs)
+    return [
+        BatchJob(int(sizes[job % len(sizes)]), float(durations_s[job]))
+        for job in range(batch.n_jobs)
+    ]
+
+
+def _repairs_us(batch: Batch) -> Iterator[int]:
+    """Yield the repair time after each abort."""
+    rng, mean_s = stream(batch.seed, "batch", "repairs"), batch.law.downtime_s
+    while True:
+        yield from (to_us(mean_s * factor) for factor in _spread(rng, batch.repair_sigma, 1_000))
+
+
+def _spread(rng: np.random.Generator, sigma: float, n: int) -> npt.NDArray[np.float64]:
+    """Return n log-normal factors with mean 1, shape (n,)."""
+    if not sigma:
+        return np.ones(n)
+    return np.exp(sigma * rng.standard_normal(n) - sigma**2 / 2)
 
 
 def attempts(batch: Batch) -> Iterator[BatchAttempt]:
     """Yield all attempts of a batch in order; times are since the beginning of the batch."""
-    n_nodes, duration_us = batch.torus.n_nodes, to_us(batch.duration_s)
+    n_nodes, jobs = batch.torus.n_nodes, jobs_of(batch)
     series = series_of(batch.law, n_nodes, batch.seed)
     choose = POLICIES[batch.policy](batch, batch.law.nodes(n_nodes, batch.seed))
-    repair_us, last_us = to_us(batch.law.downtime_s), np.zeros(n_nodes, dtype=np.int64)
+    repairs_us, last_us = _repairs_us(batch), np.zeros(n_nodes, dtype=np.int64)
     begin_us = now_us = to_us(batch.begin_s)
     end_us = FOREVER_US if batch.trace_end_s is None else to_us(batch.trace_end_s)
     cursor = ended = aborts = 0
     while ended < batch.n_jobs:
-        until_us = now_us + duration_us
+        until_us = now_us + to_us(jobs[ended].duration_s)
         _check_end(batch, until_us, ended, aborts)
         series.reach(min(until_us, end_us + 1))
         cursor = catch_up(series.at_us, series.node, cursor, min(now_us, end_us), last_us)
-        nodes = choose(now_us - last_us)
+        nodes = choose(now_us - last_us, jobs[ended])
         is_job_node = np.zeros(n_nodes, dtype=np.bool_)
         is_job_node[nodes] = True
         last_hit_us = min(until_us, end_us + 1)
@@ -167,7 +236,7 @@ def attempts(batch: Batch) -> Iterator[BatchAttempt]:
         stop_us = hit_us if aborted else until_us
         yield BatchAttempt(now_us - begin_us, stop_us - begin_us, aborted, nodes)
         aborts, ended = (aborts + 1, ended) if aborted else (0, ended + 1)
-        now_us = hit_us + repair_us if aborted else until_us
+        now_us = hit_us + next(repairs_us) if aborted else until_us
 
 
 def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
@@ -187,22 +256,25 @@ def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
 
 def _linear(batch: Batch, laws: NodeLaws) -> Chooser:
     """Choose the first nodes; a failed node is repaired before the retry."""
-    first = np.arange(batch.size)
-    return lambda uptime_us: first
+    return lambda uptime_us, job: np.arange(job.size)
 
 
 def _random(batch: Batch, laws: NodeLaws) -> Chooser:
     """RPS: choose any box of the list with equal probability."""
-    boxes, rng = _boxes(batch), stream(batch.seed, "batch", "rps")
-    return lambda uptime_us: boxes.box(int(rng.integers(len(boxes)))).nodes(batch.torus)
+    rng = stream(batch.seed, "batch", "rps")
+
+    def choose(uptime_us: Ints, job: BatchJob) -> Ints:
+        boxes = _boxes(batch, job)
+        return boxes.box(int(rng.integers(len(boxes)))).nodes(batch.torus)
+
+    return choose
 
 
 def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
     """FAPS: choose the box with the smallest sum of hazards (equation 2)."""
-    boxes = _boxes(batch)
 
-    def choose(uptime_us: Ints) -> Ints:
-        hazard = laws.hazard(uptime_us / 1e6, batch.duration_s)
+    def choose(uptime_us: Ints, job: BatchJob) -> Ints:
+        boxes, hazard = _boxes(batch, job), laws.hazard(uptime_us / 1e6, job.duration_s)
         return boxes.box(boxes.least(hazard)).nodes(batch.torus)
 
     return choose
@@ -211,9 +283,9 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
 def _ceiling(batch: Batch, laws: NodeLaws) -> Chooser:
     """Choose the nodes least likely to fail, anywhere; an upper bound for lists of boxes."""
 
-    def choose(uptime_us: Ints) -> Ints:
-        hazard = laws.hazard(uptime_us / 1e6, batch.duration_s)
-        return np.argsort(hazard, kind="stable")[: batch.size]
+    def choose(uptime_us: Ints, job: BatchJob) -> Ints:
+        hazard = laws.hazard(uptime_us / 1e6, job.duration_s)
+        return np.argsort(hazard, kind="stable")[: job.size]
 
     return choose
 
@@ -234,8 +306,8 @@ def with_lists(policies: Iterable[str], lists: Iterable[str]) -> list[tuple[str,
     return [(p, which) for p in policies for which in (listed if p in OF_BOXES else ("",))]
 
 
-def _boxes(batch: Batch) -> Boxes:
-    return _boxes_of(batch.torus, volume_for(batch.torus.sizes, batch.size), batch.which)
+def _boxes(batch: Batch, job: BatchJob) -> Boxes:
+    return _boxes_of(batch.torus, volume_for(batch.torus.sizes, job.size), batch.which)
 
 
 @lru_cache(maxsize=8)

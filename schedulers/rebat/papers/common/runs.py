@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from rebat.core.units import format_duration
-from rebat.figures.lines import lines_svg
+from rebat.figures.lines import Panel, lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg
 from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, percent, seeds_text
 from rebat.papers.common.pooled import pooled
@@ -214,10 +214,12 @@ MOST_SWEEPS = 24
 def _sweep_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
     """Yield a line picture per sweep."""
     for sweep in islice(sweeps(runs), MOST_SWEEPS):
-        panels = {column.metric: lines_of(runs, sweep, column.metric) for column in DRAWN}
-        svg = lines_svg(
-            {name: lines for name, lines in panels.items() if lines}, sweep.title, sweep.is_time
-        )
+        panels = [
+            Panel(column.metric, lines)
+            for column in DRAWN
+            if (lines := lines_of(runs, sweep, column.metric))
+        ]
+        svg = lines_svg(panels, sweep.title, sweep.is_time)
         title = f"{sweep.fixed.grid}: {sweep.fixed.workload} over {sweep.title}"
         note = f"{sweep.fixed_text}; means over {n_of(runs, sweep.fixed)}, bands: 95 % intervals"
         yield Picture("", title, svg, note)

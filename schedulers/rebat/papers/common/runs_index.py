@@ -61,6 +61,11 @@ class Index(Generic[Where, Case]):
             self._cases.setdefault(where, {})[case] = None
         self.settings = list(self._cases)
 
+    def rows(self) -> Iterator[Row[Where, Case]]:
+        """Yield all values, as rows of the index; '' for no size class."""
+        for (where, case, metric, of), cell in self._cells.items():
+            yield from ((where, case, metric, of, seed, value) for seed, value in cell.items())
+
     def cases(self, where: Where) -> list[Case]:
         """Return the cases of a setting, in the order of the rows."""
         return list(self._cases.get(where, ()))

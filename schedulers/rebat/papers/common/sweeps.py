@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 
 from rebat.core.errors import InputError
 from rebat.core.units import parse_duration
+from rebat.figures.lines import Lines
 from rebat.papers.common.runs_index import RunIndex, Setting, parsed
-from rebat.results.intervals import Interval
 from rebat.results.scenario import ScenarioLabel
 
 FEWEST_VALUES = 3
@@ -33,7 +33,7 @@ _COSTS = re.compile(
 )
 
 
-class Sweep(NamedTuple):
+class SweptRuns(NamedTuple):
     """Values of one parameter, with the runs of each policy.
 
     Attributes
@@ -77,7 +77,7 @@ class Sweep(NamedTuple):
         return sorted({value for line in self.lines.values() for value in line})
 
 
-def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[Sweep]:
+def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[SweptRuns]:
     """Yield the sweeps of all settings, over parameters of failures first, then of policies."""
     for grid, workload in dict.fromkeys((item.grid, item.workload) for item in runs.settings):
         settings = [
@@ -90,16 +90,16 @@ def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[Sweep]:
 
 def _over_scenarios(
     runs: RunIndex[str], settings: Sequence[Setting], fewest: int
-) -> Iterator[Sweep]:
+) -> Iterator[SweptRuns]:
     for axis, values in _axes({item: numbers_of(item.scenario) for item in settings}, fewest):
         lines: dict[str, dict[float, Case]] = {}
         for setting, value in values.items():
             for policy in runs.cases(setting):
                 lines.setdefault(policy, {})[value] = setting, policy
-        yield Sweep(axis, next(iter(values)), lines, {})
+        yield SweptRuns(axis, next(iter(values)), lines, {})
 
 
-def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterator[Sweep]:
+def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterator[SweptRuns]:
     policies = runs.cases(setting)
     lines: dict[str, dict[str, dict[float, Case]]] = {}
     for axis, values in _axes({name: options_of(name) for name in policies}, fewest):
@@ -107,8 +107,11 @@ def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterat
             line = lines.setdefault(axis, {}).setdefault(without(policy, axis), {})
             line[value] = setting, policy
     for axis, by_policy in lines.items():
-        level = {name: (setting, name) for name in policies if axis not in parsed(name)[1]}
-        yield Sweep(axis, setting, by_policy, level)
+        plain = [name for name in policies if axis not in parsed(name)[1]]
+        level = {
+            f"{name} (no {axis})" if name in by_policy else name: (setting, name) for name in plain
+        }
+        yield SweptRuns(axis, setting, by_policy, level)
 
 
 def _axes(
@@ -177,11 +180,7 @@ def _number(value: object) -> Value:
         return text
 
 
-Lines = Mapping[str, Sequence[tuple[float, Interval]]]
-"""Policy -> (value of the parameter, mean)."""
-
-
-def lines_of(runs: RunIndex[str], sweep: Sweep, metric: str, of: str | None = None) -> Lines:
+def lines_of(runs: RunIndex[str], sweep: SweptRuns, metric: str, of: str | None = None) -> Lines:
     """Return the means of a metric along a sweep; a level policy has its mean at both ends."""
     ends = sweep.values[0], sweep.values[-1]
     points: dict[str, Iterable[tuple[float, Case]]] = {
