@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rebat.core.errors import InputError as InputError
     from rebat.core.errors import PolicyError as PolicyError
     from rebat.core.errors import RebatError as RebatError
+    from rebat.library.advise import Advice as Advice
+    from rebat.library.advise import advise as advise
     from rebat.library.failures import failures as failures
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
@@ -35,6 +37,8 @@ _VERBS = {
     "failures": "rebat.library.failures",
     "run": "rebat.library.run",
     "sweep": "rebat.library.sweep",
+    "advise": "rebat.library.advise",
+    "Advice": "rebat.library.advise",
     "Result": "rebat.library.result",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",

@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "batch": (
         "rebat.cli.batch:batch",
-        "Run equal jobs one after another on a torus with failures.",
+        "Run jobs one after another on a torus with failures.",
     ),
     "pybatsim-path": (
         "rebat.cli.pybatsim_path:pybatsim_path",
@@ -55,6 +55,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "campaign": (
         "rebat.cli.campaign:campaign",
         "Run many simulations from one file, in parallel.",
+    ),
+    "advise": (
+        "rebat.cli.advise:advise",
+        "Answer five questions about a cluster, from its jobs and its failures.",
     ),
     "makespan": (
         "rebat.cli.makespan:makespan",

@@ -39,24 +39,27 @@ def ratios_figure(rows: Sequence[MetricRow]) -> Any:
     return _drawn(by_title, first, f"{n} seeds")
 
 
-def ratios_svg(by_title: Ratios, base: str, over: str) -> str:
-    """Draw ratios as an SVG text for reports; ``over`` names the values behind the means."""
-    return svg_of(_drawn(by_title, base, over))
+def ratios_svg(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> str:
+    """Draw ratios as an SVG text for reports; ``over`` names the values behind the means.
+
+    With a ``neutral`` of 0 the values are differences.
+    """
+    return svg_of(_drawn(by_title, base, over, neutral))
 
 
-def _drawn(by_title: Ratios, base: str, over: str) -> Any:
+def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
     shown = {title: ratios for title, ratios in by_title.items() if ratios}
     policies = list(dict.fromkeys(policy for ratios in shown.values() for policy in ratios))
     shades = policy_colours([base, *policies])
     figure = new_figure(2.9 * len(shown) + 1.2, 1.9 + 0.32 * len(policies))
     axes = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for axis, (title, ratios) in zip(axes, shown.items(), strict=True):
-        axis.axvline(1.0, color="black", linewidth=0.8)
+        axis.axvline(neutral, color="black", linewidth=0.8)
         for at, policy in enumerate(policies):
             if policy in ratios:
                 point(axis, ratios[policy], at, shades[policy])
         axis.set_title(title, fontsize=10)
-        axis.set_xlabel(f"ratio to {label(base)}")
+        axis.set_xlabel(f"{'ratio to' if neutral else 'difference from'} {label(base)}")
         axis.locator_params(axis="x", nbins=4)
     axes[0].set_yticks(range(len(policies)), [label(name) for name in policies])
     axes[0].set_ylim(len(policies) - 0.5, -0.5)

@@ -106,7 +106,7 @@ def run(
         comparison = study(
             lambda: _read(workload, Path(folder)),
             policies,
-            _options(failures, options),
+            scenario_options_of(failures, options),
             options_of_call(failures, used),
             converted(many, SeedOptions),
         )
@@ -141,7 +141,9 @@ OPTIONS = (
 """The options of a scenario that are arguments of `run`."""
 
 
-def _options(failures: FailureOptions | None, arguments: dict[str, Any]) -> ScenarioOptions:
+def scenario_options_of(
+    failures: FailureOptions | None, arguments: dict[str, Any]
+) -> ScenarioOptions:
     """Return the options of a scenario.
 
     Raises

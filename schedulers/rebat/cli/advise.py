@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat advise``: five questions of an operator, answered by simulations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rebat.cli.effects import used_options
+from rebat.cli.scenario_options import LawCommand, scenario_options
+from rebat.cli.types import FOLDER, NODES, WORKLOAD, FiniteRange
+from rebat.console.output import print_result
+
+SCENARIO = ("failures", "law", "mtbf", "downtime", "cores_per_node", "nodes", "checkpoint_cost",
+            "recovery_cost")  # fmt: skip
+
+
+@click.command(cls=LawCommand)
+@click.argument("workload", type=WORKLOAD)
+@scenario_options(
+    *SCENARIO,
+    failures="Recorded failures of the cluster: an event file of 'rebat failures import'. Each seed begins at another time of the record.",
+)
+@click.option("-p", "--policy", default="easy", show_default=True, help="The policy that stands for the cluster's scheduler today.")  # fmt: skip
+@click.option("--no-checkpoints", is_flag=True, help="Jobs write no checkpoints (default: by Young/Daly).")  # fmt: skip
+@click.option("--minutes", type=FiniteRange(min=0, min_open=True), default=10.0, show_default=True, help="Time for simulations. More seeds are added while the time lasts and intervals are wide.")  # fmt: skip
+@click.option("--seeds", "most_seeds", type=NODES, default=30, show_default=True, help="Largest number of seeds.")  # fmt: skip
+@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
+@click.option("--json", "as_json", is_flag=True, help="Print advice.json instead of sentences.")
+@click.option("--out", type=FOLDER, required=True, help="Folder of the page (advice.html, advice.md), the numbers (advice.json) and all runs. The same command continues an interrupted one.")  # fmt: skip
+def advise(
+    workload: Path, policy: str, no_checkpoints: bool, minutes: float, most_seeds: int,
+    workers: int | None, as_json: bool, out: Path, **scenario: Any,
+) -> None:  # fmt: skip
+    """Answer five questions about a cluster, from its jobs and its failures.
+
+    What do failures cost today? Who pays? Which scheduler rule would help, and whom would it hurt?
+    How many spare nodes are worth keeping? How often should jobs checkpoint? Each answer is a
+    sentence with a 95 % interval and a picture. With fewer than five seeds there is no answer.
+
+    \b
+    Example:
+      rebat advise jobs.json --failures site.events --minutes 10 --out advice
+    """
+    from rebat.library.advise import RECORD, advised
+    from rebat.library.checks import check_options
+    from rebat.library.workloads import load_workload
+    from rebat.runs.options import ScenarioOptions
+
+    checkpoint = "none" if no_checkpoints else "young-daly"
+    options = ScenarioOptions(**scenario, checkpoint=checkpoint)  # type: ignore[arg-type]
+    check_options(options, used_options())
+    advice = advised(
+        load_workload(workload), options, policy=policy, minutes=minutes, most_seeds=most_seeds,
+        workers=workers, out=out,
+    )  # fmt: skip
+    text = (out / RECORD).read_text() if as_json else f"{advice.text}\n\npage: {advice.page}"
+    print_result(text, saved=f"the page is {advice.page}")

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Five questions of an operator, each answered in one sentence with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rebat.library.advice.compared import (
+    FLOW,
+    LARGEST,
+    USEFUL,
+    Comparison,
+    cost_in_points,
+    failures_cost,
+    period_title,
+    periods,
+    rules,
+    setting_of,
+    settings_of_today,
+    spares,
+    title_of,
+)
+from rebat.library.advice.design import FITTED, Site, period_text
+from rebat.library.advice.owners import Owner, losers
+from rebat.library.advice.rounds import Evidence
+from rebat.results.catalogue import metric as row_of
+from rebat.results.intervals import FEWEST, Interval
+from rebat.results.verdict import change_text
+
+MOST_CLASSES = 3
+"""Size classes that a sentence names."""
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A number behind an answer: a change with its 95 % interval (None without one)."""
+
+    name: str
+    metric: str
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    kind: str = "ratio"
+    """``ratio`` to the reference, or ``difference`` from it."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A question, its answer, and the numbers behind it.
+
+    ``answered`` is False if the intervals do not allow an answer.
+    """
+
+    question: str
+    sentence: str
+    answered: bool
+    figures: list[Figure]
+
+
+def answers(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> list[Answer]:
+    """Return the five answers."""
+    return [
+        _cost(site, evidence),
+        _who_pays(site, evidence, owners),
+        _which_rule(site, evidence),
+        _spare_nodes(site, evidence),
+        _periods(site, evidence),
+    ]
+
+
+# ---- 1. what do failures cost today
+
+
+def _cost(site: Site, evidence: Evidence) -> Answer:
+    question = "What do failures cost today?"
+    cost = failures_cost(site, evidence.runs)
+    failing, _ = settings_of_today(evidence.runs)
+    points = cost_in_points(site, evidence.runs)
+    wasted = evidence.runs.interval(failing, site.policy, "platform_waste_failure")
+    flow = cost.changes[FLOW, None]
+    figures = [*_figures([cost]), _figure(cost.title, USEFUL, points, "difference")]
+    if points.low is None:
+        return _too_few(question, figures, evidence)
+    hours = f"{wasted.mean / 3600:,.0f} node-hours of work" if wasted else "no work"
+    sentence = (
+        f"Failures cost {_points(points)} of useful utilisation and {hours} under {site.policy}, "
+        f"and change the mean flow by {change_text(flow)}."
+    )
+    return Answer(question, sentence, True, figures)
+
+
+# ---- 2. who pays
+
+
+def _who_pays(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> Answer:
+    question = "Who pays for the failures?"
+    cost = failures_cost(site, evidence.runs)
+    figures = _figures([cost])
+    by_class = {of: change for (name, of), change in cost.changes.items() if name == FLOW and of}
+    paying = sorted(
+        (of for of, change in by_class.items() if change.low is not None and change.low > 1),
+        key=lambda of: -by_class[of].mean,
+    )
+    if all(change.low is None for change in by_class.values()):
+        return _too_few(question, figures, evidence)
+    texts = [f"jobs of {of} nodes (mean flow {change_text(by_class[of])})"
+             for of in paying[:MOST_CLASSES]]  # fmt: skip
+    sentence = (
+        f"Most of all {', then '.join(texts)}." if texts
+        else "No size class has a significantly longer mean flow because of failures."
+    )  # fmt: skip
+    for owner in losers(owners):
+        sentence += f" {owner.text}"
+    return Answer(question, sentence, True, figures)
+
+
+# ---- 3. which rule would help
+
+
+def _which_rule(site: Site, evidence: Evidence) -> Answer:
+    question = "Which scheduler rule would help, and whom would it hurt?"
+    compared = rules(site, evidence.runs)
+    figures = _figures(compared)
+    if all(item.changes[FLOW, None].low is None for item in compared):
+        return _too_few(question, figures, evidence)
+    helping = [
+        item for item in compared if item.significant(FLOW) and item.changes[FLOW, None].mean < 1
+    ]
+    if not helping:
+        sentence = f"None of the {len(compared)} rules shortens the mean flow significantly."
+        return Answer(question, sentence, True, figures)
+    best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
+    parts = [f"{row_of(name).title} {change_text(best.changes[name, None])}"
+             for name in (FLOW, LARGEST) if (name, None) in best.changes]  # fmt: skip
+    sentence = (
+        f"{best.title}: {', '.join(parts)}. {_hurt(best)}{_under_fitted(site, evidence, best)}"
+    )
+    return Answer(question, sentence, True, figures)
+
+
+def _hurt(best: Comparison) -> str:
+    """Return a sentence on the size classes that wait longer."""
+    hurt = [
+        f"jobs of {of} nodes (mean flow {change_text(change)})"
+        for (name, of), change in best.changes.items()
+        if name == FLOW and of and change.low is not None and change.low > 1
+    ]
+    return (
+        f"It hurts {' and '.join(hurt)}." if hurt else "No size class waits significantly longer."
+    )
+
+
+def _under_fitted(site: Site, evidence: Evidence, best: Comparison) -> str:
+    """Return a sentence on whether the answer holds under the law that fits the record."""
+    policy = _policy_of(best.title, site)
+    setting = setting_of(evidence.runs, FITTED)
+    if setting is None:
+        return ""
+    ratio = evidence.runs.ratio(setting, policy, site.policy, FLOW)
+    return "" if ratio is None else f" Under the fitted law: mean flow {change_text(ratio)}."
+
+
+def _policy_of(title: str, site: Site) -> str:
+    return next(policy for policy in site.rules if title_of(policy) == title)
+
+
+# ---- 4. spare nodes
+
+
+def _spare_nodes(site: Site, evidence: Evidence) -> Answer:
+    question = "How many spare nodes are worth keeping?"
+    compared = spares(site, evidence.runs)
+    figures = _figures([item for _, item in compared])
+    if all(item.changes[FLOW, None].low is None for _, item in compared):
+        return _too_few(question, figures, evidence)
+    helping = [pair for pair in compared
+               if pair[1].significant(FLOW) and pair[1].changes[FLOW, None].mean < 1]  # fmt: skip
+    if helping:
+        count, best = min(helping, key=lambda pair: pair[1].changes[FLOW, None].mean)
+        sentence = f"Keep {count}: compared with no spare nodes, {_flow_and_useful(best)}."
+    else:
+        count, first = compared[0]
+        change = change_text(first.changes[FLOW, None])
+        sentence = (
+            f"None: no number of spare nodes from {count} to {compared[-1][0]} shortens the mean "
+            f"flow significantly; {count} would change it by {change}."
+        )
+    return Answer(question, sentence, True, figures)
+
+
+# ---- 5. checkpoint periods
+
+
+def _periods(site: Site, evidence: Evidence) -> Answer:
+    question = "How often should jobs checkpoint?"
+    compared = periods(site, evidence.runs)
+    if not compared:
+        return Answer(question, "Not asked: jobs have no checkpoints with a cost.", False, [])
+    figures = [
+        _figure(period_title(factor), USEFUL, change, "difference")
+        for factor, change in compared.items()
+    ]
+    if all(change.low is None for change in compared.values()):
+        return _too_few(question, figures, evidence)
+    better = {f: c for f, c in compared.items() if c.low is not None and c.low > 0}
+    never = compared.get(None)
+    if better:
+        factor = max(better, key=lambda f: better[f].mean)
+        advice = (
+            "Never" if factor is None
+            else f"Every {period_text(site, factor)} ({factor:g} times Young/Daly's period)"
+        )  # fmt: skip
+        gain = f"useful utilisation {_points(better[factor])} higher"
+        sentence = f"{advice}: {gain} than with Young/Daly's period."
+    else:
+        sentence = (
+            f"By Young/Daly: every {period_text(site)}. No other period is significantly better"
+        )
+        sentence += (
+            "." if never is None else f"; without checkpoints {_points(never, signed=True)}."
+        )
+    return Answer(question, sentence, True, figures)
+
+
+# ---- texts and figures
+
+
+def _figures(compared: Sequence[Comparison]) -> list[Figure]:
+    return [
+        _figure(item.title, name if of is None else f"{name}:{of}", change)
+        for item in compared
+        for (name, of), change in item.changes.items()
+    ]
+
+
+def _figure(name: str, metric: str, change: Interval, kind: str = "ratio") -> Figure:
+    return Figure(name, metric, change.mean, change.low, change.high, change.n, kind)
+
+
+def _flow_and_useful(item: Comparison) -> str:
+    return ", ".join(
+        f"{row_of(name).title} {change_text(item.changes[name, None])}"
+        for name in (FLOW, USEFUL)
+        if (name, None) in item.changes
+    )
+
+
+def _points(change: Interval, signed: bool = False) -> str:
+    """Return a share in points with its interval."""
+    sign = "+" if signed else ""
+    text = f"{100 * change.mean:{sign}.1f} points"
+    if change.low is None or change.high is None:
+        return text
+    return f"{text} [{100 * change.low:{sign}.1f}, {100 * change.high:{sign}.1f}]"
+
+
+def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> Answer:
+    """Return the refusal to answer with fewer seeds than an interval needs."""
+    seeds = f"{evidence.n_seeds} seed" + ("s are" if evidence.n_seeds > 1 else " is")
+    text = f"No answer: {seeds} too few for an interval"
+    if evidence.seconds_per_seed:
+        minutes = (FEWEST - evidence.n_seeds) * evidence.seconds_per_seed / 60
+        text += f"; {FEWEST} seeds need about {max(1, round(minutes))} min more"
+    return Answer(question, f"{text}.", False, figures)

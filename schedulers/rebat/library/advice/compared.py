@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the simulations of an advice show: changes against a reference, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from rebat.library.advice.design import (
+    FACTORS,
+    OTHER_RULES,
+    PERIODS,
+    RULES,
+    SPARES,
+    TODAY,
+    Site,
+    with_options,
+)
+from rebat.papers.common.runs_index import RunIndex, Setting
+from rebat.papers.common.sweeps import numbers_of
+from rebat.results.intervals import BySeed, Interval, interval, minus
+
+FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A case compared with a reference: a title, and a change per metric and size class."""
+
+    title: str
+    changes: Mapping[tuple[str, str | None], Interval]
+
+    def significant(self, metric: str, of: str | None = None) -> bool:
+        """Return whether the interval of a ratio excludes 1."""
+        change = self.changes.get((metric, of))
+        return change is not None and change.excludes(1.0)
+
+
+def failures_cost(site: Site, runs: RunIndex[str]) -> Comparison:
+    """Return today's policy with failures, compared with the same jobs without failures."""
+    failing, calm = settings_of_today(runs)
+    classes = runs.size_classes(failing, FLOW)
+    changes = {}
+    for name, of in [(FLOW, None), (LARGEST, None), *((FLOW, c) for c in classes if c != "all")]:
+        without = runs.mean(calm, site.policy, name, of)
+        values = runs.values(failing, site.policy, name, of)
+        if without:
+            ratio = interval({seed: value / without for seed, value in values.items()})
+            if ratio is not None:
+                changes[name, of] = ratio
+    return Comparison("with failures", changes)
+
+
+def cost_in_points(site: Site, runs: RunIndex[str]) -> Interval:
+    """Return how much useful utilisation the failures cost, as a share."""
+    failing, calm = settings_of_today(runs)
+    without = runs.mean(calm, site.policy, USEFUL) or 0.0
+    values = runs.values(failing, site.policy, USEFUL)
+    cost = interval({seed: without - value for seed, value in values.items()})
+    assert cost is not None
+    return cost
+
+
+def settings_of_today(runs: RunIndex[str]) -> tuple[Setting, Setting]:
+    """Return the settings of today's policy with and without failures."""
+    settings = [item for item in runs.settings if item.grid == TODAY]
+    failing = next(item for item in settings if item.scenario.failure_model)
+    return failing, next(item for item in settings if not item.scenario.failure_model)
+
+
+def rules(site: Site, runs: RunIndex[str]) -> list[Comparison]:
+    """Return every other rule, compared with today's policy on the same failures."""
+    setting = setting_of(runs, OTHER_RULES)
+    if setting is None:
+        return []
+    classes = [of for of in runs.size_classes(setting, FLOW) if of != "all"]
+    wanted = [(FLOW, None), (LARGEST, None), (USEFUL, None), *((FLOW, of) for of in classes)]
+    return [
+        Comparison(title_of(policy), dict(_ratios(runs, setting, policy, site.policy, wanted)))
+        for policy in site.rules[1:]
+    ]
+
+
+def title_of(policy: str) -> str:
+    """Return the description of a rule with its name."""
+    return f"{RULES[policy]} ({policy})" if policy in RULES else policy
+
+
+def spares(site: Site, runs: RunIndex[str]) -> list[tuple[int, Comparison]]:
+    """Return each number of spare nodes, compared with replacement without spare nodes."""
+    setting = setting_of(runs, SPARES)
+    names = {count: with_options(site.policy, react="replacement", spares=count)
+             for count in site.spares}  # fmt: skip
+    wanted = [(FLOW, None), (LARGEST, None), (USEFUL, None)]
+    return [] if setting is None else [
+        (count, Comparison(f"{count} spare nodes", dict(
+            _ratios(runs, setting, name, names[0], wanted)
+        )))
+        for count, name in names.items() if count
+    ]  # fmt: skip
+
+
+def periods(site: Site, runs: RunIndex[str]) -> dict[float | None, Interval]:
+    """Return useful utilisation of each period minus that of Young/Daly's; None: no checkpoints."""
+    usual = _by_factor(site, runs).get(1.0)
+    if usual is None:
+        return {}
+    values = {factor: minus(by_seed, usual) for factor, by_seed in _by_factor(site, runs).items()}
+    return {
+        factor: change
+        for factor, by_seed in values.items()
+        if factor != 1.0 and (change := interval(by_seed)) is not None
+    }
+
+
+def _by_factor(site: Site, runs: RunIndex[str]) -> dict[float | None, BySeed]:
+    """Return useful utilisation by seed for each factor."""
+    found: dict[float | None, BySeed] = {}
+    for setting in (item for item in runs.settings if item.grid == PERIODS):
+        found[factor_of(site, setting)] = runs.values(setting, site.policy, USEFUL)
+    return {factor: found[factor] for factor in (*FACTORS, None) if factor in found}
+
+
+def factor_of(site: Site, setting: Setting) -> float | None:
+    """Return the multiple of Young/Daly's period in a setting; None without checkpoints."""
+    if setting.scenario.checkpoint is None:
+        return None
+    mtbf_s = numbers_of(setting.scenario).get("checkpoint_mtbf")
+    if not isinstance(mtbf_s, float):
+        return 1.0
+    ratio = (mtbf_s / site.mtbf_s) ** 0.5
+    return min(FACTORS, key=lambda factor: abs(factor - ratio))
+
+
+def period_title(factor: float | None) -> str:
+    return "no checkpoints" if factor is None else f"{factor:g} x Young/Daly's period"
+
+
+def _ratios(
+    runs: RunIndex[str], setting: Setting, ours: str, base: str,
+    wanted: Sequence[tuple[str, str | None]],
+) -> Iterator[tuple[tuple[str, str | None], Interval]]:  # fmt: skip
+    for name, of in wanted:
+        ratio = runs.ratio(setting, ours, base, name, of)
+        if ratio is not None:
+            yield (name, of), ratio
+
+
+def setting_of(runs: RunIndex[str], grid: str) -> Setting | None:
+    return next((item for item in runs.settings if item.grid == grid), None)

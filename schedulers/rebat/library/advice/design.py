@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs behind an advice: which policies, spares and checkpoint periods are simulated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rebat.core.cores import groups_of
+from rebat.core.errors import InputError
+from rebat.core.units import format_duration
+from rebat.library.workloads import LoadedWorkload
+from rebat.models.checkpoint import young_daly_period_s
+from rebat.models.failures.events import MachineEvent, machine_mtbf_s, read_events
+from rebat.models.failures.fitting import UpTimes
+from rebat.models.failures.recorded import Recorded
+from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
+from rebat.models.failures.samples import Fitted, fits, samples
+from rebat.papers.common.runs_index import parsed
+from rebat.runs.options import ScenarioOptions
+from rebat.runs.spec import CheckpointModel, RunSpec, Scenario
+
+RULES: dict[str, str] = {
+    "easy": "EASY backfilling",
+    "baseline": "conservative backfilling",
+    "easy-sfsj": "EASY with node stealing",
+    "sfsj": "conservative backfilling with node stealing",
+    "easy:react=replacement": "EASY with node replacement",
+    "easy:order=shortest": "EASY, shortest jobs first",
+}
+"""Policies that are compared, with their description in answers."""
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Checkpoint periods, as multiples of the Young/Daly period."""
+
+N_SPARES = 4
+"""Numbers of spare nodes that are tried, in addition to none."""
+
+YEAR_S = 365 * 86_400.0
+
+TODAY, OTHER_RULES, SPARES, PERIODS, FITTED = "today", "rules", "spares", "periods", "fitted law"
+"""Names of the grids."""
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster that asks for advice.
+
+    Attributes
+    ----------
+    workload
+        Its jobs.
+    policy
+        The policy that stands for its scheduler today.
+    options
+        Machine, failures and checkpoints.
+    n_nodes
+        Number of nodes of the machine (with several cores per node: of nodes).
+    mtbf_s
+        Mean time between failures of the machine.
+    down_nodes
+        Mean number of nodes that are down.
+    fitted
+        A law fitted to the recorded failures; None if the failures follow a law already.
+    """
+
+    workload: LoadedWorkload
+    policy: str
+    options: ScenarioOptions
+    n_nodes: int
+    mtbf_s: float
+    down_nodes: float
+    fitted: Renewal | None = None
+
+    @property
+    def rules(self) -> list[str]:
+        """Today's policy first, then the rules that are compared with it."""
+        return list(dict.fromkeys([self.policy, *RULES]))
+
+    @property
+    def spares(self) -> list[int]:
+        """Numbers of spare nodes: none, and powers of two from the mean number of down nodes."""
+        first = max(1, round(self.down_nodes))
+        tried = [first * 2**power for power in range(N_SPARES)]
+        return [0, *(count for count in tried if count <= self.n_nodes // 8)]
+
+
+def specs(site: Site, seeds: Iterable[int]) -> list[RunSpec]:
+    """Return all runs for these seeds, the cheapest answers first."""
+    numbers = list(seeds)
+    return [spec for grid in GRIDS for spec in grid(site, numbers)]
+
+
+def today(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+    """Yield today's policy with failures, and once without."""
+    failing = [scenario(site, seed) for seed in seeds]
+    calm = msgspec.structs.replace(failing[0], failures=None)
+    yield _spec(site, TODAY, site.policy, calm)
+    yield from (_spec(site, TODAY, site.policy, failed) for failed in failing)
+
+
+def _other_rules(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+    for seed in seeds:
+        failing = scenario(site, seed)
+        yield from (_spec(site, OTHER_RULES, policy, failing) for policy in site.rules)
+
+
+def _spares(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+    for seed in seeds:
+        failing = scenario(site, seed)
+        for count in site.spares:
+            policy = with_options(site.policy, react="replacement", spares=count)
+            yield _spec(site, SPARES, policy, failing)
+
+
+def _periods(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+    for seed in seeds:
+        failing = scenario(site, seed)
+        model = failing.checkpoint
+        if not isinstance(model, CheckpointModel):
+            return
+        for factor in FACTORS:
+            longer = msgspec.structs.replace(model, mtbf_s=model.mtbf_s * factor**2)
+            changed = msgspec.structs.replace(failing, checkpoint=longer)
+            yield _spec(site, PERIODS, site.policy, changed)
+        never = msgspec.structs.replace(failing, checkpoint=None)
+        yield _spec(site, PERIODS, site.policy, never)
+
+
+def _fitted(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+    if site.fitted is None:
+        return
+    for seed in seeds:
+        failing = scenario(site, seed)
+        assert failing.failures is not None
+        failures = msgspec.structs.replace(failing.failures, law=site.fitted)
+        drawn = msgspec.structs.replace(failing, failures=failures)
+        yield from (_spec(site, FITTED, policy, drawn) for policy in site.rules)
+
+
+GRIDS = (today, _other_rules, _spares, _periods, _fitted)
+
+
+def scenario(site: Site, seed: int) -> Scenario:
+    """Return the site's scenario with one seed."""
+    return msgspec.structs.replace(site.options, seed=seed).scenario()
+
+
+def with_options(policy: str, **options: object) -> str:
+    """Return a policy with these options in place of its own.
+
+    >>> with_options("easy:order=shortest", react="replacement", spares=2)
+    'easy:order=shortest,react=replacement,spares=2'
+    """
+    name, present = parsed(policy)
+    values = present | {key: str(value) for key, value in options.items()}
+    return f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
+
+
+def _spec(site: Site, grid: str, policy: str, conditions: Scenario) -> RunSpec:
+    return RunSpec(
+        grid=grid, workload=site.workload.name, policy=policy, source=site.workload.origin,
+        scenario=conditions, folder=str(Path.cwd()),
+    )  # fmt: skip
+
+
+# ---- the site's failures
+
+
+def turned(events: Path) -> Recorded:
+    """Return the law of recorded events: each seed begins at another time of the record."""
+    return Recorded(str(events.absolute()), format="events", turn=True)
+
+
+def fitted_law(events: Path, n_nodes: int) -> Renewal | None:
+    """Return the renewal law that fits the events: Weibull gaps, log-normal repairs.
+
+    None with too few failures for a fit. Shape and spread are limited to the law's ranges.
+    """
+    gaps, _, repairs = samples(read_events(events), n_nodes)
+    shapes, spreads = _family(gaps.times, "weibull"), _family(repairs.times, "lognormal")
+    if shapes is None or spreads is None:
+        return None
+    return Renewal(
+        mtbf_s=float(gaps.times.failed_s.mean()),
+        repair_s=float(repairs.times.failed_s.mean()),
+        shape=min(max(shapes.parameters[1], SHAPES[0]), SHAPES[1]),
+        sigma=min(spreads.parameters[1], MAX_SIGMA),
+    )
+
+
+def _family(times: UpTimes, name: str) -> Fitted | None:
+    return next((fit for fit in fits(times) if fit.family == name), None)
+
+
+def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> Site:
+    """Return the site of a workload, with its failures and a law that fits them.
+
+    Raises
+    ------
+    InputError
+        Without failures, or if the failures do not depend on the seed.
+    """
+    fitted, events = None, options.failures
+    n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
+    if events is not None and options.law is None:
+        fitted = fitted_law(events, n_nodes)
+        options = msgspec.structs.replace(options, law=turned(events), failures=None)
+    law = options.failure_law()
+    if law is None or not law.seeded:
+        expected = "--failures EVENTS, --law or --mtbf, so that each seed has other failures"
+        raise InputError("is missing", "failures", expected)
+    options = options.with_record_mtbf(n_nodes)
+    recorded = list(law.events(n_nodes, 0, YEAR_S, options.cores_per_node))
+    return Site(
+        workload=workload, policy=policy, options=options, n_nodes=n_nodes,
+        mtbf_s=options.mtbf_s or machine_mtbf_s(recorded) or YEAR_S,
+        down_nodes=_mean_down(recorded), fitted=fitted,
+    )  # fmt: skip
+
+
+def _mean_down(events: Sequence[MachineEvent]) -> float:
+    """Return the mean number of nodes that are down from time 0 to the last event."""
+    down, since_us, node_us = 0, 0, 0
+    for event in events:
+        node_us += down * (event.at_us - since_us)
+        since_us = event.at_us
+        down += -len(event.nodes) if event.available else len(event.nodes)
+    return node_us / since_us if since_us else 0.0
+
+
+def period_text(site: Site, factor: float = 1.0) -> str:
+    """Return the checkpoint period of jobs of three sizes, in words."""
+    model = scenario(site, 0).checkpoint
+    assert isinstance(model, CheckpointModel)
+    texts = []
+    for size in dict.fromkeys(max(1, math.ceil(site.n_nodes * part)) for part in (0.01, 0.1, 1.0)):
+        period_s = young_daly_period_s(size, site.n_nodes, model.mtbf_s, model.cost_s)
+        minutes = max(1, round(factor * period_s / 60))
+        texts.append(f"{format_duration(60 * minutes)} on {size} node{'s' * (size > 1)}")
+    return ", ".join(texts)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page and the JSON of an advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import rebat
+from rebat.core.units import format_duration
+from rebat.figures.lines import Panel, lines_svg
+from rebat.figures.ratios import ratio_title, ratios_svg
+from rebat.library.advice.answers import Answer
+from rebat.library.advice.compared import (
+    FLOW,
+    LARGEST,
+    USEFUL,
+    Comparison,
+    failures_cost,
+    period_title,
+    periods,
+    rules,
+    setting_of,
+)
+from rebat.library.advice.design import SPARES, Site, period_text
+from rebat.library.advice.owners import Owner
+from rebat.library.advice.rounds import Evidence
+from rebat.papers.common.parts import Picture, Report, Table
+from rebat.papers.common.sweeps import lines_of, sweeps
+from rebat.results.catalogue import metric
+from rebat.results.intervals import marked, spread
+from rebat.runs.spec import CheckpointModel
+
+MOST_OWNERS = 10
+"""Rows of the table of users, and of queues."""
+
+
+def report_of(
+    site: Site, evidence: Evidence, answers: Sequence[Answer], owners: Sequence[Owner]
+) -> Report:
+    """Return the page: five sentences, a picture for each, then tables."""
+    over = f"{evidence.n_seeds} seeds"
+    return Report(
+        title=f"Advice for {site.workload.name}",
+        lead=(
+            f"{len(site.workload.jobs)} jobs on {site.n_nodes} nodes that fail every "
+            f"{format_duration(site.mtbf_s)}; the scheduler today: {site.policy}. Values are means "
+            f"over {over} with 95 % intervals; all policies see the same failures."
+        ),
+        judgements=[],
+        tables=[*_tables(site, evidence, owners)],
+        pictures=[*_pictures(site, evidence, over)],
+        provenance=[
+            f"rebat {rebat.__version__}, {evidence.n_runs} simulations",
+            f"workload {site.workload.name}, sha256 {site.workload.sha256}",
+        ],
+        remarks=[f"Assumed: {'; '.join(assumptions(site))}."],
+        figures_note="Points are means over seeds; lines and bands are their 95 % intervals.",
+        claims=False,
+        findings=[f"{answer.question} {answer.sentence}" for answer in answers],
+    )
+
+
+def assumptions(site: Site) -> list[str]:
+    """Return what the simulations assume, a phrase each."""
+    model, failures = site.options.scenario().checkpoint, site.options.failure_law()
+    phrases = [
+        "jobs are submitted at the recorded times and run as long as recorded",
+        "no priorities, fair share or reservations of the site",
+        "a job that a failure interrupts is requeued at the head of the queue",
+    ]
+    if isinstance(model, CheckpointModel):
+        phrases.append(
+            f"all jobs write checkpoints of {format_duration(model.cost_s)} by Young/Daly "
+            f"({period_text(site)})"
+        )
+    else:
+        phrases.append("jobs write no checkpoints" if model is None else "checkpoints cost nothing")
+    if site.fitted is not None:
+        phrases.append("each seed begins at another time of the record of failures")
+    elif failures is not None:
+        phrases.append(f"failures follow the law {failures.label() or 'of the MTBF'}")
+    return phrases
+
+
+# ---- pictures
+
+
+def _pictures(site: Site, evidence: Evidence, over: str) -> Iterator[Picture]:
+    cost, compared = failures_cost(site, evidence.runs), rules(site, evidence.runs)
+    yield _ratios(
+        "What failures cost", [cost], [(FLOW, None), (LARGEST, None)], "no failures", over
+    )
+    yield _by_class("Who pays", cost, over)
+    yield _ratios(
+        "Rules", compared, [(USEFUL, None), (FLOW, None), (LARGEST, None)], site.policy, over
+    )
+    runs = evidence.runs
+    of_spares = setting_of(runs, SPARES)
+    for sweep in sweeps(runs):
+        if sweep.axis == "spares" and sweep.fixed == of_spares:
+            panels = [Panel(name, lines_of(runs, sweep, name)) for name in (FLOW, LARGEST, USEFUL)]
+            yield Picture("", "Spare nodes", lines_svg(panels, "spare nodes", False), over)
+    changes = periods(site, runs)
+    if changes:
+        rows = {period_title(factor): change for factor, change in changes.items()}
+        named = {f"{metric(USEFUL).title}, difference": rows}
+        svg = ratios_svg(named, "Young/Daly's period", over, neutral=0.0)
+        yield Picture("", "Checkpoint periods", svg, over)
+
+
+def _ratios(
+    title: str, compared: Sequence[Comparison], wanted: Sequence[tuple[str, str | None]],
+    base: str, over: str,
+) -> Picture:  # fmt: skip
+    by_title = {
+        ratio_title(name): {
+            item.title: item.changes[name, of] for item in compared if (name, of) in item.changes
+        }
+        for name, of in wanted
+    }
+    return Picture("", title, ratios_svg(by_title, base, over), over)
+
+
+def _by_class(title: str, cost: Comparison, over: str) -> Picture:
+    """Draw the change of the mean flow of each size class."""
+    rows = {
+        f"{of} nodes": change for (name, of), change in cost.changes.items() if name == FLOW and of
+    }
+    svg = ratios_svg({ratio_title(FLOW): rows}, "no failures", over)
+    return Picture("", title, svg, f"mean flow by size of the job, {over}")
+
+
+# ---- tables
+
+
+def _tables(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> Iterator[Table]:
+    wanted = ((USEFUL, None), (FLOW, None), (LARGEST, None))
+    rows = [
+        [item.title, *(marked(item.changes.get(where)) for where in wanted)]
+        for item in rules(site, evidence.runs)
+    ]
+    titles = [metric(name).title for name, _ in wanted]
+    yield Table("", f"Rules: ratios to {site.policy}", ["rule", *titles], rows)
+    changes = periods(site, evidence.runs)
+    shown = [[period_title(factor), spread(change, _points)] for factor, change in changes.items()]
+    if shown:
+        title = "Checkpoint periods: useful utilisation, points above Young/Daly's period"
+        yield Table("", title, ["period", "change"], shown)
+    for kind in ("user", "queue"):
+        listed = [owner for owner in owners if owner.kind == kind][:MOST_OWNERS]
+        cells = [
+            [owner.name, f"{owner.used:.1%}", f"{owner.lost:.1%}", f"{owner.interruptions:.1f}"]
+            for owner in listed
+        ]
+        if len(listed) > 1:
+            columns = [kind, "share of node time", "share of lost node time", "failures per run"]
+            yield Table("", f"{kind.capitalize()}s that lose most work", columns, cells)
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.2f}"

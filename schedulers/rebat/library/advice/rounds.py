@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulations in rounds of more and more seeds, until intervals are narrow or time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from rebat.campaign.opening import Campaign
+from rebat.campaign.run import run_campaign
+from rebat.campaign.store import TABLE, Owner, Store
+from rebat.console.progress import campaign_bar
+from rebat.core.errors import PolicyError
+from rebat.library.advice.design import OTHER_RULES, Site, specs, today
+from rebat.papers.common.runs_index import RunIndex, simulations
+from rebat.results.intervals import FEWEST, relative_width
+from rebat.runs.simulating import units
+from rebat.runs.spec import RunSpec
+
+ROUND = 5
+"""Seeds of a round after the first seed."""
+
+NARROW = 0.04
+"""Relative width of the interval of each rule's mean flow at which no more seeds are needed."""
+
+OWNER = Owner("advise", "rebat advise")
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """The results of all rounds.
+
+    Attributes
+    ----------
+    runs
+        All values.
+    n_seeds, n_runs
+        Number of seeds, and of simulations.
+    seconds_per_seed
+        Wall time of a seed, measured in this call; None if all runs had been done before.
+    spent_s
+        Wall time of this call.
+    """
+
+    runs: RunIndex[str]
+    n_seeds: int
+    n_runs: int
+    seconds_per_seed: float | None
+    spent_s: float
+
+
+def gather(
+    site: Site, folder: Path, minutes: float, most_seeds: int, workers: int | None
+) -> Evidence:
+    """Simulate seed 0, then further seeds while the time lasts; results of earlier calls count.
+
+    Raises
+    ------
+    PolicyError
+        If a run fails.
+    """
+    began, n_seeds, n_new, spent_on = time.monotonic(), 0, 0, 0.0
+    while True:
+        left_s = 60 * minutes - (time.monotonic() - began)
+        step = min(_affordable(n_new, spent_on, left_s), most_seeds - n_seeds) if n_seeds else 1
+        if step < 1:
+            break
+        n_seeds, start = n_seeds + step, time.monotonic()
+        n_runs, any_new = _perform(site, range(n_seeds), folder, workers)
+        if any_new:
+            n_new, spent_on = n_new + step, spent_on + time.monotonic() - start
+        runs = RunIndex(list(simulations(folder / TABLE, str)))
+        if n_seeds >= FEWEST and _narrow(site, runs):
+            break
+    per_seed = spent_on / n_new if n_new else None
+    return Evidence(runs, n_seeds, n_runs, per_seed, time.monotonic() - began)
+
+
+def _affordable(n_new: int, spent_s: float, left_s: float) -> int:
+    """Return how many seeds of the next round fit in the remaining time."""
+    return ROUND if not n_new else min(ROUND, int(left_s / (spent_s / n_new)))
+
+
+def _perform(site: Site, seeds: range, folder: Path, workers: int | None) -> tuple[int, bool]:
+    """Run the missing runs; return the number of runs, and whether any was missing.
+
+    The first `FEWEST` runs of today's policy keep their files, for users and queues.
+    """
+    kept, campaign = _campaign(today(site, seeds[:FEWEST])), _campaign(specs(site, seeds))
+    before = Store(folder).status(campaign.units)
+    run_campaign(kept, folder, workers=workers, keep_runs=True)
+    with campaign_bar() as on_progress:
+        status = run_campaign(campaign, folder, workers=workers, on_progress=on_progress)
+    if status.failed:
+        raise PolicyError(f"{status.failed} of {status.total} runs failed; see {folder}")
+    return status.total, bool(before.missing)
+
+
+def _campaign(runs: Iterable[RunSpec]) -> Campaign:
+    return Campaign(OWNER, units(runs))
+
+
+def _narrow(site: Site, runs: RunIndex[str]) -> bool:
+    """Return whether the intervals of all rules are narrow."""
+    (setting,) = (item for item in runs.settings if item.grid == OTHER_RULES)
+    widths = [
+        relative_width(runs.ratio(setting, policy, site.policy, "flow_mean_s"))
+        for policy in site.rules[1:]
+    ]
+    return all(width is not None and width <= NARROW for width in widths)

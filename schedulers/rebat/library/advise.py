@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat.advise``: five questions of an operator, answered by simulations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.campaign.store import OVERVIEW
+from rebat.core.errors import InputError
+from rebat.core.files import write_text
+from rebat.core.jobs import Workload
+from rebat.library.advice.answers import Answer, answers
+from rebat.library.advice.design import site_of
+from rebat.library.advice.owners import owners_of
+from rebat.library.advice.page import assumptions, report_of
+from rebat.library.advice.rounds import gather
+from rebat.library.workloads import LoadedWorkload, as_file, load_workload
+from rebat.papers.common.page import html, markdown
+from rebat.results.intervals import FEWEST
+from rebat.runs.options import FailureOptions, ScenarioOptions
+
+PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
+"""Files of an advice."""
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """Five answers, from `advise`.
+
+    Attributes
+    ----------
+    answers
+        Each with a question, a sentence, whether it could be answered, and the numbers behind it.
+    assumed
+        What the simulations assume.
+    page
+        The file of the page.
+    """
+
+    workload: str
+    sha256: str
+    nodes: int
+    policy: str
+    mtbf_s: float
+    seeds: int
+    runs: int
+    answers: list[Answer]
+    assumed: list[str]
+    page: Path
+
+    @property
+    def text(self) -> str:
+        """The questions and answers, one per line."""
+        return "\n".join(f"{answer.question} {answer.sentence}" for answer in self.answers)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.page.read_text(encoding="utf-8")
+
+
+def advise(
+    workload: Workload | str | Path,
+    *,
+    failures: FailureOptions,
+    policy: str = "easy",
+    minutes: float = 10.0,
+    most_seeds: int = 30,
+    workers: int | None = None,
+    out: str | Path = "advice",
+    **options: Any,
+) -> Advice:
+    """Answer five questions on a cluster: the cost of failures, who pays, what would help.
+
+    Parameters
+    ----------
+    workload : Workload, str or Path
+        The recorded jobs.
+    failures : FailureOptions
+        From `rebat.failures`; ``file=`` for the recorded failures of the cluster.
+    policy : str
+        The policy that stands for the cluster's scheduler today.
+    minutes : float
+        Time for simulations. More seeds are added while the time lasts and intervals are wide.
+    most_seeds : int
+        Largest number of seeds.
+    workers : int, optional
+        Number of processes (default: one per core).
+    out : str or Path
+        Folder of the page, the numbers and all runs. The same call continues an interrupted one.
+    **options
+        ``checkpoint``, ``checkpoint_cost``, ``recovery_cost``, ``nodes``, ``cores_per_node``, as
+        in `rebat.run`; checkpoints are ``"young-daly"`` unless set.
+
+    Raises
+    ------
+    InputError
+        Without failures, and for invalid options or files.
+    PolicyError
+        If a run fails.
+    """
+    from rebat.library.run import scenario_options_of
+
+    loaded = _with_file(workload, Path(out))
+    scenario = scenario_options_of(failures, {"checkpoint": "young-daly", **options})
+    return advised(
+        loaded, scenario, policy=policy, minutes=minutes, most_seeds=most_seeds, workers=workers,
+        out=Path(out),
+    )  # fmt: skip
+
+
+def advised(
+    workload: LoadedWorkload, options: ScenarioOptions, *, policy: str, minutes: float,
+    most_seeds: int, workers: int | None, out: Path,
+) -> Advice:  # fmt: skip
+    """Simulate, answer, and write the page and the numbers to ``out``."""
+    if minutes <= 0:
+        raise InputError(f"is {minutes:g}", "minutes", "more than 0")
+    if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
+        raise InputError("contains other files", str(out), "a new folder, or that of an advice")
+    site = site_of(workload, policy, options)
+    evidence = gather(site, out, minutes, most_seeds, workers)
+    owners = owners_of(site, out, range(min(evidence.n_seeds, FEWEST)))
+    answered = answers(site, evidence, owners)
+    report = report_of(site, evidence, answered, owners)
+    write_text(out / PAGE, html(report))
+    write_text(out / TEXT, markdown(report))
+    advice = Advice(
+        workload=workload.name, sha256=workload.sha256, nodes=site.n_nodes, policy=policy,
+        mtbf_s=site.mtbf_s, seeds=evidence.n_seeds, runs=evidence.n_runs, answers=answered,
+        assumed=assumptions(site), page=out / PAGE,
+    )  # fmt: skip
+    record = {key: value for key, value in msgspec.to_builtins(advice, enc_hook=str).items()
+              if key != "page"}  # fmt: skip
+    write_text(out / RECORD, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
+    return advice
+
+
+def _with_file(workload: Workload | str | Path, out: Path) -> LoadedWorkload:
+    if isinstance(workload, Workload):
+        return as_file(workload, out)
+    return load_workload(workload)
