@@ -115,10 +115,10 @@ def periods(site: Site, runs: RunIndex[str]) -> dict[float | None, Interval]:
 
 def _by_factor(site: Site, runs: RunIndex[str]) -> dict[float | None, BySeed]:
     """Return useful utilisation by seed for each factor."""
-    found: dict[float | None, BySeed] = {}
+    by_factor: dict[float | None, BySeed] = {}
     for setting in (item for item in runs.settings if item.grid == PERIODS):
-        found[factor_of(site, setting)] = runs.values(setting, site.policy, USEFUL)
-    return {factor: found[factor] for factor in (*FACTORS, None) if factor in found}
+        by_factor[factor_of(site, setting)] = runs.values(setting, site.policy, USEFUL)
+    return {factor: by_factor[factor] for factor in (*FACTORS, None) if factor in by_factor}
 
 
 def factor_of(site: Site, setting: Setting) -> float | None:
