@@ -21,6 +21,7 @@ from rebat.library.advice.design import (
     fitted_law,
     site_of,
     specs,
+    turned,
     with_options,
 )
 from rebat.library.advice.owners import Owner, losers
@@ -133,7 +134,7 @@ def test_the_fitted_law_has_the_gaps_and_repairs_of_the_record(tmp_path: Path) -
     true = Renewal(mtbf_s=7200.0, repair_s=1800.0, shape=0.8, sigma=0.9)
     events = list(true.events(256, seed=3, horizon_s=500 * 86_400.0))
     write_events(events, tmp_path / "site.events")
-    law = fitted_law(tmp_path / "site.events", 256)
+    law = fitted_law(turned(tmp_path / "site.events", 256), 256)
     assert law is not None
     assert law.mtbf_s == pytest.approx(7200, rel=0.05)
     assert law.repair_s == pytest.approx(1800, rel=0.05)

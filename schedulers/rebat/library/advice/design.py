@@ -14,7 +14,7 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 from rebat.library.workloads import LoadedWorkload
 from rebat.models.checkpoint import young_daly_period_s
-from rebat.models.failures.events import MachineEvent, machine_mtbf_s, read_events
+from rebat.models.failures.events import MachineEvent, machine_mtbf_s
 from rebat.models.failures.fitting import UpTimes
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
@@ -40,6 +40,8 @@ N_SPARES = 4
 """Numbers of spare nodes that are tried, in addition to none."""
 
 YEAR_S = 365 * 86_400.0
+
+LONGEST_RECORD_S = 100 * YEAR_S
 
 TODAY, OTHER_RULES, SPARES, PERIODS, FITTED = "today", "rules", "spares", "periods", "fitted law"
 """Names of the grids."""
@@ -169,17 +171,18 @@ def _spec(site: Site, grid: str, policy: str, conditions: Scenario) -> RunSpec:
 # ---- the site's failures
 
 
-def turned(events: Path) -> Recorded:
+def turned(events: Path, n_nodes: int) -> Recorded:
     """Return the law of recorded events: each seed begins at another time of the record."""
-    return Recorded(str(events.absolute()), format="events", turn=True)
+    return Recorded(str(events.absolute()), format="events", size=n_nodes, turn=True)
 
 
-def fitted_law(events: Path, n_nodes: int) -> Renewal | None:
-    """Return the renewal law that fits the events: Weibull gaps, log-normal repairs.
+def fitted_law(law: Recorded, n_nodes: int) -> Renewal | None:
+    """Return the renewal law that fits a record: Weibull gaps, log-normal repairs.
 
     None with too few failures for a fit. Shape and spread are limited to the law's ranges.
     """
-    gaps, _, repairs = samples(read_events(events), n_nodes)
+    in_order = msgspec.structs.replace(law, turn=False)
+    gaps, _, repairs = samples(list(in_order.events(n_nodes, 0, LONGEST_RECORD_S)), n_nodes)
     shapes, spreads = _family(gaps.times, "weibull"), _family(repairs.times, "lognormal")
     if shapes is None or spreads is None:
         return None
@@ -203,22 +206,30 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
     InputError
         Without failures, or if the failures do not depend on the seed.
     """
-    fitted, events = None, options.failures
     n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
-    if events is not None and options.law is None:
-        fitted = fitted_law(events, n_nodes)
-        options = msgspec.structs.replace(options, law=turned(events), failures=None)
+    options = _with_law(options, n_nodes).with_record_mtbf(n_nodes)
     law = options.failure_law()
     if law is None or not law.seeded:
         expected = "--failures EVENTS, --law or --mtbf, so that each seed has other failures"
         raise InputError("is missing", "failures", expected)
-    options = options.with_record_mtbf(n_nodes)
-    recorded = list(law.events(n_nodes, 0, YEAR_S, options.cores_per_node))
+    first_year = list(law.events(n_nodes, 0, YEAR_S))
     return Site(
         workload=workload, policy=policy, options=options, n_nodes=n_nodes,
-        mtbf_s=options.mtbf_s or machine_mtbf_s(recorded) or YEAR_S,
-        down_nodes=_mean_down(recorded), fitted=fitted,
+        mtbf_s=options.mtbf_s or machine_mtbf_s(first_year) or YEAR_S,
+        down_nodes=_mean_down(first_year),
+        fitted=fitted_law(law, n_nodes) if isinstance(law, Recorded) else None,
     )  # fmt: skip
+
+
+def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:
+    """Return the options with a law in place of an event file."""
+    if options.failures is None:
+        return options
+    if options.cores_per_node > 1:
+        expected = "--law recorded:file=EVENTS,turn=true, where EVENTS numbers nodes"
+        raise InputError("numbers processors", str(options.failures), expected)
+    law = turned(options.failures, n_nodes)
+    return msgspec.structs.replace(options, law=law, failures=None)
 
 
 def _mean_down(events: Sequence[MachineEvent]) -> float:
