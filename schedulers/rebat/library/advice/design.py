@@ -226,7 +226,7 @@ def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:
     if options.failures is None:
         return options
     if options.cores_per_node > 1:
-        expected = "--law recorded:file=EVENTS,turn=true, where EVENTS numbers nodes"
+        expected = "--law record:file=EVENTS,turn=true, where EVENTS numbers nodes"
         raise InputError("numbers processors", str(options.failures), expected)
     law = turned(options.failures, n_nodes)
     return msgspec.structs.replace(options, law=law, failures=None)
