@@ -17,6 +17,8 @@ FREE_TEXT = frozenset((
 ))  # fmt: skip
 """Columns in which users and operators write any text."""
 
+_UNREAD = FREE_TEXT | {"reservation", "priority", "ntasks", "flags", "reqnodes"}
+
 MAX_EXTRA = 8
 """Maximum number of delimiters in the free text of one row."""
 
@@ -128,7 +130,7 @@ def _repaired(
     for shares in _shares(extra, len(texts)):
         merged = _merged(fields, dict(zip(texts, shares, strict=True)), delimiter, len(names))
         if plausible(merged):
-            fixed = (text for at, text in enumerate(merged) if names[at] not in FREE_TEXT)
+            fixed = (text for at, text in enumerate(merged) if names[at] not in _UNREAD)
             candidates.setdefault(tuple(fixed), merged)
         if len(candidates) > 1:
             break

@@ -134,7 +134,15 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
             checks.append((position, clock.seconds))
         elif name == "state":
             checks.append((position, state_of))
-        elif name in ("nnodes", "allocnodes", "ncpus", "elapsedraw", "priority", "timelimitraw", "alloccpus"):
+        elif name in (
+            "nnodes",
+            "allocnodes",
+            "ncpus",
+            "elapsedraw",
+            "priority",
+            "timelimitraw",
+            "alloccpus",
+        ):
             checks.append((position, number))
         elif name in ("elapsed", "timelimit", "suspended"):
             checks.append((position, duration_s))
@@ -162,9 +170,7 @@ def _matching(pattern: str) -> Callable[[str], None]:
     return check
 
 
-def _table(
-    rows: Iterator[tuple[int, Fields]], clock: Clock, problems: Problems
-) -> AttemptTable:
+def _table(rows: Iterator[tuple[int, Fields]], clock: Clock, problems: Problems) -> AttemptTable:
     table = AttemptTable(problems.where)
     read: Callable[[Fields], tuple[dict[str, float], Fields]] | None = None
     for line, fields in rows:
@@ -189,9 +195,7 @@ def _table(
     return table
 
 
-def _reader(
-    have: set[str], clock: Clock
-) -> Callable[[Fields], tuple[dict[str, float], Fields]]:
+def _reader(have: set[str], clock: Clock) -> Callable[[Fields], tuple[dict[str, float], Fields]]:
     """Return a function that converts the fields of a row."""
     texts = [(to, name) for to, names in _TEXT.items() for name in names if name in have]
     times = [(to, name) for to, name in _TIMES.items() if name in have]
