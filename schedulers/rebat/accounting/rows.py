@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from rebat.core.errors import InputError
@@ -126,7 +126,7 @@ def _repaired(
     if extra > MAX_EXTRA or not texts:
         problems.add(number, reason)
         return
-    candidates = {}
+    candidates: dict[tuple[str, ...], list[str]] = {}
     for shares in _shares(extra, len(texts)):
         merged = _merged(fields, dict(zip(texts, shares, strict=True)), delimiter, len(names))
         if plausible(merged):
@@ -146,7 +146,7 @@ def _shares(total: int, parts: int) -> Iterator[list[int]]:
         if count == 5000:
             return
         ends = [-1, *bars, total + parts - 1]
-        yield [after - before - 1 for before, after in zip(ends, ends[1:], strict=False)]
+        yield [after - before - 1 for before, after in pairwise(ends)]
 
 
 def _merged(fields: list[str], extra: dict[int, int], delimiter: str, count: int) -> list[str]:
