@@ -59,7 +59,8 @@ ALLOWED = {
 }
 
 PURE = (
-    "core", "accounting", "kernels", "models", "contract", "policies", "session", "engine", "wire", "results",
+    "core", "accounting", "kernels", "models", "contract", "policies", "session", "engine", "wire",
+    "results",
 )  # fmt: skip
 LINKS = {"zmq_link.py"}  # a peer's silence is measured by the clock
 CLOCKS = {"time", "datetime"}

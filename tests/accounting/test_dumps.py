@@ -43,7 +43,9 @@ def facts(path: Path) -> list[tuple[object, ...]]:
     return sorted((j.id, j.n_nodes, j.submit_us, j.profile, j.walltime_us) for j in jobs)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # fmt: skip
 @given(
     order=st.permutations(range(len(COLUMNS) - 1)), delimiter=st.sampled_from("|;,\t\x1f^~"),
     shuffled=st.permutations(ROWS),

@@ -44,6 +44,10 @@ EXPORT_EVENTS = (
 )
 """Command that writes the events of all nodes."""
 
+_PLAIN_NUMBERS = frozenset((
+    "nnodes", "allocnodes", "ncpus", "alloccpus", "elapsedraw", "priority", "timelimitraw",
+))  # fmt: skip
+
 _PATTERNS = {
     "jobid": r"\d.*", "jobidraw": r"\d[\d.a-z+]*", "uid": r"\d*", "user": r"[^\s=/]*",
     "exitcode": r"(\d+:\d+)?", "derivedexitcode": r"(\d+:\d+)?", "alloctres": r"([a-z].*=.*)?",
@@ -134,15 +138,7 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
             checks.append((position, clock.seconds))
         elif name == "state":
             checks.append((position, state_of))
-        elif name in (
-            "nnodes",
-            "allocnodes",
-            "ncpus",
-            "elapsedraw",
-            "priority",
-            "timelimitraw",
-            "alloccpus",
-        ):
+        elif name in _PLAIN_NUMBERS:
             checks.append((position, number))
         elif name in ("elapsed", "timelimit", "suspended"):
             checks.append((position, duration_s))

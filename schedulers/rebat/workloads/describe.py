@@ -40,7 +40,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
     dict
         Values that need run times are None if a profile needs Batsim's network model.
 
-        - ``name``, ``jobs``, ``nodes``, ``span_s``, ``node_seconds``, ``stress``, ``machine``, ``notes``
+        - ``name``, ``jobs``, ``nodes``, ``span_s``, ``node_seconds``, ``stress``, ``notes``
+        - ``machine``: the recorded machine, None if unknown
         - ``size_classes``: jobs per size interval, as in Table 2 of Du et al. 2024
         - ``run_time_s``, ``walltime_s``: min, max, mean and median, as in Table 3
         - ``walltime_accuracy``: mean and median of run time / walltime

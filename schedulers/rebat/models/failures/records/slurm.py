@@ -11,9 +11,7 @@ from functools import reduce
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import numpy as np
-
-from rebat.accounting.attempts import jobs_of
+from rebat.accounting.attempts import Indices, jobs_of
 from rebat.accounting.hosts import names_of, sorted_names
 from rebat.accounting.node_events import DownRow, read_node_events
 from rebat.accounting.sacct import read_sacct
@@ -108,7 +106,7 @@ def _culprits(table: AttemptTable, failed: list[int]) -> list[tuple[str | None, 
     return culprits
 
 
-def _next_start_s(table: AttemptTable, attempts: np.ndarray, node: str, at_s: float) -> float:  # type: ignore[type-arg]
+def _next_start_s(table: AttemptTable, attempts: Indices, node: str, at_s: float) -> float:
     start_s = table.column("start_s")[attempts]
     later = attempts[start_s >= at_s]
     starts = table.column("start_s")
