@@ -29,7 +29,7 @@ class Correction(NamedTuple):
     state: str
 
 
-class JobRows(NamedTuple):
+class JoinedJobs(NamedTuple):
     """The rows of each job.
 
     Attributes
@@ -55,7 +55,7 @@ class JobRows(NamedTuple):
     dropped: Counter[str]
 
 
-def jobs_of(table: AttemptTable) -> JobRows:
+def jobs_of(table: AttemptTable) -> JoinedJobs:
     """Join the attempts of each job, by the unique id of the batch system.
 
     A later record of an attempt (same submission and start) replaces the earlier one. A RESIZING
@@ -80,7 +80,7 @@ def jobs_of(table: AttemptTable) -> JobRows:
     ran = np.isfinite(begin) & ~repeated & ~resizing
     position = np.where(ran, np.arange(len(order)), -1)
     last_run = np.maximum.reduceat(position, first)
-    return JobRows(
+    return JoinedJobs(
         last=order[np.where(last_run >= 0, last_run, last)],
         submit_s=sub[first],
         started=last_run >= 0,

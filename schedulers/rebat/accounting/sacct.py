@@ -206,6 +206,8 @@ def _reader(have: set[str], clock: Clock) -> Callable[[Fields], tuple[dict[str, 
         row["state"] = state_of(row["state"])
         row["raw"] = row.get("raw") or row["job"]
         row["job"] = row.get("job") or row["raw"]
+        if row["job"] == row["raw"]:
+            row["job"] = row["raw"]  # a single object
         row["hosts"] = _hosts(row.get("hosts", ""))
         values = {to: clock.seconds(fields[name]) for to, name in times}
         values.update({to: convert(fields[name]) for to, name, convert in numbers})

@@ -15,6 +15,8 @@ NUMBERS = (
 )  # fmt: skip
 TEXTS = ("job", "raw", "state", "user", "account", "partition", "qos", "hosts")
 
+_REPEATED = frozenset(TEXTS) - {"job", "raw"}
+
 
 class AttemptTable:
     """Attempts of jobs, column by column.
@@ -54,8 +56,12 @@ class AttemptTable:
             column.append(numbers.get(name, np.nan))
         for name, values in self.texts.items():
             text = texts.get(name, "")
-            values.append(self._shared.setdefault(text, text))
+            values.append(self._share(text) if name in _REPEATED else text)
         self.lines.append(line)
+
+    def _share(self, text: str) -> str:
+        """Return the same object for equal texts, to save memory."""
+        return self._shared.setdefault(text, text)
 
     def column(self, name: str) -> npt.NDArray[np.float64]:
         """Return a column of numbers."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from rebat.accounting.attempts import (
     Correction,
-    JobRows,
+    JoinedJobs,
     corrections_of,
     end_of,
     jobs_of,
@@ -81,10 +81,11 @@ def import_accounting(
         trace = replace(trace, machine=machine, n_nodes=n_nodes)
     for note in _notes(table, jobs, node_events, list(cuts.values())):
         trace = trace.noting(note)
+    del table, jobs  # free their memory
     return AccountedWorkload(to_workload(trace, chosen), tuple(cuts.values()))
 
 
-def _trace(table: AttemptTable, jobs: JobRows, cuts: dict[int, Correction]) -> TraceColumns:
+def _trace(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> TraceColumns:
     rows, texts = jobs.last, table.texts
     run_s = _run_times(table, jobs, cuts)
     nodes = np.where(np.isnan(table.column("nodes")[rows]), 0.0, table.column("nodes")[rows])
@@ -113,7 +114,7 @@ def _trace(table: AttemptTable, jobs: JobRows, cuts: dict[int, Correction]) -> T
     return trace
 
 
-def _run_times(table: AttemptTable, jobs: JobRows, cuts: dict[int, Correction]) -> Any:
+def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
     """Return the run time of each job: until its end, its cut, or the end of the records."""
     rows = jobs.last
     run_s = table.column("elapsed_s")[rows].copy()
@@ -168,7 +169,7 @@ def _machine(table: AttemptTable, events: NodeEvents | None) -> dict[str, Any] |
 
 
 def _notes(
-    table: AttemptTable, jobs: JobRows, events: NodeEvents | None, cuts: list[Correction]
+    table: AttemptTable, jobs: JoinedJobs, events: NodeEvents | None, cuts: list[Correction]
 ) -> list[str]:
     notes = [f"{n} records dropped: {reason}" for reason, n in sorted(table.dropped.items())]
     notes += [f"{n} {reason}: joined" for reason, n in sorted(jobs.dropped.items())]

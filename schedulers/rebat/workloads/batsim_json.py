@@ -82,9 +82,10 @@ def write_workload(workload: Workload, path: Path) -> None:
     """Write a Batsim workload file, one job or profile per line; compressed if it ends in .gz."""
     encode = msgspec.json.Encoder(decimal_format="number").encode
     parts = []
-    for key, value in to_json(workload).items():
+    for key, value in to_json(msgspec.structs.replace(workload, jobs=())).items():
         if key == "jobs":
-            text = "[\n" + ",\n".join(encode(job).decode() for job in value) + "\n]"
+            rows = (encode(job_fields(job)).decode() for job in workload.jobs)
+            text = "[\n" + ",\n".join(rows) + "\n]"
         elif key == "profiles":
             rows = (f"{encode(n).decode()}:{encode(p).decode()}" for n, p in value.items())
             text = "{\n" + ",\n".join(rows) + "\n}"
