@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.output_file import workload_file
+from rebat.cli.output_file import output_file, workload_file
 from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import DURATION, SEED, WORKLOAD, FiniteRange
 from rebat.cli.workload_import import import_
@@ -161,6 +161,27 @@ def _in_words(scenario: ScenarioOptions) -> str:
         probability = f"{scenario.silent_error_probability:g}"
         texts.append(f"silent errors with probability {probability}, seed {scenario.seed}")
     return "; ".join(texts)
+
+
+@workload.command()
+@click.argument("file", type=WORKLOAD)
+@click.option("--format", "form", type=click.Choice(["swf"]), default="swf", show_default=True, help="Format of the trace.")  # fmt: skip
+@output_file("Trace to write (.gz: compressed).")
+def export(file: Path, form: str, out: Path) -> None:
+    """Write a workload as a trace in the Standard Workload Format.
+
+    Times are rounded to seconds. Jobs, users and queues are numbered.
+
+    \b
+    Example:
+      rebat workload export jobs.json.gz -o jobs.swf
+    """
+    from rebat.workloads.load import load_workload
+    from rebat.workloads.swf_export import write_swf
+
+    loaded = load_workload(file)
+    write_swf(loaded, out)
+    click.echo(f"{out}: {len(loaded.jobs)} jobs, {form}")
 
 
 @workload.command()
