@@ -16,14 +16,15 @@ PACKAGE = Path(__file__).parents[1] / "schedulers" / "rebat"
 ALLOWED = {
     "core": set(),
     "kernels": {"core"},
-    "models": {"core", "kernels"},
+    "accounting": {"core"},
+    "models": {"core", "kernels", "accounting"},
     "platforms": {"core", "models"},
     "contract": {"core", "models"},
     "policies": {"core", "kernels", "models", "contract"},
     "session": {"core", "kernels", "models", "contract"},
     "engine": {"core", "kernels", "models"},
     "wire": {"core", "policies", "session", "engine"},
-    "workloads": {"core", "models"},
+    "workloads": {"core", "models", "accounting"},
     "results": {"core", "models", "engine", "session"},
     "figures": {"core", "results", "session"},
     "executors": {"core", "console"},
@@ -58,7 +59,8 @@ ALLOWED = {
 }
 
 PURE = (
-    "core", "kernels", "models", "contract", "policies", "session", "engine", "wire", "results",
+    "core", "accounting", "kernels", "models", "contract", "policies", "session", "engine", "wire",
+    "results",
 )  # fmt: skip
 LINKS = {"zmq_link.py"}  # a peer's silence is measured by the clock
 CLOCKS = {"time", "datetime"}

@@ -34,6 +34,44 @@ def november(path: Path) -> None:
     write_workload(load_workload(path.with_name("trace.swf.gz"), months="2018-11"), path)
 
 
+def sacct(path: Path) -> None:
+    """Two hundred jobs on sixteen nodes; one is cut by a failure and runs again."""
+    rng = stream(0, "docs", "sacct")
+    rows = ["JobID|JobIDRaw|User|Partition|Submit|Start|End|State|NNodes|NCPUS|TimelimitRaw|"
+            "NodeList|Priority"]  # fmt: skip
+    for number in range(1, 201):
+        submit, first = 1_767_225_600 + 600 * number, int(rng.integers(1, 14))
+        start, run = submit + int(rng.integers(0, 900)), int(rng.integers(60, 7_000))
+        nodes = f"n[{first:02}-{first + 2:02}]"
+        rows.append(f"{number}|{number}|u{number % 3}|batch|{submit}|{start}|{start + run}|"
+                    f"COMPLETED|3|48|120|{nodes}|1")  # fmt: skip
+    path.write_text("\n".join(rows) + "\n")
+
+
+def events(path: Path) -> None:
+    """Two failures and a drain of those nodes."""
+    path.write_text(
+        "NodeName|Start|End|StateRaw|State|Reason\n"
+        "n03|1767240000|1767247200|2049|DOWN*|Not responding\n"
+        "n11|1767290000|1767293600|1|DOWN|power supply\n"
+        "n05|1767300000|1767303600|514|DRAIN|firmware\n"
+    )
+
+
+def pbs(path: Path) -> None:
+    """An accounting log with three jobs."""
+    lines = []
+    for number in range(1, 4):
+        begin = 1_767_225_600 + 60 * number
+        lines.append(
+            f"01/01/2026 00:0{number}:00;E;{number}.pbs;user=alice queue=workq ctime={begin} "
+            f"qtime={begin} start={begin + 5} exec_vnode=(n{number}:ncpus=4) "
+            f"Resource_List.ncpus=4 Resource_List.nodect=1 Resource_List.walltime=01:00:00 "
+            f"end={begin + 605} Exit_status=0"
+        )
+    path.write_text("\n".join(lines) + "\n")
+
+
 def docs(path: Path) -> None:
     """The documentation itself, with the results that came of it."""
     shutil.copytree(ROOT / "docs/findings", path / "findings")
@@ -43,5 +81,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "mira.swf.gz": swf,
     "november.json.gz": november,
     "docs": docs,
+    "jobs.txt": sacct,
+    "events.txt": events,
+    "pbs.log": pbs,
 }
 """Name -> what makes it."""

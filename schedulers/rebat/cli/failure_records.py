@@ -58,6 +58,15 @@ class FormatCommand(click.Command):
     help="With --maintenance: how to treat a period. leave-out (default): drop events that begin in it, because no job was running, and keep the machine up. down: take the entire machine down without draining it, which kills all running jobs.",
 )
 @click.option(
+    "--zone",
+    help="sacctmgr, sacct: time zone of local times (default: UTC), for example Europe/Paris.",
+)
+@click.option(
+    "--workload",
+    type=FILE,
+    help="sacctmgr, sacct: workload imported from the same cluster. Node numbers and time 0 are those of the workload.",
+)
+@click.option(
     "--begin",
     help="Date at which to start, or duration after the start of the record. This moment becomes time 0; nodes that are down at this moment fail at time 0.",
 )
@@ -68,12 +77,12 @@ class FormatCommand(click.Command):
 @click.option(
     "--names",
     type=FILE,
-    help="csv, fta: write the name of each node number to this file, as node,name.",
+    help="csv, fta, sacctmgr, sacct: write the name of each node number to this file, as node,name.",
 )
 @output_file("File to write (.gz: compressed).", FILE, "names")
 def import_(
     trace: Path, form: str, out: Path, begin: str | None, end: str | None,
-    names: Path | None, **options: Any,
+    names: Path | None, workload: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Convert a failure record to an event file.
 
@@ -86,6 +95,7 @@ def import_(
       rebat failures fit 20.events --nodes 512 --until 16000h -o nodes.csv
       rebat failures import mira.cor.gz --format mira-ras -o mira.events
       rebat failures import mine.csv --format csv --names names.csv -o mine.events
+      rebat failures import events.txt --workload jobs.json.gz -o site.events
     """
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
@@ -94,8 +104,9 @@ def import_(
 
     if names is not None and names.resolve() == out.resolve():
         raise InputError("is the same file as --out", "--names", "a different file")
+    machine = None if workload is None else _machine(workload)
     with at_work(f"reading {trace.name}"):
-        record = read_record(form, trace, ReaderOptions(**options))
+        record = read_record(form, trace, ReaderOptions(**options, workload=machine))
         if names is not None and not record.names:
             raise InputError("has no effect: the record identifies nodes by number", "--names")
         events = _windowed(record, begin, end)
@@ -104,6 +115,19 @@ def import_(
         write_names(record.names, names)
     for line in (f"{out}: {_summary(events)} from {_origin(record, begin)}", *_lines(record)):
         click.echo(line)
+
+
+def _machine(path: Path) -> tuple[tuple[str, ...], float]:
+    """Return the node names and time 0 of an imported workload."""
+    from rebat.accounting.hosts import check_list, sorted_names
+    from rebat.workloads.batsim_json import read_workload
+
+    machine = read_workload(path).machine or {}
+    nodes, origin_s = machine.get("nodes"), machine.get("origin_s")
+    if not isinstance(nodes, str) or not isinstance(origin_s, int | float):
+        raise InputError("has no node names", str(path), "a workload from sacct or pbs")
+    check_list(nodes)
+    return sorted_names([nodes]), float(origin_s)
 
 
 def _windowed(record: Record, begin: str | None, end: str | None) -> list[MachineEvent]:

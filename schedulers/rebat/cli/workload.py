@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.output_file import workload_file
+from rebat.cli.output_file import output_file, workload_file
 from rebat.cli.scenario_options import PREPARATION, scenario_options
-from rebat.cli.types import (
-    DURATION,
-    FILE,
-    MACHINE,
-    NODES,
-    SEED,
-    WORKLOAD,
-    FiniteRange,
-)
+from rebat.cli.types import DURATION, SEED, WORKLOAD, FiniteRange
+from rebat.cli.workload_import import import_
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
@@ -31,48 +24,6 @@ SHARE = FiniteRange(min=0, max=1)
 @click.group()
 def workload() -> None:
     """Import, generate, prepare and describe workloads (JSON files of Batsim)."""
-
-
-@workload.command(name="import")
-@click.argument("trace", type=FILE)
-@workload_file
-@click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep the jobs of this month; may be repeated (default: all jobs).")  # fmt: skip
-@click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Date that assigns a job to a month.")  # fmt: skip
-@click.option("--tz", default="UTC", show_default=True, help="Time zone of months, and of dates without a time zone.")  # fmt: skip
-@click.option("--nodes", "n_nodes", type=MACHINE, help="Number of nodes of the machine (default: from the trace).")  # fmt: skip
-@click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Preferred field for the number of nodes of a job.")  # fmt: skip
-@click.option("--cap", type=NODES, help="Reduce larger jobs to this size (the node-stealing paper: 49000 on Mira).")  # fmt: skip
-@click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="How to import jobs that ran longer than their walltime. raise-walltime: set the walltime to run time + 1 s; clamp: shorten the run; drop: leave the job out; keep: Batsim kills the job at its walltime.")  # fmt: skip
-@click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="How to import jobs without walltime. run: set the walltime to run time + 1 s; none: no walltime; drop: leave the job out.")  # fmt: skip
-@click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Time 0 of the workload: the first submission, or the start of the month.")  # fmt: skip
-@click.option("--first", "first_s", type=DURATION, help="Keep jobs submitted from this time on.")  # fmt: skip
-@click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")  # fmt: skip
-@click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")  # fmt: skip
-def import_(trace: Path, out: Path, **options: Any) -> None:
-    """Convert a trace to a workload.
-
-    TRACE is an SWF file or ALCF's DIM_JOB_COMPOSITE CSV, plain or .gz.
-
-    \b
-    Example (one month of Mira, as in the node-stealing paper):
-      rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
-    """
-    from rebat.models.checkpoint import n_below_period
-    from rebat.workloads.batsim_json import write_workload
-    from rebat.workloads.load import load_workload
-
-    options["months"] = options["months"] or None
-    imported = load_workload(trace, **options)
-    write_workload(imported, out)
-    for note in imported.notes:
-        click.echo(f"  {note}")
-    if imported.jobs:
-        short = n_below_period(imported, imported.n_nodes, 86_400, 300) / len(imported.jobs)
-        click.echo(
-            f"  {short:.1%} of the jobs are shorter than a Young/Daly period for an MTBF of 1 d "
-            "and checkpoints of 5 min"
-        )
-    click.echo(f"{out}: {len(imported.jobs)} jobs, {imported.n_nodes} nodes")
 
 
 @workload.command()
@@ -214,6 +165,27 @@ def _in_words(scenario: ScenarioOptions) -> str:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD)
+@click.option("--format", "form", type=click.Choice(["swf"]), default="swf", show_default=True, help="Format of the trace.")  # fmt: skip
+@output_file("Trace to write (.gz: compressed).")
+def export(file: Path, form: str, out: Path) -> None:
+    """Write a workload as a trace in the Standard Workload Format.
+
+    Times are rounded to seconds. Jobs, users and queues are numbered.
+
+    \b
+    Example:
+      rebat workload export jobs.json.gz -o jobs.swf
+    """
+    from rebat.workloads.load import load_workload
+    from rebat.workloads.swf_export import write_swf
+
+    loaded = load_workload(file)
+    write_swf(loaded, out)
+    click.echo(f"{out}: {len(loaded.jobs)} jobs, {form}")
+
+
+@workload.command()
+@click.argument("file", type=WORKLOAD)
 @click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all facts as JSON.")
 def describe(file: Path, period: float | None, as_json: bool) -> None:
@@ -243,6 +215,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         if facts[key]:
             parts = (f"{name} {format_duration(value)}" for name, value in facts[key].items())
             lines.append(f"{label:<18}" + ", ".join(parts))
+    if machine := facts["machine"]:
+        lines += [f"{key.replace('_', ' '):<18}{value}" for key, value in _machine(machine).items()]
     lines += [f"jobs of {name:<15} {count:>7}" for name, count in facts["size_classes"].items()]
     lines += _flexible_lines(facts)
     for key, label in (
@@ -256,6 +230,15 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     return lines + [f"note: {note}" for note in facts["notes"]]
 
 
+def _machine(machine: dict[str, Any]) -> dict[str, Any]:
+    """Return the printed facts of a recorded machine."""
+    partitions = machine.get("partitions")
+    named = partitions.items() if isinstance(partitions, dict) else ()
+    facts = {"node names": machine.get("nodes"), "cores per node": machine.get("cores_per_node")}
+    facts["partitions"] = ", ".join(f"{name} {nodes}" for name, nodes in named)
+    return {key: value for key, value in facts.items() if value}
+
+
 def _flexible_lines(facts: dict[str, Any]) -> list[str]:
     """Return lines about moldable and malleable jobs and speedups, if any."""
     lines = []
@@ -267,3 +250,6 @@ def _flexible_lines(facts: dict[str, Any]) -> list[str]:
         name = f"speedups {model}"
         lines.append(f"{name:<23} {count:>7} jobs")
     return lines
+
+
+workload.add_command(import_)

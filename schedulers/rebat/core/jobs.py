@@ -55,6 +55,10 @@ class Workload(msgspec.Struct, frozen=True):
         Batsim profile JSON by name.
     notes : tuple of str
         Human-readable changes made by an importer or generator (dropped, clamped, capped jobs).
+    machine : dict, optional
+        The recorded machine, from accounting records: ``nodes`` (list of names, folded: node 0 is
+        the first), ``cores_per_node``, ``partitions`` (nodes by name), ``origin_s`` (time 0 in
+        seconds since the Unix epoch).
     """
 
     name: str
@@ -62,6 +66,7 @@ class Workload(msgspec.Struct, frozen=True):
     jobs: tuple[Job, ...]
     profiles: dict[str, dict[str, Any]]
     notes: tuple[str, ...] = ()
+    machine: dict[str, Any] | None = None
 
 
 Profiles = Mapping[str, dict[str, Any]]

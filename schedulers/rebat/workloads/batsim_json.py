@@ -66,11 +66,13 @@ def read_workload(path: Path) -> Workload:
 def to_json(workload: Workload) -> dict[str, Any]:
     """Return the workload as Batsim's JSON object. Times are in seconds, integral ones as ints.
 
-    The order of the fields is fixed. Notes are stored under a key that Batsim ignores.
+    The order of the fields is fixed. Notes and machine are stored under keys that Batsim ignores.
     """
     document: dict[str, Any] = {"nb_res": workload.n_nodes}
     if workload.notes:
         document["notes"] = list(workload.notes)
+    if workload.machine is not None:
+        document["machine"] = workload.machine
     document["jobs"] = [job_fields(job) for job in workload.jobs]
     document["profiles"] = workload.profiles
     return document
@@ -80,9 +82,10 @@ def write_workload(workload: Workload, path: Path) -> None:
     """Write a Batsim workload file, one job or profile per line; compressed if it ends in .gz."""
     encode = msgspec.json.Encoder(decimal_format="number").encode
     parts = []
-    for key, value in to_json(workload).items():
+    for key, value in to_json(msgspec.structs.replace(workload, jobs=())).items():
         if key == "jobs":
-            text = "[\n" + ",\n".join(encode(job).decode() for job in value) + "\n]"
+            rows = (encode(job_fields(job)).decode() for job in workload.jobs)
+            text = "[\n" + ",\n".join(rows) + "\n]"
         elif key == "profiles":
             rows = (f"{encode(n).decode()}:{encode(p).decode()}" for n, p in value.items())
             text = "{\n" + ",\n".join(rows) + "\n}"
@@ -130,7 +133,11 @@ def _workload(path: Path, document: dict[str, Any]) -> Workload:
             raise InputError(f"duplicate job id {job.id!r}", _nth(position), "unique ids")
         jobs[job.id] = job
     name = path.name.removesuffix(".gz").removesuffix(".json")
-    return Workload(name, n_nodes, tuple(jobs.values()), profiles, _notes(document))
+    machine = document.get("machine")
+    return Workload(
+        name, n_nodes, tuple(jobs.values()), profiles, _notes(document),
+        machine if isinstance(machine, dict) else None,
+    )  # fmt: skip
 
 
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:

@@ -36,6 +36,10 @@ class TraceColumns:
     """Names of the users, empty if unknown."""
     queues: npt.NDArray[np.object_]
     """Names of the queues, empty if unknown."""
+    extras: npt.NDArray[np.object_] | None = None
+    """Further fields of each job's JSON, a dict per job."""
+    machine: dict[str, Any] | None = None
+    """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -44,7 +48,9 @@ class TraceColumns:
 
     def take(self, which: npt.NDArray[Any]) -> TraceColumns:
         """Return the records of a mask or at these positions."""
-        return replace(self, **{name: getattr(self, name)[which] for name in _COLUMNS})
+        extras = None if self.extras is None else self.extras[which]
+        columns = {name: getattr(self, name)[which] for name in _COLUMNS}
+        return replace(self, extras=extras, **columns)
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
         """Return the records of a mask, with a note if records are excluded."""

@@ -41,6 +41,7 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         Values that need run times are None if a profile needs Batsim's network model.
 
         - ``name``, ``jobs``, ``nodes``, ``span_s``, ``node_seconds``, ``stress``, ``notes``
+        - ``machine``: the recorded machine, None if unknown
         - ``size_classes``: jobs per size interval, as in Table 2 of Du et al. 2024
         - ``run_time_s``, ``walltime_s``: min, max, mean and median, as in Table 3
         - ``walltime_accuracy``: mean and median of run time / walltime
@@ -73,6 +74,7 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         "eternal": n_jobs - len(ending),
         "shapes": shapes,
         "speedups": _speedups(workload),
+        "machine": workload.machine,
         "notes": list(workload.notes),
     }
 

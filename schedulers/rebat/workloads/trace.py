@@ -248,24 +248,31 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
     notes = list(trace.notes)
     sizes = _capped(_sizes(trace, options), options.cap, n_nodes, notes)
     walltime_us = _us(np.nan_to_num(trace.walltime_s, nan=-1.0))
-    return delay_workload(
+    origin_s = _origin_s(trace, options)
+    workload = delay_workload(
         trace.name,
         n_nodes,
         ids=_unique(trace.ids.tolist(), notes),
         sizes=sizes.astype(np.int64).tolist(),
-        submit_us=_us(trace.submit_s - _origin_s(trace, options)),
+        submit_us=_us(trace.submit_s - origin_s),
         walltime_us=[None if us < 0 else us for us in walltime_us],
         run_us=_us(trace.run_s),
         extra=_owners(trace),
         notes=notes,
     )
+    if trace.machine is None:
+        return workload
+    machine = {**trace.machine, "origin_s": origin_s}
+    return msgspec.structs.replace(workload, machine=machine)
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
     """Return the known user and queue of each job as fields; equal pairs share a dict."""
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
-    return [fields[pair] for pair in pairs]
+    if trace.extras is None:
+        return [fields[pair] for pair in pairs]
+    return [{**fields[pair], **extra} for pair, extra in zip(pairs, trace.extras, strict=True)]
 
 
 def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> Floats:

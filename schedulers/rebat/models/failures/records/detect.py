@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -48,8 +49,16 @@ def _form(lines: Iterable[str]) -> str | None:
             return EVENTS
         if line.count("\t") + 1 >= fta.LEAST_FIELDS:
             return "fta"
-        return _by_header(line)
+        return _slurm(line) or _by_header(line)
     return None
+
+
+def _slurm(line: str) -> str | None:
+    """Return the format of parsable output of Slurm, by its column names."""
+    names = {name.lower() for name in re.findall(r"[A-Za-z]+", line)}
+    if "nodename" in names and names & {"timestart", "start"}:
+        return "sacctmgr"
+    return "sacct" if names & {"jobid", "jobidraw"} and "submit" in names else None
 
 
 def _by_header(line: str) -> str | None:

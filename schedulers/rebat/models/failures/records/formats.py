@@ -20,6 +20,7 @@ from rebat.models.failures.records.maintenance import read_periods
 from rebat.models.failures.records.mira_ras import Maintained, read_mira_ras
 from rebat.models.failures.records.plain import read_plain
 from rebat.models.failures.records.record import Record
+from rebat.models.failures.records.slurm import read_node_fail, read_sacctmgr
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,9 @@ class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
     downtime_s: float | None = None
     maintenance: Path | None = None
     maintained: Maintained | None = None
+    zone: str | None = None
+    workload: tuple[tuple[str, ...], float] | None = None
+    """Node names and time 0 of the workload, in seconds since the Unix epoch."""
 
 
 class Format(NamedTuple):
@@ -58,6 +62,16 @@ def _fta(path: Path, options: ReaderOptions) -> Record:
     return read_fta(path, options.platform)
 
 
+def _sacctmgr(path: Path, options: ReaderOptions) -> Record:
+    names, origin_s = options.workload or ((), None)
+    return read_sacctmgr(path, options.zone, names, origin_s)
+
+
+def _sacct(path: Path, options: ReaderOptions) -> Record:
+    names, origin_s = options.workload or ((), None)
+    return read_node_fail(path, options.zone, names, origin_s)
+
+
 def _csv(path: Path, _: ReaderOptions) -> Record:
     return read_plain(path)
 
@@ -79,6 +93,18 @@ FORMATS = {
         _fta,
         ("platform",),
         "event_trace.tab of the Failure Trace Archive. Time 0 is the start time in its first line.",
+    ),
+    "sacctmgr": Format(
+        _sacctmgr,
+        ("zone", "workload"),
+        "Slurm's node events (sacctmgr -P show event). Nodes are down if StateRaw says so, or "
+        "marked FAIL. Drains are dropped. Open events stay open. Time 0 is the first failure.",
+    ),
+    "sacct": Format(
+        _sacct,
+        ("zone", "workload"),
+        "Slurm's attempts that ended with NODE_FAIL (sacct -P -X -D), if there are no events. Time "
+        "0 is the first failure.",
     ),
     "csv": Format(
         _csv,

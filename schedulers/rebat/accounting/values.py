@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of accounting records: times, durations, memory, states."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime, tzinfo
+from functools import lru_cache
+
+from rebat.core.errors import InputError
+
+UNSET = frozenset(("", "Unknown", "None", "N/A", "INVALID", "NONE"))
+NAN = math.nan
+MAX_EPOCH_S = 2.0**33
+
+STATES = frozenset((
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "COMPLETING", "CONFIGURING", "DEADLINE", "FAILED",
+    "NODE_FAIL", "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "REQUEUED", "REQUEUE_HOLD",
+    "REQUEUE_FED", "RESIZING", "REVOKED", "RUNNING", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT",
+    "STOPPED", "SUSPENDED", "TIMEOUT",
+))  # fmt: skip
+CUT = frozenset(("NODE_FAIL", "PREEMPTED", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD"))
+"""States of attempts that ended before the job did."""
+
+OPEN = frozenset(("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "CONFIGURING"))
+"""States of attempts without an end."""
+
+_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?\Z")
+_MEMORY = re.compile(r"([\d.]+)([KMGTP]?)([cn]?)\Z")
+_MEMORY_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+
+
+class Clock:
+    """Conversion of recorded times to seconds since the Unix epoch.
+
+    Epochs are recognised. Local times without a zone are in ``zone``. ``repeated`` counts the
+    distinct local times in an hour that occurs two times in autumn; the first occurrence is used.
+    """
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.zone, self.repeated = zone, 0
+        self.seconds = lru_cache(maxsize=200_000)(self._seconds)
+
+    def _seconds(self, text: str) -> float:
+        if text in UNSET:
+            return NAN
+        if text.isdecimal():
+            value = float(text[:20])
+            if value == 0:
+                return NAN
+        else:
+            value = self._date_s(text)
+        if not 0 < value <= MAX_EPOCH_S:
+            raise InputError(f"time {text[:40]!r}", expected="a date after 1970, or an epoch")
+        return value
+
+    def _date_s(self, text: str) -> float:
+        try:
+            date = datetime.fromisoformat(text)
+            if date.tzinfo:
+                return date.timestamp()
+            local = date.replace(tzinfo=self.zone)
+            value = local.timestamp()
+            self.repeated += local.replace(fold=1).timestamp() > value
+            return value
+        except (ValueError, OverflowError):
+            expected = "YYYY-MM-DDTHH:MM:SS, or seconds since the Unix epoch"
+            raise InputError(f"time {text[:40]!r}", expected=expected) from None
+
+
+@lru_cache(maxsize=100_000)
+def duration_s(text: str) -> float:
+    """Return a duration in seconds; NaN if it is unset or unlimited.
+
+    >>> duration_s("1-02:00:00"), duration_s("05:30"), duration_s("UNLIMITED")
+    (93600.0, 330.0, nan)
+    """
+    if text in UNSET or text in ("UNLIMITED", "Partition_Limit"):
+        return NAN
+    match = _DURATION.match(text)
+    if not match:
+        raise InputError(f"duration {text[:40]!r}", expected="[D-]HH:MM:SS")
+    days, hours, minutes, seconds = (int((part or "0")[:12]) for part in match.groups())
+    return 86400.0 * days + 3600 * hours + 60 * minutes + seconds
+
+
+@lru_cache(maxsize=100_000)
+def number(text: str) -> float:
+    """Return a number of at least 0; NaN if it is unset."""
+    if text in UNSET or text in ("UNLIMITED", "Partition_Limit"):
+        return NAN
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e15:
+        raise InputError(f"number {text[:40]!r}", expected="a number of at least 0")
+    return value
+
+
+def minutes_s(text: str) -> float:
+    """Return a number of minutes in seconds."""
+    return 60.0 * number(text)
+
+
+@lru_cache(maxsize=100_000)
+def memory_mb(text: str) -> float:
+    """Return memory in MB, without its suffix per core or node; NaN if it is not readable.
+
+    >>> memory_mb("4G"), memory_mb("100Mc"), memory_mb("")
+    (4096.0, 100.0, nan)
+    """
+    match = _MEMORY.match(text)
+    if not match or match[1].count(".") > 1 or match[1] == ".":
+        return NAN
+    return float(match[1][:20]) * _MEMORY_MB[match[2]]
+
+
+@lru_cache(maxsize=10_000)
+def state_of(text: str) -> str:
+    """Return the first word of a state.
+
+    >>> state_of("CANCELLED by 1001"), state_of("CANCELLED+")
+    ('CANCELLED', 'CANCELLED')
+    """
+    state = text.split(" ", 1)[0].rstrip("+").upper()
+    if state not in STATES:
+        raise InputError(f"state {text[:40]!r}", expected="a state of Slurm such as COMPLETED")
+    return state

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat workload import``: traces and accounting records as workloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rebat.cli.output_file import output_file
+from rebat.cli.types import DURATION, FILE, MACHINE, NODES, WORKLOAD_OUT
+from rebat.core.errors import InputError
+from rebat.workloads.formats import ABOUT, ACCOUNTING, AUTO
+
+if TYPE_CHECKING:
+    from rebat.accounting.attempts import Correction
+    from rebat.core.jobs import Workload
+
+
+class TraceCommand(click.Command):
+    """A command whose help ends with the formats of traces and the commands that export them."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS
+
+        with formatter.section("Formats (--format)"):
+            formatter.write_dl(list(ABOUT.items()))
+        formatter.write("\nExport from Slurm, as a user who sees all jobs:\n")
+        for command in (EXPORT, EXPORT_EVENTS):
+            formatter.write(f"  {command}\n")
+
+
+@click.command("import", cls=TraceCommand)
+@click.argument("trace", type=FILE)
+@output_file("Workload to write (.json or .json.gz).", WORKLOAD_OUT, "corrections")
+@click.option("--format", "form", type=click.Choice([AUTO, *ABOUT]), default=AUTO, show_default=True, help="Format of TRACE, see the list below; auto detects the format.")  # fmt: skip
+@click.option("--events", type=FILE, help="sacct, pbs: node events of Slurm. Attempts are cut when a node of theirs fails.")  # fmt: skip
+@click.option("--corrections", type=FILE, help="With --events: write all attempts that are cut to this CSV file.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="sacct, pbs: stop at the first invalid line (default: drop and count such lines).")  # fmt: skip
+@click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep the jobs of this month; may be repeated (default: all jobs).")  # fmt: skip
+@click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Date that assigns a job to a month.")  # fmt: skip
+@click.option("--tz", "--zone", default="UTC", show_default=True, help="Time zone of months, and of dates without a time zone, for example Europe/Paris.")  # fmt: skip
+@click.option("--nodes", "n_nodes", type=MACHINE, help="Number of nodes of the machine (default: from the trace).")  # fmt: skip
+@click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Preferred field for the number of nodes of a job.")  # fmt: skip
+@click.option("--cap", type=NODES, help="Reduce larger jobs to this size (the node-stealing paper: 49000 on Mira).")  # fmt: skip
+@click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="How to import jobs that ran longer than their walltime. raise-walltime: set the walltime to run time + 1 s; clamp: shorten the run; drop: leave the job out; keep: Batsim kills the job at its walltime.")  # fmt: skip
+@click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="How to import jobs without walltime. run: set the walltime to run time + 1 s; none: no walltime; drop: leave the job out.")  # fmt: skip
+@click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Time 0 of the workload: the first submission, or the start of the month.")  # fmt: skip
+@click.option("--first", "first_s", type=DURATION, help="Keep jobs submitted from this time on.")  # fmt: skip
+@click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")  # fmt: skip
+@click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")  # fmt: skip
+def import_(
+    trace: Path, out: Path, form: str, events: Path | None, corrections: Path | None,
+    strict: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Convert a trace or accounting records to a workload.
+
+    \b
+    Examples (one month of Mira, as in the node-stealing paper; a Slurm cluster):
+      rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
+      rebat workload import jobs.txt --format sacct --events events.txt -o jobs.json.gz
+    """
+    from rebat.workloads.batsim_json import write_workload
+    from rebat.workloads.formats import detected
+
+    if corrections is not None and corrections.resolve() == out.resolve():
+        raise InputError("is the same file as --out", "--corrections", "a different file")
+    if corrections is not None and events is None:
+        raise InputError("has no effect", "--corrections", "--events as well")
+    options["months"] = options["months"] or None
+    form = detected(trace) if form == AUTO else form
+    if form in ACCOUNTING:
+        imported, cuts = _accounted(form, trace, events=events, strict=strict, **options)
+        if corrections is not None:
+            _write_corrections(cuts, corrections)
+    else:
+        for option, value in (("--events", events), ("--strict", strict)):
+            if value:
+                expected = f"--format {' or '.join(ACCOUNTING)}"
+                raise InputError(f"has no effect on {form}", option, expected)
+        imported = _read_trace(form, trace, options)
+    write_workload(imported, out)
+    _print_import(imported, out)
+
+
+def _read_trace(form: str, trace: Path, options: dict[str, Any]) -> Workload:
+    from rebat.workloads.alcf import read_alcf
+    from rebat.workloads.swf import read_swf
+
+    return {"swf": read_swf, "alcf": read_alcf}[form](trace, **options)
+
+
+def _accounted(form: str, trace: Path, **options: Any) -> tuple[Workload, tuple[Correction, ...]]:
+    from rebat.console.progress import at_work
+    from rebat.workloads.accounted import import_accounting
+
+    with at_work(f"reading {trace.name}"):
+        result = import_accounting(form, trace, **options)
+    return result.workload, result.corrections
+
+
+def _write_corrections(cuts: tuple[Correction, ...], path: Path) -> None:
+    from rebat.core.csv_text import csv_line
+    from rebat.core.files import write_text
+
+    header = ("job", "start_s", "end_s", "cut_s", "node", "state")
+    write_text(path, "".join(map(csv_line, [header, *cuts])))
+
+
+def _print_import(imported: Workload, out: Path) -> None:
+    from rebat.models.checkpoint import n_below_period
+
+    for note in imported.notes:
+        click.echo(f"  {note}")
+    if imported.jobs:
+        short = n_below_period(imported, imported.n_nodes, 86_400, 300) / len(imported.jobs)
+        click.echo(
+            f"  {short:.1%} of the jobs are shorter than a Young/Daly period for an MTBF of 1 d "
+            "and checkpoints of 5 min"
+        )
+    click.echo(f"{out}: {len(imported.jobs)} jobs, {imported.n_nodes} nodes")
