@@ -36,7 +36,7 @@ def advise(
 ) -> None:  # fmt: skip
     """Answer five questions about a cluster, from its jobs and its failures.
 
-    What do failures cost today? Who pays? Which scheduler rule would help, and whom would it hurt?
+    What do failures cost today? Who pays? Which scheduler rule would help, and which jobs would it hurt?
     How many spare nodes are worth keeping? How often should jobs checkpoint? Each answer is a
     sentence with a 95 % interval and a picture. With fewer than five seeds there is no answer.
 

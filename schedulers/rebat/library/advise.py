@@ -12,7 +12,7 @@ from rebat.campaign.store import OVERVIEW
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.jobs import Workload
-from rebat.library.advice.answers import Answer, answers
+from rebat.library.advice.answers import AnsweredQuestion, answers
 from rebat.library.advice.design import site_of
 from rebat.library.advice.owners import owners_of
 from rebat.library.advice.page import assumptions, report_of
@@ -46,7 +46,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     mtbf_s: float
     seeds: int
     runs: int
-    answers: list[Answer]
+    answers: list[AnsweredQuestion]
     assumed: list[str]
     page: Path
 

@@ -11,7 +11,7 @@ from rebat.library.advice.compared import (
     FLOW,
     LARGEST,
     USEFUL,
-    Comparison,
+    EffectOfChoice,
     cost_in_points,
     failures_cost,
     period_title,
@@ -22,8 +22,8 @@ from rebat.library.advice.compared import (
     spares,
     title_of,
 )
-from rebat.library.advice.design import FITTED, Site, period_text
-from rebat.library.advice.owners import Owner, losers
+from rebat.library.advice.design import FITTED, AdvisedSite, period_text
+from rebat.library.advice.owners import WorkOwner, losers
 from rebat.library.advice.rounds import Evidence
 from rebat.results.catalogue import metric as row_of
 from rebat.results.intervals import FEWEST, Interval
@@ -46,7 +46,7 @@ class Figure(msgspec.Struct, frozen=True):
     """``ratio`` to the reference, or ``difference`` from it."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AnsweredQuestion(msgspec.Struct, frozen=True):
     """A question, its answer, and the numbers behind it.
 
     ``answered`` is False if the intervals do not allow an answer.
@@ -58,7 +58,9 @@ class Answer(msgspec.Struct, frozen=True):
     figures: list[Figure]
 
 
-def answers(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> list[Answer]:
+def answers(
+    site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]
+) -> list[AnsweredQuestion]:
     """Return the five answers."""
     return [
         _cost(site, evidence),
@@ -72,7 +74,7 @@ def answers(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> list[Ans
 # ---- 1. what do failures cost today
 
 
-def _cost(site: Site, evidence: Evidence) -> Answer:
+def _cost(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     question = "What do failures cost today?"
     cost = failures_cost(site, evidence.runs)
     failing, _ = settings_of_today(evidence.runs)
@@ -87,13 +89,15 @@ def _cost(site: Site, evidence: Evidence) -> Answer:
         f"Failures cost {_points(points)} of useful utilisation and {hours} under {site.policy}, "
         f"and change the mean flow by {change_text(flow)}."
     )
-    return Answer(question, sentence, True, figures)
+    return AnsweredQuestion(question, sentence, True, figures)
 
 
 # ---- 2. who pays
 
 
-def _who_pays(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> Answer:
+def _who_pays(
+    site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]
+) -> AnsweredQuestion:
     question = "Who pays for the failures?"
     cost = failures_cost(site, evidence.runs)
     figures = _figures([cost])
@@ -112,14 +116,14 @@ def _who_pays(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> Answer
     )  # fmt: skip
     for owner in losers(owners):
         sentence += f" {owner.text}"
-    return Answer(question, sentence, True, figures)
+    return AnsweredQuestion(question, sentence, True, figures)
 
 
 # ---- 3. which rule would help
 
 
-def _which_rule(site: Site, evidence: Evidence) -> Answer:
-    question = "Which scheduler rule would help, and whom would it hurt?"
+def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
+    question = "Which scheduler rule would help, and which jobs would it hurt?"
     compared = rules(site, evidence.runs)
     figures = _figures(compared)
     if all(item.changes[FLOW, None].low is None for item in compared):
@@ -129,17 +133,17 @@ def _which_rule(site: Site, evidence: Evidence) -> Answer:
     ]
     if not helping:
         sentence = f"None of the {len(compared)} rules shortens the mean flow significantly."
-        return Answer(question, sentence, True, figures)
+        return AnsweredQuestion(question, sentence, True, figures)
     best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
     parts = [f"{row_of(name).title} {change_text(best.changes[name, None])}"
              for name in (FLOW, LARGEST) if (name, None) in best.changes]  # fmt: skip
     sentence = (
         f"{best.title}: {', '.join(parts)}. {_hurt(best)}{_under_fitted(site, evidence, best)}"
     )
-    return Answer(question, sentence, True, figures)
+    return AnsweredQuestion(question, sentence, True, figures)
 
 
-def _hurt(best: Comparison) -> str:
+def _hurt(best: EffectOfChoice) -> str:
     """Return a sentence on the size classes that wait longer."""
     hurt = [
         f"jobs of {of} nodes (mean flow {change_text(change)})"
@@ -151,7 +155,7 @@ def _hurt(best: Comparison) -> str:
     )
 
 
-def _under_fitted(site: Site, evidence: Evidence, best: Comparison) -> str:
+def _under_fitted(site: AdvisedSite, evidence: Evidence, best: EffectOfChoice) -> str:
     """Return a sentence on whether the answer holds under the law that fits the record."""
     policy = _policy_of(best.title, site)
     setting = setting_of(evidence.runs, FITTED)
@@ -161,14 +165,14 @@ def _under_fitted(site: Site, evidence: Evidence, best: Comparison) -> str:
     return "" if ratio is None else f" Under the fitted law: mean flow {change_text(ratio)}."
 
 
-def _policy_of(title: str, site: Site) -> str:
+def _policy_of(title: str, site: AdvisedSite) -> str:
     return next(policy for policy in site.rules if title_of(policy) == title)
 
 
 # ---- 4. spare nodes
 
 
-def _spare_nodes(site: Site, evidence: Evidence) -> Answer:
+def _spare_nodes(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     question = "How many spare nodes are worth keeping?"
     compared = spares(site, evidence.runs)
     figures = _figures([item for _, item in compared])
@@ -186,17 +190,19 @@ def _spare_nodes(site: Site, evidence: Evidence) -> Answer:
             f"None: no number of spare nodes from {count} to {compared[-1][0]} shortens the mean "
             f"flow significantly; {count} would change it by {change}."
         )
-    return Answer(question, sentence, True, figures)
+    return AnsweredQuestion(question, sentence, True, figures)
 
 
 # ---- 5. checkpoint periods
 
 
-def _periods(site: Site, evidence: Evidence) -> Answer:
+def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     question = "How often should jobs checkpoint?"
     compared = periods(site, evidence.runs)
     if not compared:
-        return Answer(question, "Not asked: jobs have no checkpoints with a cost.", False, [])
+        return AnsweredQuestion(
+            question, "Not asked: jobs have no checkpoints with a cost.", False, []
+        )
     figures = [
         _figure(period_title(factor), USEFUL, change, "difference")
         for factor, change in compared.items()
@@ -220,13 +226,13 @@ def _periods(site: Site, evidence: Evidence) -> Answer:
         sentence += (
             "." if never is None else f"; without checkpoints {_points(never, signed=True)}."
         )
-    return Answer(question, sentence, True, figures)
+    return AnsweredQuestion(question, sentence, True, figures)
 
 
 # ---- texts and figures
 
 
-def _figures(compared: Sequence[Comparison]) -> list[Figure]:
+def _figures(compared: Sequence[EffectOfChoice]) -> list[Figure]:
     return [
         _figure(item.title, name if of is None else f"{name}:{of}", change)
         for item in compared
@@ -238,7 +244,7 @@ def _figure(name: str, metric: str, change: Interval, kind: str = "ratio") -> Fi
     return Figure(name, metric, change.mean, change.low, change.high, change.n, kind)
 
 
-def _flow_and_useful(item: Comparison) -> str:
+def _flow_and_useful(item: EffectOfChoice) -> str:
     return ", ".join(
         f"{row_of(name).title} {change_text(item.changes[name, None])}"
         for name in (FLOW, USEFUL)
@@ -255,11 +261,17 @@ def _points(change: Interval, signed: bool = False) -> str:
     return f"{text} [{100 * change.low:{sign}.1f}, {100 * change.high:{sign}.1f}]"
 
 
-def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> Answer:
-    """Return the refusal to answer with fewer seeds than an interval needs."""
+def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
+    """Return the refusal to answer with fewer seeds than an interval needs.
+
+    With more seeds, fewer than `FEWEST` of them show any change.
+    """
+    if evidence.n_seeds >= FEWEST:
+        text = f"No answer: fewer than {FEWEST} of {evidence.n_seeds} seeds show any change."
+        return AnsweredQuestion(question, text, False, figures)
     seeds = f"{evidence.n_seeds} seed" + ("s are" if evidence.n_seeds > 1 else " is")
     text = f"No answer: {seeds} too few for an interval"
     if evidence.seconds_per_seed:
         minutes = (FEWEST - evidence.n_seeds) * evidence.seconds_per_seed / 60
         text += f"; {FEWEST} seeds need about {max(1, round(minutes))} min more"
-    return Answer(question, f"{text}.", False, figures)
+    return AnsweredQuestion(question, f"{text}.", False, figures)

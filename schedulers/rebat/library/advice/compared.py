@@ -14,17 +14,17 @@ from rebat.library.advice.design import (
     RULES,
     SPARES,
     TODAY,
-    Site,
+    AdvisedSite,
     with_options,
 )
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.common.sweeps import numbers_of
-from rebat.results.intervals import BySeed, Interval, interval, minus
+from rebat.results.intervals import FEWEST, BySeed, Interval, interval, minus
 
 FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class EffectOfChoice(msgspec.Struct, frozen=True):
     """A case compared with a reference: a title, and a change per metric and size class."""
 
     title: str
@@ -36,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return change is not None and change.excludes(1.0)
 
 
-def failures_cost(site: Site, runs: RunIndex[str]) -> Comparison:
+def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
     """Return today's policy with failures, compared with the same jobs without failures."""
     failing, calm = settings_of_today(runs)
     classes = runs.size_classes(failing, FLOW)
@@ -44,14 +44,16 @@ def failures_cost(site: Site, runs: RunIndex[str]) -> Comparison:
     for name, of in [(FLOW, None), (LARGEST, None), *((FLOW, c) for c in classes if c != "all")]:
         without = runs.mean(calm, site.policy, name, of)
         values = runs.values(failing, site.policy, name, of)
-        if without:
-            ratio = interval({seed: value / without for seed, value in values.items()})
-            if ratio is not None:
-                changes[name, of] = ratio
-    return Comparison("with failures", changes)
+        ratio = (
+            interval({seed: value / without for seed, value in values.items()}) if without else None
+        )
+        if ratio is not None:
+            n_changed = sum(value != without for value in values.values())
+            changes[name, of] = _with_support(ratio, n_changed)
+    return EffectOfChoice("with failures", changes)
 
 
-def cost_in_points(site: Site, runs: RunIndex[str]) -> Interval:
+def cost_in_points(site: AdvisedSite, runs: RunIndex[str]) -> Interval:
     """Return how much useful utilisation the failures cost, as a share."""
     failing, calm = settings_of_today(runs)
     without = runs.mean(calm, site.policy, USEFUL) or 0.0
@@ -68,7 +70,7 @@ def settings_of_today(runs: RunIndex[str]) -> tuple[Setting, Setting]:
     return failing, next(item for item in settings if not item.scenario.failure_model)
 
 
-def rules(site: Site, runs: RunIndex[str]) -> list[Comparison]:
+def rules(site: AdvisedSite, runs: RunIndex[str]) -> list[EffectOfChoice]:
     """Return every other rule, compared with today's policy on the same failures."""
     setting = setting_of(runs, OTHER_RULES)
     if setting is None:
@@ -76,7 +78,7 @@ def rules(site: Site, runs: RunIndex[str]) -> list[Comparison]:
     classes = [of for of in runs.size_classes(setting, FLOW) if of != "all"]
     wanted = [(FLOW, None), (LARGEST, None), (USEFUL, None), *((FLOW, of) for of in classes)]
     return [
-        Comparison(title_of(policy), dict(_ratios(runs, setting, policy, site.policy, wanted)))
+        EffectOfChoice(title_of(policy), dict(_ratios(runs, setting, policy, site.policy, wanted)))
         for policy in site.rules[1:]
     ]
 
@@ -86,34 +88,35 @@ def title_of(policy: str) -> str:
     return f"{RULES[policy]} ({policy})" if policy in RULES else policy
 
 
-def spares(site: Site, runs: RunIndex[str]) -> list[tuple[int, Comparison]]:
+def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfChoice]]:
     """Return each number of spare nodes, compared with replacement without spare nodes."""
     setting = setting_of(runs, SPARES)
     names = {count: with_options(site.policy, react="replacement", spares=count)
              for count in site.spares}  # fmt: skip
     wanted = [(FLOW, None), (LARGEST, None), (USEFUL, None)]
     return [] if setting is None else [
-        (count, Comparison(f"{count} spare nodes", dict(
+        (count, EffectOfChoice(f"{count} spare nodes", dict(
             _ratios(runs, setting, name, names[0], wanted)
         )))
         for count, name in names.items() if count
     ]  # fmt: skip
 
 
-def periods(site: Site, runs: RunIndex[str]) -> dict[float | None, Interval]:
+def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interval]:
     """Return useful utilisation of each period minus that of Young/Daly's; None: no checkpoints."""
     usual = _by_factor(site, runs).get(1.0)
     if usual is None:
         return {}
-    values = {factor: minus(by_seed, usual) for factor, by_seed in _by_factor(site, runs).items()}
-    return {
-        factor: change
-        for factor, by_seed in values.items()
-        if factor != 1.0 and (change := interval(by_seed)) is not None
-    }
+    changes = {}
+    for factor, by_seed in _by_factor(site, runs).items():
+        gains = minus(by_seed, usual)
+        change = interval(gains)
+        if factor != 1.0 and change is not None:
+            changes[factor] = _with_support(change, sum(gain != 0 for gain in gains.values()))
+    return changes
 
 
-def _by_factor(site: Site, runs: RunIndex[str]) -> dict[float | None, BySeed]:
+def _by_factor(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, BySeed]:
     """Return useful utilisation by seed for each factor."""
     by_factor: dict[float | None, BySeed] = {}
     for setting in (item for item in runs.settings if item.grid == PERIODS):
@@ -121,7 +124,7 @@ def _by_factor(site: Site, runs: RunIndex[str]) -> dict[float | None, BySeed]:
     return {factor: by_factor[factor] for factor in (*FACTORS, None) if factor in by_factor}
 
 
-def factor_of(site: Site, setting: Setting) -> float | None:
+def factor_of(site: AdvisedSite, setting: Setting) -> float | None:
     """Return the multiple of Young/Daly's period in a setting; None without checkpoints."""
     if setting.scenario.checkpoint is None:
         return None
@@ -143,7 +146,19 @@ def _ratios(
     for name, of in wanted:
         ratio = runs.ratio(setting, ours, base, name, of)
         if ratio is not None:
-            yield (name, of), ratio
+            mine, theirs = runs.paired(setting, ours, base, name, of)
+            n_changed = sum(mine[seed] != theirs[seed] for seed in mine)
+            yield (name, of), _with_support(ratio, n_changed)
+
+
+def _with_support(change: Interval, n_changed: int) -> Interval:
+    """Return a change without its interval if fewer than `FEWEST` seeds show any change.
+
+    If most seeds have no change, an interval of few seeds is too narrow.
+    """
+    if n_changed >= FEWEST:
+        return change
+    return Interval(change.mean, n=change.n)
 
 
 def setting_of(runs: RunIndex[str], grid: str) -> Setting | None:

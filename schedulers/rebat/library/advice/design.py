@@ -47,7 +47,7 @@ TODAY, OTHER_RULES, SPARES, PERIODS, FITTED = "today", "rules", "spares", "perio
 """Names of the grids."""
 
 
-class Site(msgspec.Struct, frozen=True, kw_only=True):
+class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster that asks for advice.
 
     Attributes
@@ -89,13 +89,13 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         return [0, *(count for count in tried if count <= self.n_nodes // 8)]
 
 
-def specs(site: Site, seeds: Iterable[int]) -> list[RunSpec]:
+def specs(site: AdvisedSite, seeds: Iterable[int]) -> list[RunSpec]:
     """Return all runs for these seeds, the cheapest answers first."""
     numbers = list(seeds)
     return [spec for grid in GRIDS for spec in grid(site, numbers)]
 
 
-def today(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+def today(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     """Yield today's policy with failures, and once without."""
     failing = [scenario(site, seed) for seed in seeds]
     calm = msgspec.structs.replace(failing[0], failures=None)
@@ -103,13 +103,13 @@ def today(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
     yield from (_spec(site, TODAY, site.policy, failed) for failed in failing)
 
 
-def _other_rules(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+def _other_rules(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
         failing = scenario(site, seed)
         yield from (_spec(site, OTHER_RULES, policy, failing) for policy in site.rules)
 
 
-def _spares(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+def _spares(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
         failing = scenario(site, seed)
         for count in site.spares:
@@ -117,7 +117,7 @@ def _spares(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
             yield _spec(site, SPARES, policy, failing)
 
 
-def _periods(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+def _periods(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
         failing = scenario(site, seed)
         model = failing.checkpoint
@@ -131,7 +131,7 @@ def _periods(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
         yield _spec(site, PERIODS, site.policy, never)
 
 
-def _fitted(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
+def _fitted(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     if site.fitted is None:
         return
     for seed in seeds:
@@ -145,7 +145,7 @@ def _fitted(site: Site, seeds: Iterable[int]) -> Iterator[RunSpec]:
 GRIDS = (today, _other_rules, _spares, _periods, _fitted)
 
 
-def scenario(site: Site, seed: int) -> Scenario:
+def scenario(site: AdvisedSite, seed: int) -> Scenario:
     """Return the site's scenario with one seed."""
     return msgspec.structs.replace(site.options, seed=seed).scenario()
 
@@ -161,7 +161,7 @@ def with_options(policy: str, **options: object) -> str:
     return f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
 
 
-def _spec(site: Site, grid: str, policy: str, conditions: Scenario) -> RunSpec:
+def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> RunSpec:
     return RunSpec(
         grid=grid, workload=site.workload.name, policy=policy, source=site.workload.origin,
         scenario=conditions, folder=str(Path.cwd()),
@@ -198,7 +198,7 @@ def _family(times: UpTimes, name: str) -> Fitted | None:
     return next((fit for fit in fits(times) if fit.family == name), None)
 
 
-def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> Site:
+def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> AdvisedSite:
     """Return the site of a workload, with its failures and a law that fits them.
 
     Raises
@@ -213,7 +213,7 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
         expected = "--failures EVENTS, --law or --mtbf, so that each seed has other failures"
         raise InputError("is missing", "failures", expected)
     first_year = list(law.events(n_nodes, 0, YEAR_S))
-    return Site(
+    return AdvisedSite(
         workload=workload, policy=policy, options=options, n_nodes=n_nodes,
         mtbf_s=options.mtbf_s or machine_mtbf_s(first_year) or YEAR_S,
         down_nodes=_mean_down(first_year),
@@ -242,7 +242,7 @@ def _mean_down(events: Sequence[MachineEvent]) -> float:
     return node_us / since_us if since_us else 0.0
 
 
-def period_text(site: Site, factor: float = 1.0) -> str:
+def period_text(site: AdvisedSite, factor: float = 1.0) -> str:
     """Return the checkpoint period of jobs of three sizes, in words."""
     model = scenario(site, 0).checkpoint
     assert isinstance(model, CheckpointModel)

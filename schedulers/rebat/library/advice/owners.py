@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from rebat.campaign.store import Store
-from rebat.library.advice.design import Site, today
+from rebat.library.advice.design import AdvisedSite, today
 from rebat.runs.simulating import units
 
 LEAST_SHARE = 0.05
@@ -20,7 +20,7 @@ LEAST_RATIO = 1.5
 """Smallest ratio of the share of lost work to the share of node time that a sentence names."""
 
 
-class Owner(msgspec.Struct, frozen=True):
+class WorkOwner(msgspec.Struct, frozen=True):
     """A user or a queue, with shares over all runs.
 
     Attributes
@@ -49,7 +49,7 @@ class Owner(msgspec.Struct, frozen=True):
         )
 
 
-def owners_of(site: Site, folder: Path, seeds: Sequence[int]) -> list[Owner]:
+def owners_of(site: AdvisedSite, folder: Path, seeds: Sequence[int]) -> list[WorkOwner]:
     """Return users and queues, from the runs of today's policy with failures."""
     folders = [
         Store(folder).run_folder(unit.key)
@@ -59,7 +59,7 @@ def owners_of(site: Site, folder: Path, seeds: Sequence[int]) -> list[Owner]:
     return [owner for kind in ("user", "queue") for owner in _owners(kind, folders)]
 
 
-def _owners(kind: str, folders: Sequence[Path]) -> Iterator[Owner]:
+def _owners(kind: str, folders: Sequence[Path]) -> Iterator[WorkOwner]:
     used: dict[str, float] = {}
     lost: dict[str, float] = {}
     failures: dict[str, float] = {}
@@ -73,7 +73,7 @@ def _owners(kind: str, folders: Sequence[Path]) -> Iterator[Owner]:
     if all_used and all_lost:
         for name in sorted(used, key=lambda name: -lost[name]):
             shares = used[name] / all_used, lost[name] / all_lost
-            yield Owner(kind, name, *shares, failures[name] / len(folders))
+            yield WorkOwner(kind, name, *shares, failures[name] / len(folders))
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -83,7 +83,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def losers(owners: Sequence[Owner]) -> list[Owner]:
+def losers(owners: Sequence[WorkOwner]) -> list[WorkOwner]:
     """Return the user and the queue that lose most, if they lose clearly more than they use."""
     chosen = []
     for kind in ("user", "queue"):

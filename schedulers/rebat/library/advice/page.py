@@ -9,20 +9,20 @@ import rebat
 from rebat.core.units import format_duration
 from rebat.figures.lines import Panel, lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg
-from rebat.library.advice.answers import Answer
+from rebat.library.advice.answers import AnsweredQuestion
 from rebat.library.advice.compared import (
     FLOW,
     LARGEST,
     USEFUL,
-    Comparison,
+    EffectOfChoice,
     failures_cost,
     period_title,
     periods,
     rules,
     setting_of,
 )
-from rebat.library.advice.design import SPARES, Site, period_text
-from rebat.library.advice.owners import Owner
+from rebat.library.advice.design import SPARES, AdvisedSite, period_text
+from rebat.library.advice.owners import WorkOwner
 from rebat.library.advice.rounds import Evidence
 from rebat.papers.common.parts import Picture, Report, Table
 from rebat.papers.common.sweeps import lines_of, sweeps
@@ -35,7 +35,10 @@ MOST_OWNERS = 10
 
 
 def report_of(
-    site: Site, evidence: Evidence, answers: Sequence[Answer], owners: Sequence[Owner]
+    site: AdvisedSite,
+    evidence: Evidence,
+    answers: Sequence[AnsweredQuestion],
+    owners: Sequence[WorkOwner],
 ) -> Report:
     """Return the page: five sentences, a picture for each, then tables."""
     over = f"{evidence.n_seeds} seeds"
@@ -60,7 +63,7 @@ def report_of(
     )
 
 
-def assumptions(site: Site) -> list[str]:
+def assumptions(site: AdvisedSite) -> list[str]:
     """Return what the simulations assume, a phrase each."""
     model, failures = site.options.scenario().checkpoint, site.options.failure_law()
     phrases = [
@@ -85,7 +88,7 @@ def assumptions(site: Site) -> list[str]:
 # ---- pictures
 
 
-def _pictures(site: Site, evidence: Evidence, over: str) -> Iterator[Picture]:
+def _pictures(site: AdvisedSite, evidence: Evidence, over: str) -> Iterator[Picture]:
     cost, compared = failures_cost(site, evidence.runs), rules(site, evidence.runs)
     yield _ratios(
         "What failures cost", [cost], [(FLOW, None), (LARGEST, None)], "no failures", over
@@ -109,7 +112,7 @@ def _pictures(site: Site, evidence: Evidence, over: str) -> Iterator[Picture]:
 
 
 def _ratios(
-    title: str, compared: Sequence[Comparison], wanted: Sequence[tuple[str, str | None]],
+    title: str, compared: Sequence[EffectOfChoice], wanted: Sequence[tuple[str, str | None]],
     base: str, over: str,
 ) -> Picture:  # fmt: skip
     by_title = {
@@ -121,7 +124,7 @@ def _ratios(
     return Picture("", title, ratios_svg(by_title, base, over), over)
 
 
-def _by_class(title: str, cost: Comparison, over: str) -> Picture:
+def _by_class(title: str, cost: EffectOfChoice, over: str) -> Picture:
     """Draw the change of the mean flow of each size class."""
     rows = {
         f"{of} nodes": change for (name, of), change in cost.changes.items() if name == FLOW and of
@@ -133,7 +136,7 @@ def _by_class(title: str, cost: Comparison, over: str) -> Picture:
 # ---- tables
 
 
-def _tables(site: Site, evidence: Evidence, owners: Sequence[Owner]) -> Iterator[Table]:
+def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) -> Iterator[Table]:
     wanted = ((USEFUL, None), (FLOW, None), (LARGEST, None))
     rows = [
         [item.title, *(marked(item.changes.get(where)) for where in wanted)]

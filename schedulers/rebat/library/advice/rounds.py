@@ -14,7 +14,7 @@ from rebat.campaign.run import run_campaign
 from rebat.campaign.store import TABLE, Owner, Store
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import PolicyError
-from rebat.library.advice.design import OTHER_RULES, Site, specs, today
+from rebat.library.advice.design import OTHER_RULES, AdvisedSite, specs, today
 from rebat.papers.common.runs_index import RunIndex, simulations
 from rebat.results.intervals import FEWEST, relative_width
 from rebat.runs.simulating import units
@@ -22,6 +22,9 @@ from rebat.runs.spec import RunSpec
 
 ROUND = 5
 """Seeds of a round after the first seed."""
+
+ENOUGH = 20
+"""Number of seeds before which narrow intervals do not end the simulations."""
 
 NARROW = 0.04
 """Relative width of the interval of each rule's mean flow at which no more seeds are needed."""
@@ -52,7 +55,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 def gather(
-    site: Site, folder: Path, minutes: float, most_seeds: int, workers: int | None
+    site: AdvisedSite, folder: Path, minutes: float, most_seeds: int, workers: int | None
 ) -> Evidence:
     """Simulate seed 0, then further seeds while the time lasts; results of earlier calls count.
 
@@ -72,7 +75,7 @@ def gather(
         if any_new:
             n_new, spent_on = n_new + step, spent_on + time.monotonic() - start
         runs = RunIndex(list(simulations(folder / TABLE, str)))
-        if n_seeds >= FEWEST and _narrow(site, runs):
+        if n_seeds >= ENOUGH and _narrow(site, runs):
             break
     per_seed = spent_on / n_new if n_new else None
     return Evidence(runs, n_seeds, n_runs, per_seed, time.monotonic() - began)
@@ -83,14 +86,16 @@ def _affordable(n_new: int, spent_s: float, left_s: float) -> int:
     return ROUND if not n_new else min(ROUND, int(left_s / (spent_s / n_new)))
 
 
-def _perform(site: Site, seeds: range, folder: Path, workers: int | None) -> tuple[int, bool]:
+def _perform(
+    site: AdvisedSite, seeds: range, folder: Path, workers: int | None
+) -> tuple[int, bool]:
     """Run the missing runs; return the number of runs, and whether any was missing.
 
     The first `FEWEST` runs of today's policy keep their files, for users and queues.
     """
-    kept, campaign = _campaign(today(site, seeds[:FEWEST])), _campaign(specs(site, seeds))
+    with_files, campaign = _campaign(today(site, seeds[:FEWEST])), _campaign(specs(site, seeds))
     before = Store(folder).status(campaign.units)
-    run_campaign(kept, folder, workers=workers, keep_runs=True)
+    run_campaign(with_files, folder, workers=workers, keep_runs=True)
     with campaign_bar() as on_progress:
         status = run_campaign(campaign, folder, workers=workers, on_progress=on_progress)
     if status.failed:
@@ -102,7 +107,7 @@ def _campaign(runs: Iterable[RunSpec]) -> Campaign:
     return Campaign(OWNER, units(runs))
 
 
-def _narrow(site: Site, runs: RunIndex[str]) -> bool:
+def _narrow(site: AdvisedSite, runs: RunIndex[str]) -> bool:
     """Return whether the intervals of all rules are narrow."""
     (setting,) = (item for item in runs.settings if item.grid == OTHER_RULES)
     widths = [
