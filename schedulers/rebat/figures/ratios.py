@@ -16,6 +16,9 @@ Ratios = Mapping[str, Mapping[str, Interval]]
 """Title of a metric -> policy -> ratio."""
 
 
+NARROWEST = 7.0
+"""Minimum width of a figure, in inches."""
+
 _BETTER = {"high": "better \N{RIGHTWARDS ARROW}", "low": "\N{LEFTWARDS ARROW} better", "": ""}
 
 
@@ -51,7 +54,8 @@ def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
     shown = {title: ratios for title, ratios in by_title.items() if ratios}
     policies = list(dict.fromkeys(policy for ratios in shown.values() for policy in ratios))
     shades = policy_colours([base, *policies])
-    figure = new_figure(2.9 * len(shown) + 1.2, 1.9 + 0.32 * len(policies))
+    width = max(NARROWEST, 2.9 * len(shown) + 1.2)
+    figure = new_figure(width, 1.9 + 0.32 * len(policies))
     axes = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for axis, (title, ratios) in zip(axes, shown.items(), strict=True):
         axis.axvline(neutral, color="black", linewidth=0.8)

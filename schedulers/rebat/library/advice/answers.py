@@ -136,7 +136,7 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         return AnsweredQuestion(question, sentence, True, figures)
     best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
     parts = [f"{row_of(name).title} {change_text(best.changes[name, None])}"
-             for name in (FLOW, LARGEST) if (name, None) in best.changes]  # fmt: skip
+             for name in (FLOW, LARGEST, USEFUL) if (name, None) in best.changes]  # fmt: skip
     sentence = (
         f"{best.title}: {', '.join(parts)}. {_hurt(best)}{_under_fitted(site, evidence, best)}"
     )
