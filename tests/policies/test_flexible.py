@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rebat.core.attempts import Cause
 from rebat.models.checkpoint import add_perfect, add_young_daly
-from rebat.policies.malleable.managers import MANAGERS
+from rebat.policies.malleable.managers import LENDERS, MANAGERS
 from rebat.policies.malleable.members import Member
 from rebat.policies.malleable.rules import dbes
 from rebat.results.files.batsim_csv import jobs_csv
@@ -216,6 +216,21 @@ def test_managers_hand_out_all_they_can_and_nothing_else(ranges, n, manager) -> 
     missing = MANAGERS[manager].shrink(able, n)
     assert missing == max(0, n - extra)
     assert all(m.low <= m.size <= m.high for m in able)
+
+
+@pytest.mark.parametrize(
+    ("order", "sizes"),
+    [("earliest", [3, 1, 1]), ("latest", [1, 3, 1]), ("fewest", [1, 1, 3])],
+)
+def test_orders_of_lenders(order: str, sizes: list[int]) -> None:
+    """Jobs of 3 nodes that grew at 9, 5 and 7, with 0, 1 and 4 resizes; four nodes are wanted."""
+    able = members((3, 1, 9), (3, 1, 9), (3, 1, 9))
+    for member, expanded_us, n_resizes in zip(able, (9, 5, 7), (0, 1, 4), strict=True):
+        member.expanded_us, member.n_resizes = expanded_us, n_resizes
+    shrink = LENDERS[order]
+    assert shrink is not None and shrink(able, 4) == 0
+    assert [member.size for member in able] == sizes
+    assert shrink(able, 9) == 7
 
 
 def test_dbes_takes_back_the_even_share_first() -> None:

@@ -97,6 +97,24 @@ def test_others_shrink_for_it_together_with_what_is_idle() -> None:
     assert ran["2#1"][:2] == (2, 20)
 
 
+@pytest.mark.parametrize(
+    ("lenders", "lender"), [("rule", "3"), ("latest", "3"), ("earliest", "2"), ("fewest", "3")]
+)
+def test_the_order_of_expansions_decides_which_job_shrinks(lenders: str, lender: str) -> None:
+    """Job 2 starts on four nodes at 0 and job 3 at 5. At 20 node 0 of job 1 dies, none is idle.
+
+    Both jobs have grown once, so that ``fewest`` takes the younger job.
+    """
+    workload = flexible(
+        12, (4, 100, 0, None), (2, 100, 0, malleable(2, 4)), (2, 100, 5, malleable(2, 4))
+    )
+    policy = f"dbes:{ON},malleable=pwa,lenders={lenders}"
+    ran, words = replaced(policy, workload, down("0", 20, 500))
+    assert words == {f"{lender}#1": "lend", "1": "remote"}
+    assert ran["1#1"] == (4, 20, 100)
+    assert ran[f"{lender}#2"][:2] == (3, 20)
+
+
 def test_without_a_step_the_next_one_helps() -> None:
     workload = flexible(8, (4, 100, 0, None), (3, 100, 0, malleable(2, 3)))
     steps = "steps=local+idle+restart+wait"

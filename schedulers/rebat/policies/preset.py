@@ -101,7 +101,9 @@ class Preset(msgspec.Struct, frozen=True):
         return tuple(self.point.own_sources.values())
 
 
-LATER = {"expected": "jobs+repairs", "wait": "requeue", "restarts": "beginning"}
+LATER = {
+    "expected": "jobs+repairs", "wait": "requeue", "restarts": "beginning", "lenders": "rule",
+}  # fmt: skip
 """Defaults of options that earlier versions did not have. They are no part of the identity, so that
 results of earlier versions stay valid."""
 

@@ -18,7 +18,7 @@ SOURCES = {
 }  # fmt: skip
 """The outcomes of attempts that a failure hit: the counts of `measures.resizes`."""
 
-_HOW = ("steps", "spares", "repair", "solver", "expected", "wait", "restarts")
+_HOW = ("steps", "spares", "repair", "solver", "expected", "wait", "restarts", "lenders")
 """The axes of the replacement."""
 
 NO_STEP_4 = "steps=local+idle+remote+wait"

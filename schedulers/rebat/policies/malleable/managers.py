@@ -63,3 +63,31 @@ MANAGERS: dict[str, Manager] = {
     "egs": Manager(grow_evenly, shrink_evenly),
 }
 """FPSMA: favour previously started malleable applications. EGS: equi-grow and shrink."""
+
+
+def shrink_in_order(
+    key: Callable[[Member], int],
+) -> Callable[[Sequence[Member], int], int]:
+    """Return a rule that shrinks the member with the lowest key first, each to its minimum.
+
+    Ties go to the youngest member. The rule returns the missing number of nodes.
+    """
+
+    def shrink(members: Sequence[Member], wanted: int) -> int:
+        order = sorted(enumerate(members), key=lambda pair: (key(pair[1]), -pair[0]))
+        for _, member in order:
+            wanted -= member.give(wanted)
+        return wanted
+
+    return shrink
+
+
+LENDERS: dict[str, Callable[[Sequence[Member], int], int] | None] = {
+    "rule": None,
+    "earliest": shrink_in_order(lambda member: member.expanded_us),
+    "latest": shrink_in_order(lambda member: -member.expanded_us),
+    "fewest": shrink_in_order(attrgetter("n_resizes")),
+}
+"""Orders in which malleable jobs shrink for a job that lost nodes (Prabhakaran et al. 2018, section
+III-3): as the rule for malleable jobs shrinks them (None), the earliest or the latest expanded job
+first, or the job with the fewest resizes first."""

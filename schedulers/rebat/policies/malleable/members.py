@@ -29,6 +29,10 @@ class Member(msgspec.Struct):
     """Start of the job's first attempt."""
     even: int = 0
     """Nodes beyond ``low`` from equal shares (the second stage of DBES)."""
+    expanded_us: int = 0
+    """Time at which the job last grew; its start if it never grew."""
+    n_resizes: int = 0
+    """Number of times that the job grew or shrank."""
 
     @property
     def room(self) -> int:
@@ -56,11 +60,13 @@ class Member(msgspec.Struct):
 
 
 class Members:
-    """Record of when malleable jobs started, and of their equal shares."""
+    """Record of when malleable jobs started, of their equal shares and their resizes."""
 
     def __init__(self) -> None:
         self._since_us: dict[str, int] = {}
         self._even: dict[str, int] = {}
+        self._expanded_us: dict[str, int] = {}
+        self._n_resizes: dict[str, int] = {}
 
     def running(self, view: View) -> list[Member]:
         """Return the members that can be resized now, oldest first.
@@ -91,9 +97,14 @@ class Members:
         since_us = self._since_us.setdefault(attempt.job_id, view.now_us)
         return self._member(view, attempt, None, since_us, shape)
 
-    def remember(self, member: Member) -> None:
-        """Record the equal share of a member."""
-        self._even[member.attempt.job_id] = member.even
+    def remember(self, member: Member, now_us: int) -> None:
+        """Record the equal share of a member, and its resize now."""
+        job_id = member.attempt.job_id
+        self._even[job_id] = member.even
+        if member.size > member.attempt.n_nodes:
+            self._expanded_us[job_id] = now_us
+        if member.size != member.attempt.n_nodes:
+            self._n_resizes[job_id] = self._n_resizes.get(job_id, 0) + 1
 
     def _member(
         self,
@@ -105,7 +116,10 @@ class Members:
     ) -> Member:
         high = max(attempt.n_nodes, min(shape.max, view.n_nodes))
         even = min(self._even.get(attempt.job_id, 0), attempt.n_nodes - shape.min)
-        return Member(attempt, running, attempt.n_nodes, shape.min, high, since_us, max(0, even))
+        return Member(
+            attempt, running, attempt.n_nodes, shape.min, high, since_us, max(0, even),
+            self._expanded_us.get(attempt.job_id, since_us), self._n_resizes.get(attempt.job_id, 0),
+        )  # fmt: skip
 
 
 Mask = npt.NDArray[np.bool_]

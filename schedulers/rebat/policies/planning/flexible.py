@@ -127,7 +127,7 @@ class FlexibleScheduling(ListScheduling):
         may_grow = rule.resizes and not (rule.before_starts and self._hit_waits())
         if members and may_grow and rule.before_starts and view.n_free:
             rule.grow(members, view.n_free, dict)
-            if grown := self._resizes(members, view.machine.free):
+            if grown := self._resizes(members, view.machine.free, view.now_us):
                 return grown
         due = self._queue.due(view.now_us)
         idle = view.n_free - sum(entry.n_nodes for _, entry in due)
@@ -185,18 +185,18 @@ class FlexibleScheduling(ListScheduling):
             for (_, entry), size in zip(due, sizes, strict=True)
         ]
         for member in filter(None, starting):
-            self._members.remember(member)
+            self._members.remember(member, view.now_us)
             self._started_larger |= member.size != member.attempt.n_nodes
-        return [*starts, *self._resizes(members, free)]
+        return [*starts, *self._resizes(members, free, view.now_us)]
 
-    def _resizes(self, members: list[Member], free: Mask) -> list[Proposal]:
+    def _resizes(self, members: list[Member], free: Mask, now_us: int) -> list[Proposal]:
         """Return stops without loss, each with a move to more or fewer nodes."""
         stops: list[Proposal] = []
         for member in members:
             running = member.running
             if running is None or member.size == running.attempt.n_nodes:
                 continue
-            self._members.remember(member)
+            self._members.remember(member, now_us)
             move = Move(resized_nodes(running, member.size, free), running.attempt.priority)
             why = "grow" if member.size > running.attempt.n_nodes else "shrink"
             stops.append(Stop(running.attempt.id, Cause.MOVED, When.RESIZE, move, why))

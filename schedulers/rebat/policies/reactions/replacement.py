@@ -21,6 +21,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Moldable
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.malleable.managers import LENDERS
 from rebat.policies.reactions.pauses import Pauses
 from rebat.policies.reactions.restarts import (
     SOLVERS,
@@ -58,6 +59,7 @@ class NodeReplacement:
     def __init__(self, options: ReplacementOptions, context: Context) -> None:
         self._steps = frozenset(parts(options.steps))
         self._rule, self._members = context.rule, context.members
+        self._take_from = LENDERS[options.lenders] or context.rule.shrink
         self._n_spares = options.spares
         counts_repairs = options.expected == "jobs+repairs"
         self._repair_us = max(1, to_us(options.repair)) if counts_repairs else None
@@ -193,8 +195,8 @@ class NodeReplacement:
         return self._restart(state, failed, own, low, idle + lent)
 
     def _shrink(self, state: RestartRound, n: int) -> list[int]:
-        """Take ``n`` nodes from lenders. The rule determines in which order lenders shrink."""
-        self._rule.shrink(state.lenders, n)
+        """Take ``n`` nodes from lenders, in the order of the option ``lenders``."""
+        self._take_from(state.lenders, n)
         return state.collect()
 
     def _restart(
@@ -254,7 +256,7 @@ class NodeReplacement:
     def _lend(self, state: RestartRound) -> Iterator[Stop]:
         for member in state.lenders:
             if member.running and member.size < member.running.attempt.n_nodes:
-                self._members.remember(member)
+                self._members.remember(member, state.view.now_us)
                 attempt = member.running.attempt
                 move = Move(NodeSet.of(state.nodes[attempt.id]), attempt.priority)
                 yield Stop(attempt.id, Cause.MOVED, When.RESIZE, move, "lend")
@@ -314,6 +316,15 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
             "last checkpoint.",
         ),
     ] = "beginning"
+    lenders: Annotated[
+        str,
+        choice(
+            LENDERS,
+            "Which malleable jobs shrink first for a job that lost nodes: as the rule for "
+            "malleable jobs decides (rule), the earliest or latest expanded, or the job with the "
+            "fewest resizes.",
+        ),
+    ] = "rule"
 
     def idle(self) -> frozenset[str]:
         """Return the options of steps that are switched off."""
@@ -326,6 +337,8 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
             names.add("repair")
         if "wait" not in steps:
             names.add("wait")
+        if not {"remote", "restart"} & set(steps):
+            names.add("lenders")
         return frozenset(names)
 
     @property
