@@ -120,7 +120,7 @@ def test_a_period_that_is_better_is_advised() -> None:
         return noisy(spec, 50.0 if model and model.mtbf_s == of.mtbf_s * 4 else 120.0)
 
     answer = answers(of, made_up(of, range(6), flow), [])[4]
-    assert "(2 times Young/Daly's period): useful utilisation 0.7 points" in answer.sentence
+    assert "(2 times Young/Daly's period): useful utilisation 0.71 points" in answer.sentence
 
 
 def test_few_seeds_with_a_change_give_no_interval() -> None:

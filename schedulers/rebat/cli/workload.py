@@ -187,20 +187,29 @@ def export(file: Path, form: str, out: Path) -> None:
 @workload.command()
 @click.argument("file", type=WORKLOAD)
 @click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
+@click.option("--mtbf", type=DURATION, help="Print the share of jobs that write at least one checkpoint at this MTBF of the machine, by Young/Daly.")  # fmt: skip
+@click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True, help="With --mtbf: time to write a checkpoint.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all facts as JSON.")
-def describe(file: Path, period: float | None, as_json: bool) -> None:
+def describe(
+    file: Path, period: float | None, mtbf: float | None, checkpoint_cost: float, as_json: bool
+) -> None:
     """Print sizes, run times and load of a workload.
 
     \b
-    Example:
+    Examples:
       rebat workload describe november.json.gz
+      rebat workload describe november.json.gz --mtbf 1h
     """
     import json
 
+    from rebat.workloads.describe import checkpointing
     from rebat.workloads.describe import describe as facts_of
     from rebat.workloads.load import load_workload
 
-    facts = facts_of(load_workload(file), period)
+    loaded = load_workload(file)
+    facts = facts_of(loaded, period)
+    if mtbf is not None:
+        facts["checkpointing"] = checkpointing(loaded, mtbf, checkpoint_cost)
     click.echo(json.dumps(facts, indent=2) if as_json else "\n".join(_lines(facts)))
 
 
@@ -217,7 +226,13 @@ def _lines(facts: dict[str, Any]) -> list[str]:
             lines.append(f"{label:<18}" + ", ".join(parts))
     if machine := facts["machine"]:
         lines += [f"{key.replace('_', ' '):<18}{value}" for key, value in _machine(machine).items()]
-    lines += [f"jobs of {name:<15} {count:>7}" for name, count in facts["size_classes"].items()]
+    writing = facts.get("checkpointing", {})
+    for name, count in facts["size_classes"].items():
+        share = writing.get(name)
+        lines.append(
+            f"jobs of {name:<15} {count:>7}"
+            + (f", {share:.1%} write a checkpoint" if share is not None else "")
+        )
     lines += _flexible_lines(facts)
     for key, label in (
         ("without_walltime", "jobs without walltime"),

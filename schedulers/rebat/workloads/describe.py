@@ -15,6 +15,7 @@ from rebat.core.jobs import Workload, duration_us
 from rebat.core.shapes import KINDS, extent, kind_of, shape_of
 from rebat.core.traits import traits_of
 from rebat.core.units import US_PER_S
+from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.speedup import model_of, speedup_of
 from rebat.workloads.published import SIZE_BOUNDS
 
@@ -76,6 +77,38 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         "speedups": _speedups(workload),
         "machine": workload.machine,
         "notes": list(workload.notes),
+    }
+
+
+def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str, float | None]:
+    """Return the share of jobs of each size class that run for at least one Young/Daly period.
+
+    These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). None for a class
+    without jobs.
+
+    Parameters
+    ----------
+    workload : Workload
+        All jobs are delay jobs that end.
+    mtbf_s : float
+        MTBF of the machine.
+    cost_s : float
+        Time to write a checkpoint.
+
+    Raises
+    ------
+    InputError
+        If a run time needs Batsim's network model.
+    """
+    run_s = _run_times_s(workload)
+    if run_s is None:
+        raise InputError("run times need Batsim's network model", "--mtbf", "delay jobs")
+    sizes = np.array([job.n_nodes for job in workload.jobs], dtype=np.int64)
+    periods_s = [young_daly_period_s(int(n), workload.n_nodes, mtbf_s, cost_s) for n in sizes]
+    writing = size_classes(sizes[run_s >= np.array(periods_s)], workload.n_nodes)
+    return {
+        name: writing[name] / count if count else None
+        for name, count in size_classes(sizes, workload.n_nodes).items()
     }
 
 

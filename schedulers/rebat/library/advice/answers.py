@@ -255,10 +255,10 @@ def _flow_and_useful(item: EffectOfChoice) -> str:
 def _points(change: Interval, signed: bool = False) -> str:
     """Return a share in points with its interval."""
     sign = "+" if signed else ""
-    text = f"{100 * change.mean:{sign}.1f} points"
+    text = f"{100 * change.mean:{sign}.2f} points"
     if change.low is None or change.high is None:
         return text
-    return f"{text} [{100 * change.low:{sign}.1f}, {100 * change.high:{sign}.1f}]"
+    return f"{text} [{100 * change.low:{sign}.2f}, {100 * change.high:{sign}.2f}]"
 
 
 def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
