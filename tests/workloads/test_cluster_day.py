@@ -78,3 +78,15 @@ def test_eternal_jobs_are_told_apart() -> None:
 def test_what_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         generator(f"cluster-day:{text}")(0)
+
+
+def test_the_overhead_lengthens_each_job_and_changes_nothing_else() -> None:
+    plain, slower = (cluster_day(4, ClusterDay(load=75, overhead=x)) for x in (0.0, 2.0))
+    lengths = [
+        [duration_us(day.profiles, job.profile) for job in day.jobs] for day in (plain, slower)
+    ]
+    assert lengths[1] == [round(length * 1.02) for length in lengths[0]]
+    facts = [[(job.n_nodes, job.submit_us) for job in day.jobs] for day in (plain, slower)]
+    assert facts[0] == facts[1]
+    with pytest.raises(InputError, match="overhead"):
+        ClusterDay(overhead=-1)

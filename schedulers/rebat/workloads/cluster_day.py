@@ -34,6 +34,8 @@ LEAST_ACCURACY = 1e-3
 
 MAX_JOBS = 1_000_000
 
+MAX_OVERHEAD = 1000.0
+
 
 class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the workload.
@@ -56,6 +58,9 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Memory of each task.
     eternal : int
         Number of serial jobs without an end, in the partition 'eternal', from time 0 on.
+    overhead : float
+        Run-time overhead of the checkpoint library, in percent (section 2.1: less than 1). All
+        other draws are the same as without overhead.
     """
 
     load: float = 50.0
@@ -67,6 +72,7 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accuracy: float = 1.0
     memory_mb: float = 100.0
     eternal: int = 0
+    overhead: float = 0.0
 
     def __post_init__(self) -> None:
         for name, most in (("nodes", 2**20), ("cores", 2**12)):
@@ -81,6 +87,8 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise InputError(f"is {value:g}", name, f"above 0, up to {limit:g}")
         if self.accuracy < LEAST_ACCURACY:
             raise InputError(f"is {self.accuracy:g}", "accuracy", f"at least {LEAST_ACCURACY:g}")
+        if not 0 <= self.overhead <= MAX_OVERHEAD:
+            raise InputError(f"is {self.overhead:g}", "overhead", f"0 to {MAX_OVERHEAD:g}")
         for name in ("memory_mb", "eternal"):
             if not 0 <= getattr(self, name) <= MAX_JOBS:
                 raise InputError(f"is {getattr(self, name):g}", name, f"0 to {MAX_JOBS}")
@@ -108,6 +116,7 @@ def cluster_day(seed: int, options: ClusterDay | None = None) -> Workload:
     options = options or ClusterDay()
     n_cores = options.nodes * options.cores
     sizes, run_us = _drawn(seed, options, n_cores)
+    run_us = np.rint(run_us * (1 + options.overhead / 100)).astype(np.int64)
     arrivals = _rng(seed, "arrivals").random(len(sizes)) * options.hours * 3600 * US_PER_S
     submit_us = np.sort(np.rint(arrivals).astype(np.int64))
     walltime_us = np.ceil(run_us / options.accuracy).astype(np.int64) + MARGIN_US
