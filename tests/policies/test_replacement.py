@@ -115,6 +115,22 @@ def test_the_order_of_expansions_decides_which_job_shrinks(lenders: str, lender:
     assert ran[f"{lender}#2"][:2] == (3, 20)
 
 
+@pytest.mark.parametrize(("lenders", "lender"), [("rule", "3"), ("fewest", "2")])
+def test_the_job_with_the_fewest_resizes_shrinks_first(lenders: str, lender: str) -> None:
+    """Job 2 grows at 0. Job 3 grows at 5 and again at 10, when job 4 ends. At 20 node 0 dies."""
+    workload = flexible(
+        13,
+        (4, 100, 0, None),
+        (2, 100, 0, malleable(2, 4)),
+        (2, 100, 5, malleable(2, 5)),
+        (1, 10, 0, None),
+    )
+    policy = f"dbes:{ON},malleable=pwa,lenders={lenders}"
+    ran, words = replaced(policy, workload, down("0", 20, 500))
+    assert words == {f"{lender}#1" if lender == "2" else "3#2": "lend", "1": "remote"}
+    assert ran["1#1"] == (4, 20, 100)
+
+
 def test_without_a_step_the_next_one_helps() -> None:
     workload = flexible(8, (4, 100, 0, None), (3, 100, 0, malleable(2, 3)))
     steps = "steps=local+idle+restart+wait"

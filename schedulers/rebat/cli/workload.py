@@ -74,27 +74,38 @@ def generate(name: str, seed: int, out: Path) -> None:
 @click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs to make moldable: a quarter, half, equal to or twice their size.")  # fmt: skip
 @click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the choice of jobs and their speedups.")  # fmt: skip
+@click.option("--own-spares", metavar="N|P%", help="Spare nodes of each job that remains rigid: a number, or a percentage of its nodes (rounded up).")  # fmt: skip
 @workload_file
-def flex(file: Path, out: Path, **options: Any) -> None:
-    """Make rigid jobs moldable or malleable.
+def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
+    """Make rigid jobs moldable or malleable, or give them spare nodes.
 
     FILE is a workload or a trace. The options set which shares of its rigid jobs change. No size
     exceeds the machine. Speedups follow Downey's model. With the same seed, a larger share includes
     all jobs of a smaller share.
 
+    A job with spare nodes requests more nodes than it needs, and continues on the others when some
+    of them fail. Run it with malleable=fixed and react=replacement.
+
     \b
-    Example:
+    Examples:
       rebat workload flex june.json.gz --malleable 0.3 --moldable 0.2 --seed 1 -o june-flex.json.gz
+      rebat workload flex june.json.gz --own-spares 2 -o spares.json.gz
+      rebat run spares.json.gz --mtbf 1h -p sa:malleable=fixed,react=replacement
     """
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.flex import flex as flexible
     from rebat.workloads.load import load_workload
+    from rebat.workloads.own_spares import with_own_spares
 
-    if not options["malleable"] and not options["moldable"]:
-        raise InputError("no share above 0", str(file), "--malleable or --moldable")
-    flexed = flexible(load_workload(file), **options)
+    shares = options["malleable"] or options["moldable"]
+    if not shares and not own_spares:
+        expected = "--malleable, --moldable or --own-spares"
+        raise InputError("no share above 0", str(file), expected)
+    original = load_workload(file)
+    flexed = flexible(original, **options) if shares else original
+    flexed = with_own_spares(flexed, own_spares) if own_spares else flexed
     write_workload(flexed, out)
-    click.echo(f"{out}: {flexed.notes[-1]}")
+    click.echo(f"{out}: {'; '.join(flexed.notes[len(original.notes) :])}")
 
 
 @workload.command()

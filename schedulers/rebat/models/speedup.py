@@ -16,6 +16,9 @@ from rebat.core.tagged import tagged
 MOST = 1e9
 """Larger sizes, parallelisms, variances and speeds are errors."""
 
+SIGMA_MAX = 2.0
+"""Maximum variance of drawn parallelisms, uniform from 0 on as in Downey 1998."""
+
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
     """Twice the nodes, half the time."""

@@ -13,9 +13,8 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.shapes import RIGID, Malleable, Moldable, Shape, fields_of, shape_of
 from rebat.core.streams import stream
-from rebat.models.speedup import Downey
+from rebat.models.speedup import SIGMA_MAX, Downey
 from rebat.workloads.columns import counted
-from rebat.workloads.flexible_load import SIGMA_MAX
 
 
 def flex(
@@ -57,12 +56,12 @@ def flex(
     _check(malleable, moldable, sigma)
     drawn = stream(seed, "workload", "flex", "kinds").random(len(workload.jobs)).tolist()
     sigmas = stream(seed, "workload", "flex", "sigmas").uniform(0, SIGMA_MAX, len(drawn)).tolist()
-    scalable = {name for name in workload.profiles if _scales(workload.profiles, name)}
+    scalable = scalable_profiles(workload)
     jobs, profiles = [], dict(workload.profiles)
     counts = {Malleable: 0, Moldable: 0}
     for job, u, random_sigma in zip(workload.jobs, drawn, sigmas, strict=True):
         kind = Malleable if u < malleable else Moldable if u >= 1 - moldable else None
-        if kind is None or not _can(job, workload.n_nodes, scalable):
+        if kind is None or not can_flex(job, workload.n_nodes, scalable):
             jobs.append(job)
             continue
         counts[kind] += 1
@@ -101,8 +100,12 @@ def _check(malleable: float, moldable: float, sigma: float | None) -> None:
         Downey(1.0, sigma)  # checks the variance
 
 
+def scalable_profiles(workload: Workload) -> set[str]:
+    """Return the profiles with a run time without Batsim's network model."""
+    return {name for name in workload.profiles if _scales(workload.profiles, name)}
+
+
 def _scales(profiles: Mapping[str, dict[str, Any]], name: str) -> bool:
-    """Return whether a profile has a run time without Batsim's network model."""
     try:
         duration_us(profiles, name)
     except InputError:
@@ -110,7 +113,8 @@ def _scales(profiles: Mapping[str, dict[str, Any]], name: str) -> bool:
     return True
 
 
-def _can(job: Job, machine: int, scalable: set[str]) -> bool:
+def can_flex(job: Job, machine: int, scalable: set[str]) -> bool:
+    """Return whether a job is rigid, fits the machine, and has one of the ``scalable`` profiles."""
     rigid = shape_of(job.extra) == RIGID
     return rigid and job.n_nodes <= machine and job.profile in scalable
 

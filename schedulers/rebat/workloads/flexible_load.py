@@ -16,9 +16,10 @@ from rebat.core.jobs import Job, Workload, batsim_number
 from rebat.core.shapes import RIGID, Malleable, Moldable, Shape, fields_of
 from rebat.core.streams import stream
 from rebat.core.units import US_PER_S
-from rebat.models.speedup import Downey
+from rebat.models.speedup import SIGMA_MAX, Downey
 from rebat.workloads import cirne_berman as laws
 from rebat.workloads.arrivals import Arrivals
+from rebat.workloads.own_spares import n_own_spares, with_own_spares
 
 MIXES = {
     "mixed": (400, 300, 300),
@@ -32,9 +33,6 @@ KINDS = ("rigid", "moldable", "malleable")
 MARGIN_US = US_PER_S
 """Minimum difference between walltime and run time, because Batsim kills a job whose run time
 equals its walltime."""
-
-SIGMA_MAX = 2.0
-"""Maximum variance of the parallelism, uniform from 0 on as in Downey 1998."""
 
 CANDIDATES = 200
 """Number of sizes drawn for the requests of a moldable job, including duplicates."""
@@ -59,6 +57,8 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Run time / estimate, above 0 and up to 1.
     arrivals, gap_s, load
         See `arrivals.Arrivals`.
+    own_spares : str, optional
+        Spare nodes of each rigid job, see `own_spares.with_own_spares`.
     """
 
     mix: str | None = None
@@ -71,6 +71,7 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arrivals: str = "zero"
     gap_s: float | None = None
     load: float | None = None
+    own_spares: str | None = None
 
     def __post_init__(self) -> None:
         counts = self.counts
@@ -82,6 +83,8 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not 0 < self.accuracy <= 1:
             raise InputError(f"is {self.accuracy:g}", "accuracy", "above 0, up to 1")
         self.arriving  # noqa: B018  checks the arrivals
+        if self.own_spares is not None:
+            n_own_spares(self.own_spares, 1)
 
     @property
     def arriving(self) -> Arrivals:
@@ -148,7 +151,9 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
         profiles[name] = profile
         jobs.append(Job(str(number), draft.size, at_us, bound_us, name, fields_of(draft.shape)))
     name = "-".join(filter(None, ("cirne-berman", options.mix, str(seed))))
-    return Workload(name, options.processors, tuple(jobs), profiles, (_note(seed, options),))
+    notes = (_note(seed, options),)
+    workload = Workload(name, options.processors, tuple(jobs), profiles, notes)
+    return with_own_spares(workload, options.own_spares) if options.own_spares else workload
 
 
 class _Draft(NamedTuple):

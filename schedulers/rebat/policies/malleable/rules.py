@@ -38,6 +38,8 @@ class SizeRule(msgspec.Struct, frozen=True):
         Whether jobs shrink if this makes room for the head of the queue.
     resizes : bool
         Whether jobs start on their minimum and change their size.
+    survives : bool
+        Whether a job that lost nodes can continue on its minimum.
     """
 
     grow: Callable[[Sequence[Member], int, Outlook], None]
@@ -45,14 +47,30 @@ class SizeRule(msgspec.Struct, frozen=True):
     before_starts: bool = False
     for_the_head: bool = True
     resizes: bool = True
+    survives: bool = True
 
     def least(self, shape: Shape, n_nodes: int) -> int:
-        """Return the minimum number of nodes of an attempt that has or requests ``n_nodes``."""
-        return shape.min if self.resizes and isinstance(shape, Malleable) else n_nodes
+        """Return the minimum number of nodes on which an attempt on ``n_nodes`` continues."""
+        return shape.min if self.survives and isinstance(shape, Malleable) else n_nodes
+
+    def at_start(self, shape: Shape, request: int) -> int:
+        """Return the number of nodes on which a job that requests ``request`` is planned."""
+        return self.least(shape, request) if self.resizes else request
 
 
 def as_asked(manager: Manager) -> SizeRule:
     """Treat a malleable job as a rigid job."""
+    return SizeRule(
+        _managed(manager), manager.shrink, for_the_head=False, resizes=False, survives=False
+    )
+
+
+def fixed(manager: Manager) -> SizeRule:
+    """Start on the requested nodes and never grow; a job that lost nodes continues on fewer.
+
+    With spare nodes of its own (see `rebat.workloads.own_spares`), this is the static allocation of
+    Figure 1a.
+    """
     return SizeRule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
 
 
@@ -111,6 +129,7 @@ def _even_share_first(members: Sequence[Member], wanted: int) -> int:
 
 MALLEABILITY: dict[str, Callable[[Manager], SizeRule]] = {
     "asked": as_asked,
+    "fixed": fixed,
     "pra": pra,
     "pwa": pwa,
     "dbes": dbes,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from rebat.contract import Changes, Move, Proposal, Reject, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Moldable
+from rebat.core.shapes import Malleable, Moldable
 from rebat.kernels.counts import NEVER
 from rebat.kernels.dependents import dependents
 from rebat.policies.context import Context
@@ -86,13 +86,15 @@ class FlexibleScheduling(ListScheduling):
     def _sizes(self, view: View, attempt: Attempt) -> list[int]:
         """Return the numbers of nodes on which to plan an attempt, ascending.
 
-        A malleable job starts from its minimum (DBES). A moldable job is rigid after its first
-        attempt.
+        A malleable job starts from its minimum (DBES), or on the requested number (fixed). A
+        moldable job is rigid after its first attempt.
         """
-        shape = view.job(attempt.job_id).shape
-        if isinstance(shape, Moldable) and attempt.number == 0:
-            return shape.with_request(attempt.n_nodes)
-        return [self._rule.least(shape, attempt.n_nodes)]
+        job = view.job(attempt.job_id)
+        if isinstance(job.shape, Moldable) and attempt.number == 0:
+            return job.shape.with_request(attempt.n_nodes)
+        malleable = isinstance(job.shape, Malleable)
+        request = job.n_nodes if malleable and self._rule.survives else attempt.n_nodes
+        return [self._rule.at_start(job.shape, request)]
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
         """Return an attempt in its planned size; None if it is larger than the machine."""
@@ -231,7 +233,11 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
     maintenance: Maintenance = "compression"
     malleable: Annotated[
         str,
-        choice(MALLEABILITY, "When malleable jobs grow and shrink; asked: treat them as rigid."),
+        choice(
+            MALLEABILITY,
+            "When malleable jobs grow and shrink; asked: treat them as rigid; fixed: only shrink "
+            "when nodes fail.",
+        ),
     ] = "dbes"
     moldable: Annotated[
         str,

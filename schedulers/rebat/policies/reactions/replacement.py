@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rebat.contract import Drain, Move, News, Proposal, Reject, Requeue, Stop, Undrain, View, When
+from rebat.contract import Move, News, Proposal, Requeue, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Moldable
@@ -30,6 +30,7 @@ from rebat.policies.reactions.restarts import (
     RestartRound,
     expected_wait_us,
 )
+from rebat.policies.reactions.spares import SparePool
 from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
@@ -44,38 +45,33 @@ WAITS = ("requeue", "hold")
 RESTARTS = ("beginning", "checkpoint")
 """Where moldable jobs start again on fewer nodes."""
 
-SPARE = "spare"
-"""Reason of the drains of spare nodes."""
-
 
 class NodeReplacement:
     """Replace the dead nodes of running attempts.
 
-    Without the step 'wait', an attempt that no step helps is requeued like a new submission. Spare
-    nodes are initially the last nodes of the machine; idle nodes refill the pool. Without a
-    flexible planning, moldable jobs never start again.
+    Without the step 'wait', an attempt that no step helps is requeued like a new submission.
+    Without a flexible planning, moldable jobs never start again.
     """
 
     def __init__(self, options: ReplacementOptions, context: Context) -> None:
         self._steps = frozenset(parts(options.steps))
         self._rule, self._members = context.rule, context.members
         self._take_from = LENDERS[options.lenders] or context.rule.shrink
-        self._n_spares = options.spares
+        self._spares = SparePool(options.spares, context) if options.spares else None
         counts_repairs = options.expected == "jobs+repairs"
         self._repair_us = max(1, to_us(options.repair)) if counts_repairs else None
         self._flexible, self._solve = context.flexible, SOLVERS[options.solver]
         self._resumes = options.restarts == "checkpoint"
         self._pauses = Pauses(self._rule) if options.holds else None
         self._promised_us: dict[str, int] = {}
-        self._spares: set[int] | None = None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Help each attempt that was hit, and refill the spare pool."""
         for running in news.started:
             self._promised_us.setdefault(running.attempt.job_id, running.planned_end_us)
-        yield from self._keep_spares(view)
-        if self._n_spares:
-            yield from self._too_large(view, news.arrived)
+        if self._spares:
+            yield from self._spares.refill(view, self._hit_waits(view))
+            yield from self._spares.reject(view, news.arrived)
         if self._pauses:
             yield from self._pauses.resume(view)
         hit = [failed for failed in news.hit if failed.attempt.id not in view.stopping]
@@ -84,56 +80,10 @@ class NodeReplacement:
         if self._pauses:
             yield from self._pauses.reserve(view)
 
-    # ---- spare nodes
-
-    def _too_large(self, view: View, arrived: list[Attempt]) -> Iterator[Reject]:
-        """Reject jobs that could start only with spare nodes."""
-        most = view.n_nodes - self._n_spares
-        for attempt in arrived:
-            if attempt.id not in view.queue:
-                continue  # another reaction rejected or started it
-            shape = view.job(attempt.job_id).shape
-            least = self._rule.least(shape, attempt.n_nodes)
-            if isinstance(shape, Moldable) and self._flexible:
-                least = shape.with_request(least)[0]
-            if least > most:
-                yield Reject(
-                    attempt.id, f"needs {least} nodes, but only {most} are not spare nodes"
-                )
-
-    def _keep_spares(self, view: View) -> Iterator[Drain | Undrain]:
-        """Reserve the last nodes at the beginning, and idle nodes later.
-
-        While an attempt that lost nodes waits, all nodes are available to it (step 5).
-        """
-        if not self._n_spares:
-            return
-        if self._spares is None:
-            self._spares = set(range(max(0, view.n_nodes - self._n_spares), view.n_nodes))
-            yield Drain(NodeSet.of(self._spares), SPARE)
-            return
-        drained = view.machine.drained_for(SPARE)
-        self._spares = {node for node in self._spares if drained[node]}  # others may take nodes
-        if self._hit_waits(view):
-            ready = self._ready(view)
-            if ready:
-                self._spares.difference_update(ready)
-                yield Undrain(NodeSet.of(ready), SPARE)
-        elif len(self._spares) < self._n_spares:
-            idle = np.flatnonzero(view.machine.free)[len(self._spares) - self._n_spares :].tolist()
-            if idle:
-                self._spares.update(idle)
-                yield Drain(NodeSet.of(idle), SPARE)
-
     def _hit_waits(self, view: View) -> bool:
         """Return whether a job that lost nodes waits, in the queue or on its surviving nodes."""
         queued = any(attempt.priority >= Priority.FAILED for attempt in view.queue.values())
         return queued or bool(self._pauses and self._pauses.paused(view))
-
-    def _ready(self, view: View) -> list[int]:
-        """Return the spare nodes that are up, ascending."""
-        spare = view.machine.drained_for(SPARE, only=True) & ~view.machine.down
-        return sorted(node for node in self._spares or () if spare[node])
 
     # ---- the five steps
 
@@ -141,11 +91,9 @@ class NodeReplacement:
         """Decide on all attempts that were hit, in order; then carry out the decisions."""
         state = self._round(view, hit)
         decisions = [(failed, self._replace(state, failed)) for failed in hit]
-        taken = [node for _, step in decisions if step for node in step.nodes]
-        used = set(taken) & (self._spares or set())
-        if used and self._spares:
-            self._spares -= used
-            yield Undrain(NodeSet.of(sorted(used)), SPARE)
+        if self._spares:
+            taken = {node for _, step in decisions if step for node in step.nodes}
+            yield from self._spares.use(taken)
         yield from self._lend(state)
         for failed, replacement in decisions:
             if replacement is not None:
@@ -158,7 +106,8 @@ class NodeReplacement:
 
     def _round(self, view: View, hit: list[Running]) -> RestartRound:
         names = {running.attempt.id for running in hit}
-        free = self._ready(view) + np.flatnonzero(view.machine.free).tolist()
+        ready = self._spares.ready(view) if self._spares else []
+        free = ready + np.flatnonzero(view.machine.free).tolist()
         lenders = self._members.running(view) if self._rule.resizes else []
         calm = [
             running

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pool of spare nodes: section I of Prabhakaran, Neumann and Wolf 2018."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rebat.contract import Drain, Reject, Undrain, View
+from rebat.core.attempts import Attempt
+from rebat.core.nodes import NodeSet
+from rebat.core.shapes import Moldable
+from rebat.policies.context import Context
+
+SPARE = "spare"
+"""Reason of the drains of spare nodes."""
+
+
+class SparePool:
+    """Nodes that start no job, and replace failed nodes.
+
+    They are initially the last nodes of the machine; idle nodes refill the pool.
+    """
+
+    def __init__(self, n_spares: int, context: Context) -> None:
+        self._n_spares, self._nodes = n_spares, set[int]()
+        self._rule, self._flexible = context.rule, context.flexible
+        self._first = True
+
+    def refill(self, view: View, hit_waits: bool) -> Iterator[Drain | Undrain]:
+        """Reserve the last nodes at the beginning, and idle nodes later.
+
+        While an attempt that lost nodes waits, all nodes are available to it (step 5).
+        """
+        if self._first:
+            self._first = False
+            self._nodes = set(range(max(0, view.n_nodes - self._n_spares), view.n_nodes))
+            yield Drain(NodeSet.of(self._nodes), SPARE)
+            return
+        drained = view.machine.drained_for(SPARE)
+        self._nodes = {node for node in self._nodes if drained[node]}  # others may take nodes
+        missing = self._n_spares - len(self._nodes)
+        if hit_waits:
+            yield from self.use(set(self.ready(view)))
+        elif missing > 0:
+            idle = np.flatnonzero(view.machine.free)[-missing:].tolist()
+            if idle:
+                self._nodes.update(idle)
+                yield Drain(NodeSet.of(idle), SPARE)
+
+    def ready(self, view: View) -> list[int]:
+        """Return the spare nodes that are up, ascending."""
+        spare = view.machine.drained_for(SPARE, only=True) & ~view.machine.down
+        return sorted(node for node in self._nodes if spare[node])
+
+    def use(self, nodes: set[int]) -> Iterator[Undrain]:
+        """Take those of ``nodes`` that are in the pool out of the pool."""
+        used = nodes & self._nodes
+        if used:
+            self._nodes -= used
+            yield Undrain(NodeSet.of(sorted(used)), SPARE)
+
+    def reject(self, view: View, arrived: list[Attempt]) -> Iterator[Reject]:
+        """Reject jobs that could start only with spare nodes."""
+        most = view.n_nodes - self._n_spares
+        for attempt in arrived:
+            if attempt.id not in view.queue:
+                continue  # another reaction rejected or started it
+            shape = view.job(attempt.job_id).shape
+            least = self._rule.least(shape, attempt.n_nodes)
+            if isinstance(shape, Moldable) and self._flexible:
+                least = shape.with_request(least)[0]
+            if least > most:
+                yield Reject(
+                    attempt.id, f"needs {least} nodes, but only {most} are not spare nodes"
+                )
