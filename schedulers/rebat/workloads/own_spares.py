@@ -64,7 +64,7 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
         profiles[name] = workload.profiles[job.profile] | _constant(job.n_nodes)
         jobs.append(_widened(job, request, name))
         n_changed += 1
-    note = f"{counted(n_changed)} with {spares} spare nodes of their own"
+    note = f"{counted(n_changed)} with {spares} own spare nodes"
     notes = (*workload.notes, note)
     return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles, notes=notes)
 

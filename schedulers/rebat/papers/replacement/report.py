@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
-from rebat.papers.replacement import choices, claims, pictures, stealing, tables
+from rebat.papers.replacement import choices, claims, pictures, spares, stealing, tables
 from rebat.papers.replacement.runs import index_of
 from rebat.papers.replacement.small_run import replacement_pictures
 
@@ -57,10 +57,15 @@ def report(
         title="Dynamic node replacement: evaluation repeated",
         lead=LEAD,
         remarks=(*REMARKS, *sentences),
-        judgements=[*claims.judgements(runs), *stealing.judgements(runs)],
+        judgements=[
+            *claims.judgements(runs),
+            *spares.judgements(runs),
+            *stealing.judgements(runs),
+        ],
         tables=[
             *workloads,
             *tables.tables(runs),
+            *spares.tables(runs),
             *(table for table, _ in varied),
             *stealing.tables(runs),
         ],
