@@ -310,11 +310,6 @@ def test_a_class_in_a_file_goes_by_its_name_also_under_many_seeds(tmp_path: Path
     assert one.policies == many.policies == ["easy", "Mine"]
 
 
-def test_a_class_cannot_go_to_workers() -> None:
-    with pytest.raises(rebat.InputError, match=r"cannot load the class SmallestFirst .*FILE\.py"):
-        rebat.run("toy", SmallestFirst, failures=FAILURES, seeds=2)
-
-
 def test_a_preset_with_other_axes_cannot_go_to_workers() -> None:
     base = preset("baseline")
     other = msgspec.structs.replace(base, point=changed(base.point, {"depth": "easy"}))

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks on processes of this machine.
 
+Tasks may contain objects of classes that a script or notebook defines: cloudpickle sends these
+classes by value. Workers read only what this process sends.
+
 If a worker dies, its task is tried once more and then passed to ``lost``. Other tasks continue.
 """
 
@@ -18,7 +21,7 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnContext
 from typing import Any, Generic, NamedTuple
 
-from rebat.core.errors import RebatError
+from rebat.core.errors import InputError, RebatError
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 TRIES = 2
@@ -44,10 +47,24 @@ class _Worker(Generic[T]):
         self.tries = 0
 
     def give(self, task: T, tries: int) -> None:
-        """Send a task. If the worker is dead, reading its answer will show this."""
+        """Send a task. If the worker is dead, reading its answer will show this.
+
+        Raises
+        ------
+        InputError
+            If the task contains an object that no other process can read.
+        """
+        from rebat.executors.by_value import by_value
+
         self.task, self.tries = task, tries
+        try:
+            content = by_value(task)
+        except Exception as error:
+            problem = f"worker processes cannot read a task: {reason(error)}"
+            expected = "one worker, or objects that cloudpickle can write"
+            raise InputError(problem, expected=expected) from None
         with suppress(OSError):
-            self.pipe.send(task)
+            self.pipe.send_bytes(content)
 
     def death(self) -> str:
         """Reap the process and return how it died."""
@@ -85,10 +102,16 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     threading.Thread(target=_die_with_parent, daemon=True).start()
     gc.freeze()  # exclude imported modules from garbage collection
-    with suppress(EOFError, OSError):
+    with suppress(OSError):
         while True:
-            task = pipe.recv()
-            pipe.send(_answer(work, task))
+            try:
+                task = pipe.recv()
+            except (EOFError, OSError):
+                break
+            except Exception as error:  # the class of the task cannot be created here
+                pipe.send(_Trouble(reason(error)))
+            else:
+                pipe.send(_answer(work, task))
 
 
 class _Trouble(NamedTuple):

@@ -20,13 +20,12 @@ Policies = Policy | Iterable[Policy]
 def chosen(policies: Policies, many: bool) -> list[Any]:
     """Return the schedulers of the policies; duplicates are an error.
 
-    If there are ``many`` seeds, worker processes load policies by name. A class must then be in a
-    file.
+    If there are ``many`` seeds, worker processes load presets by name.
 
     Raises
     ------
     InputError
-        For an invalid or duplicate policy, and for a class that workers cannot load.
+        For an invalid or duplicate policy, and for a preset that workers cannot load.
     """
     requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
     if not requested:
@@ -50,7 +49,4 @@ def _loaded(policy: Any, many: bool) -> Preset | OwnPolicy:
         return policy
     if not isinstance(policy, type):
         raise InputError(f"is {short(policy)}", expected="a name or a class")
-    if many:
-        problem = f"worker processes cannot load the class {policy.__name__}"
-        raise InputError(problem, expected=f"'FILE.py:{policy.__name__}', or no seeds")
     return OwnPolicy.of_class(policy)

@@ -20,14 +20,29 @@ td, th {{ padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: left
 pre {{ background: #f6f6f6; padding: .8rem; overflow-x: auto }}"""
 
 
+class Page(str):
+    """A self-contained HTML page as text, which notebooks display."""
+
+    __slots__ = ()
+    HEIGHT = 640
+    """Height in a notebook, in pixels."""
+
+    def _repr_html_(self) -> str:
+        style = f"width: 100%; height: {self.HEIGHT}px; border: 1px solid #ddd"
+        return f'<iframe srcdoc="{escape(self)}" style="{style}"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<page of {len(self)} characters>"
+
+
 def page(
     title: str, verdict: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[str, Any]
-) -> str:
+) -> Page:
     """Return a page with the verdict, figures, comparison and provenance."""
     pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)
     sentences = "\n".join(f"<p>{escape(line)}</p>" for line in verdict.splitlines())
     record = msgspec.json.format(msgspec.json.encode(provenance), indent=2).decode()
-    return f"""<!DOCTYPE html>
+    return Page(f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,"><title>{escape(title)}</title><style>
@@ -40,4 +55,4 @@ def page(
 <h2>Provenance</h2>
 <pre>{escape(record)}</pre>
 </body></html>
-"""
+""")

@@ -16,7 +16,7 @@ from rebat.core.files import write_text
 from rebat.core.folders import atomic_folder
 from rebat.library import frames, sheets
 from rebat.library.checks import in_python
-from rebat.library.page import page
+from rebat.library.page import Page, page
 from rebat.library.plots import Plot
 from rebat.results.catalogue import USUAL, VERDICT
 from rebat.results.catalogue import columns as columns_of
@@ -240,9 +240,8 @@ class Result:
         timelines = timelines_of(self._ledgers("utilisation"), self._n_nodes)
         return Plot(utilisation_figure(timelines), "nodes in use, the queue, and free nodes")
 
-    def explore(self, path: str | Path | None = None, *policies: str) -> str:
-        """Return the page of ``rebat view`` for these policies (default: the first two), and write
-        it to ``path`` if set."""
+    def explore(self, path: str | Path | None = None, *policies: str) -> Page:
+        """Return, and write, the page of ``rebat view`` (default: for the first two policies)."""
         from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
         from rebat.figures.runs import timelines_of
 
@@ -251,9 +250,11 @@ class Result:
         ledgers = {name: self.run_of(name).ledger for name in shown}
         if len(shown) > MOST_TOGETHER:
             raise InputError(f"{len(shown)} policies", "explore", f"at most {MOST_TOGETHER}")
-        text = explorer_page(
-            timelines_of(ledgers, self._n_nodes),
-            f"rebat: {self.provenance['workload']['file']}",
+        text = Page(
+            explorer_page(
+                timelines_of(ledgers, self._n_nodes),
+                f"rebat: {self.provenance['workload']['file']}",
+            )
         )
         if path is not None:
             write_text(Path(path), text)
@@ -268,9 +269,9 @@ class Result:
 
     # ---- files
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Path | None = None) -> Page:
         """Return a self-contained page with comparison, figures and provenance, and write it to
-        ``path`` if set."""
+        ``path`` if set. Notebooks display the page."""
         title = f"{', '.join(self.policies)} on {self.provenance['workload']['file']}"
         plots = []
         if self.runs:

@@ -107,11 +107,12 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def _seeds(self) -> Result:
         self._check_drawn()
-        names = {policy.name: getattr(policy, "place", policy.name) for policy in self.policies}
+        names = {p.name: getattr(p, "place", p.name) or p.name for p in self.policies}
+        kinds = {p.name: p.kind for p in self.policies if not getattr(p, "place", p.name)}
         n_seeds = self.many.n_seeds
         runs = SeedRuns(
             self.workload.origin, names, self._scenario, self.options.seed, n_seeds,
-            self.many.workers or len(os.sched_getaffinity(0)), self.many.narrow(),
+            self.many.workers or len(os.sched_getaffinity(0)), self.many.narrow(), kinds,
         )  # fmt: skip
         with counting_bar("runs", n_seeds * len(names)) as on_progress:
             seeds: Seeds = run_seeds(runs, on_progress)

@@ -72,14 +72,16 @@ class LoadedWorkload(Workload, frozen=True):
         return f"<p>{escape(repr(self))}</p>{self.frame.head(5).to_html()}"
 
 
-def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
-    """Read a workload or a trace, from a file or from rebat.
+def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkload:
+    """Read a workload or a trace, from a file, from rebat, or from a table.
 
     Parameters
     ----------
-    file : str or Path
+    file : str, Path or DataFrame
         A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, or a
-        workload included in rebat: ``mira-like-june-2017``, ``synthetic-small``, ``toy``.
+        workload included in rebat: ``mira-like-june-2017``, ``synthetic-small``, ``toy``. Or a
+        table with a row per job, with the columns of ``LoadedWorkload.frame``. Its only options are
+        ``n_nodes``, the number of nodes of the machine, and ``name``.
     **options
         Import options of a trace, as in ``rebat workload import``: ``months`` (``"2018-11"``, or
         several), ``cap`` (reduce larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s``
@@ -101,10 +103,27 @@ def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
     >>> load_workload("toy")
     <workload toy: 5 jobs for 8 nodes, submitted over 0 s>
     """
+    if not isinstance(file, str | Path):
+        return _of_table(file, options)
     path = located(Path(file), "workloads", *READERS)
     loaded = read_file(path, **options)
     origin = Source(file=str(path.resolve()), options=options)
     return LoadedWorkload(**_fields(loaded), origin=origin, sha256=file_hash(path))
+
+
+def _of_table(table: Any, options: dict[str, Any]) -> LoadedWorkload:
+    import pandas as pd
+
+    from rebat.library.tables import workload_of_table
+
+    if not isinstance(table, pd.DataFrame):
+        expected = "a file, a name, or a DataFrame of jobs"
+        raise InputError(f"is a {type(table).__name__}", "workload", expected)
+    if unknown := sorted(options.keys() - {"n_nodes", "name"}):
+        raise InputError("is no option of a table", unknown[0], "n_nodes, name")
+    if "n_nodes" not in options:
+        raise InputError("missing", "n_nodes", "the number of nodes of the machine")
+    return LoadedWorkload(**_fields(workload_of_table(table, **options)))
 
 
 def as_file(workload: Workload, folder: Path) -> LoadedWorkload:

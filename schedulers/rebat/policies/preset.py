@@ -111,7 +111,7 @@ results of earlier versions stay valid."""
 def identity(chosen: Preset | OwnPolicy) -> Any:
     """Return what determines a scheduler's results: effective options and file contents."""
     if isinstance(chosen, OwnPolicy):
-        return _content(chosen.sources[0])
+        return _content(chosen.sources[0]) if chosen.sources else {"class": chosen.name}
     options = chosen.point.effective
     options = {name: value for name, value in options.items() if LATER.get(name) != value}
     if is_file(str(options.get("foresight", ""))):

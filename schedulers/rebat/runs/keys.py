@@ -44,6 +44,8 @@ def generated(source: Source) -> Workload:
 
 def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
     """Return the scheduler of a run; reads user-defined files."""
+    if spec.kind is not None:
+        return OwnPolicy.of_class(spec.kind)
     return scheduler(spec.policy, Path(spec.folder))
 
 

@@ -50,6 +50,8 @@ class SeedRuns(msgspec.Struct, frozen=True):
     n_seeds: int
     workers: int
     narrow: Narrow | None = None
+    kinds: Mapping[str, type] = {}
+    """Classes of the policies that have no file, by name."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -120,7 +122,8 @@ def _tasks(requested: SeedRuns, batch: range) -> Iterator[_Task]:
     specs = [
         RunSpec(
             grid="run", workload="workload", policy=requested.policies[policy],
-            source=requested.source, scenario=requested.scenario_of(seed),
+            kind=requested.kinds.get(policy), source=requested.source,
+            scenario=requested.scenario_of(seed),
         )
         for seed, policy in runs
     ]  # fmt: skip

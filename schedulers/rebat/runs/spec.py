@@ -106,6 +106,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the policy, also used in tables."""
     source: Source
     scenario: Scenario = Scenario()
+    kind: Any = None
+    """Class of the policy, if a script or notebook defines it instead of a file."""
     folder: str = ""
     """Folder of user-defined files that the policy names."""
     report: str = ""

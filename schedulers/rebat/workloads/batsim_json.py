@@ -58,7 +58,7 @@ def read_workload(path: Path) -> Workload:
     path = Path(path)
     document = _decode(read_text(path), str(path))
     try:
-        return _workload(path, document)
+        return workload_of(path.name.removesuffix(".gz").removesuffix(".json"), document)
     except InputError as error:
         raise error.at(str(path)) from None
 
@@ -119,7 +119,8 @@ def _place(text: str, message: str) -> str:
     return f":{line}:{column}"
 
 
-def _workload(path: Path, document: dict[str, Any]) -> Workload:
+def workload_of(name: str, document: dict[str, Any]) -> Workload:
+    """Return the workload of a JSON object, see `read_workload`."""
     n_nodes = _count(document, "nb_res")
     profiles = _profiles(_required(document, "profiles", dict, "an object of profiles by name"))
     raw_jobs = _required(document, "jobs", list, "a list of jobs")
@@ -132,7 +133,6 @@ def _workload(path: Path, document: dict[str, Any]) -> Workload:
         if job.id in jobs:
             raise InputError(f"duplicate job id {job.id!r}", _nth(position), "unique ids")
         jobs[job.id] = job
-    name = path.name.removesuffix(".gz").removesuffix(".json")
     machine = document.get("machine")
     return Workload(
         name, n_nodes, tuple(jobs.values()), profiles, _notes(document),

@@ -45,9 +45,13 @@ def law_named(name: str) -> type[Law]:
 
 
 def name_of(law: Law) -> str:
-    """Return the name of a law; for correlated failures the name of the underlying law."""
+    """Return the name of a law, or of the class of a user-defined law.
+
+    For correlated failures this is the name of the underlying law.
+    """
     base = law.of if isinstance(law, Correlated) else law
-    return next(name for name, kind in LAWS.items() if kind is type(base))
+    kind = type(base)
+    return next((name for name, of in LAWS.items() if of is kind), kind.__name__)
 
 
 def reads_files(law: Law | None) -> bool:
