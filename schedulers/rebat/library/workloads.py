@@ -78,13 +78,14 @@ def load_workload(file: str | Path, **options: Any) -> LoadedWorkload:
     Parameters
     ----------
     file : str or Path
-        A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, or a
-        workload included in rebat: ``mira-like-june-2017``, ``synthetic-small``, ``toy``.
+        A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, a
+        table of jobs (``.parquet``, or any file with ``mapping``), or a workload included in rebat:
+        ``mira-like-june-2017``, ``synthetic-small``, ``toy``.
     **options
-        Import options of a trace, as in ``rebat workload import``: ``months`` (``"2018-11"``, or
-        several), ``cap`` (reduce larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s``
-        and ``last_s`` (seconds from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``,
-        ``size``, ``tz``.
+        Import options of a trace, as in ``rebat workload import``: ``mapping`` (of a table:
+        ``"f-data"``, or a TOML file), ``months`` (``"2018-11"``, or several), ``cap`` (reduce
+        larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s`` and ``last_s`` (seconds
+        from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``, ``size``, ``tz``.
 
     Returns
     -------
