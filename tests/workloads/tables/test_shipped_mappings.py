@@ -23,12 +23,12 @@ job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,
 11,ua,1,8,128,Other,FAILED,2023-03-01 08:00:00+08:00,2023-03-01 08:00:30+08:00,2023-03-01 08:02:30+08:00,120,30,960.0
 12,ub,4,32,512,Pretrain,COMPLETED,2023-03-01 08:01:00+08:00,2023-03-01 08:01:00+08:00,2023-03-01 09:01:00+08:00,3600,0,115200.0
 13,ub,1,0,4,Other,CANCELLED,2023-03-01 08:02:00+08:00,,2023-03-01 08:03:00+08:00,0,60,0.0
-"""
+"""  # noqa: E501
 
 KALOS = """\
 job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,start_time,end_time,fail_time,stop_time,duration,queue,gpu_time
 dlca,uc,8,64,960,1000,100.0,Other,FAILED,2023-05-17 11:00:00+00:00,2023-05-17 11:00:10+00:00,2023-05-17 11:00:20+00:00,2023-05-17 11:00:20+00:00,,20,10.0,1280.0
-"""
+"""  # noqa: E501
 
 HELIOS = """\
 job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue

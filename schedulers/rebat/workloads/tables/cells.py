@@ -202,7 +202,7 @@ class TimeReader:
         wrong = np.flatnonzero((seconds < 0) | (seconds > MAX_EPOCH_S))
         if wrong.size:
             unit = "seconds since 1970" if self.column.unit == "date" else self.column.unit
-            value = f"{float(shown[wrong[0]]):.12g} {unit}"
+            value = f"{float(shown[wrong[0]]):.15g} {unit}"
             raise InputError(
                 f"{self.column.column} is {value}",
                 f"{place.where}:{place.lines[wrong[0]]}",

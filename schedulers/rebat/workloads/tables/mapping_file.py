@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.declared import without_none
+from rebat.core.declared import declared, without_none
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text
 from rebat.core.shipped import located, names
@@ -91,7 +91,8 @@ def mapping_of(table: dict[str, Any]) -> TableMapping:
         mapping = msgspec.convert(content, TableMapping)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at ")
-        raise InputError(problem, place.strip("`").removeprefix("$").lstrip(".") or None) from None
+        where = place.strip("`").removeprefix("$").lstrip(".")
+        raise InputError(problem, where or None, _choices(where)) from None
     _check(mapping)
     return mapping
 
@@ -126,19 +127,27 @@ def _column(field: str, value: Any) -> Any:
     return value
 
 
+def _choices(where: str) -> str | None:
+    """Return the choices of an option of a column, such as ``columns.submit.unit``."""
+    _, field, option, *_ = *where.split("."), "", ""
+    if field not in _FIELDS or option not in declared(_FIELDS[field]):
+        return None
+    return ", ".join(declared(_FIELDS[field])[option].choices) or None
+
+
 def _check(mapping: TableMapping) -> None:
     """Reject a mapping without the columns of a size and of a run time, and invalid options."""
     columns = mapping.columns
-    if columns.requested is None and columns.allocated is None:
-        raise InputError("no number of nodes", "columns", "requested or allocated")
-    starts = columns.start is not None or columns.wait is not None
-    if columns.run is None and (columns.end is None or not starts):
-        raise InputError("no run time", "columns", "run, or end with start or wait")
     for field, column in columns.items():
         if isinstance(column, TimeColumn):
             _check_time(column, f"columns.{field}")
         if isinstance(column, StateColumn) and not (column.never_ran or column.running):
             raise InputError("has no effect", f"columns.{field}", "never_ran or running")
+    if columns.requested is None and columns.allocated is None:
+        raise InputError("no number of nodes", "columns", "requested or allocated")
+    starts = columns.start is not None or columns.wait is not None
+    if columns.run is None and (columns.end is None or not starts):
+        raise InputError("no run time", "columns", "run, or end with start or wait")
 
 
 def _check_time(column: TimeColumn, where: str) -> None:
