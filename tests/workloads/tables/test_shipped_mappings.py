@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rebat.cli.main import main
 from rebat.core.jobs import Workload
 from rebat.library.workloads import load_workload
 from rebat.workloads.formats import detected
@@ -227,3 +228,23 @@ def test_python(tmp_path: Path) -> None:
     assert len(load_workload(parquet(tmp_path / "a.parquet", FDATA)).jobs) == 2
     path = text(tmp_path / "a.csv", SEREN)
     assert len(load_workload(path, mapping="acmetrace", n_nodes=4).jobs) == 2
+
+
+def test_the_help_lists_the_mappings(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["workload", "import", "--help"])
+    printed = capsys.readouterr().out
+    for name in shipped_mappings():
+        assert f"\n  {name} " in printed
+
+
+def test_a_mapping_selects_the_format(tmp_path: Path, capsys) -> None:
+    """The columns of a data set, in a container that its README does not use."""
+    rows = [line.split(",") for line in SEREN.splitlines()]
+    columns = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
+    path, out = parquet(tmp_path / "trace.parquet", columns), tmp_path / "jobs.json"
+    options = ["--format", "table", "--mapping", "acmetrace", "--nodes", "8", "-o", str(out)]
+    main(["workload", "import", str(path), *options])
+    assert capsys.readouterr().out.endswith("jobs.json: 2 jobs, 8 nodes\n")
+    main(["workload", "import", str(path), "--nodes", "8", "--force", "-o", str(out)])
+    assert len(load_workload(out).jobs) == 2
