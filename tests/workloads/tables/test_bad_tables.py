@@ -110,6 +110,8 @@ FILES = {
     "half a Parquet": b"PAR1",
     "broken JSON": b'[{"id": 1}',
     "JSON of numbers": b"[1, 2]",
+    "JSON in Latin-1": b'[{"id": "\xe9"}]',
+    "lines in Latin-1": b'{"id": 1}\n{"id": "\xe9"}',
     "deep JSON": b"[" * 100_000,
     "an empty list": b"[]",
     "a broken quote": b'id,t,r,n\n"a,0,5,1',
@@ -143,6 +145,14 @@ def test_types_of_parquet(capsys) -> None:
     pq.write_table(pa.table({**wrong, "t": [1, 2]}), "t.parquet")
     printed = refused(capsys, "--mapping", "m.toml", table="t.parquet")
     assert "t.parquet:1: t is 1 (expected dates, or another unit)" in printed
+
+
+def test_a_parquet_file_without_rows(capsys) -> None:
+    mapping(rest='where = {t = "1"}')
+    times = pa.array([], pa.timestamp("s"))
+    pq.write_table(pa.table({"t": times, "r": [], "n": [], "id": []}), "t.parquet")
+    printed = refused(capsys, "--mapping", "m.toml", table="t.parquet")
+    assert "t.parquet: has no rows (expected a row per job)" in printed
 
 
 MAPPINGS = {

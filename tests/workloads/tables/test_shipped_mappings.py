@@ -231,8 +231,7 @@ def test_python(tmp_path: Path) -> None:
 
 
 def test_the_help_lists_the_mappings(capsys) -> None:
-    with pytest.raises(SystemExit):
-        main(["workload", "import", "--help"])
+    main(["workload", "import", "--help"])
     printed = capsys.readouterr().out
     for name in shipped_mappings():
         assert f"\n  {name} " in printed

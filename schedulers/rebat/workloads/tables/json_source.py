@@ -53,6 +53,8 @@ def _objects(path: Path) -> list[dict[str, Any]]:
     data = _read(path)
     try:
         rows = msgspec.json.decode(data)
+    except UnicodeDecodeError:
+        raise InputError("is not a text file", str(path), "UTF-8 text, plain or .gz") from None
     except msgspec.DecodeError:
         rows = _lines(data, str(path))
     except RecursionError:
@@ -83,7 +85,7 @@ def _lines(data: bytes, where: str) -> list[Any]:
         if line.strip():
             try:
                 rows.append(msgspec.json.decode(line))
-            except (msgspec.DecodeError, RecursionError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 expected = "a list of objects, or an object per line"
                 raise InputError(f"broken JSON: {error}", f"{where}:{number}", expected) from None
     return rows

@@ -56,8 +56,8 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"broken Parquet: {reason}", str(path)) from None
 
 

@@ -104,7 +104,8 @@ class _TraceBuilder:
     def add(self, batch: RowBatch) -> None:
         """Convert the cells of a batch."""
         self._n_rows += len(batch.lines)
-        batch = _selected(batch, self.mapping, str(self.path))
+        if batch.lines:
+            batch = _selected(batch, self.mapping, str(self.path))
         if not batch.lines:
             return
         place = Place(str(self.path), batch.lines)
