@@ -72,6 +72,31 @@ def pbs(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def seren(path: Path) -> None:
+    """Three jobs in the columns of AcmeTrace."""
+    path.write_text(
+        "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,"
+        "duration,queue,gpu_time\n"
+        + "".join(
+            f"{number},u{number},{number},{8 * number},128,Other,COMPLETED,"
+            f"2023-03-01 0{number}:00:00+08:00,2023-03-01 0{number}:00:30+08:00,"
+            f"2023-03-01 0{number}:50:30+08:00,3000,30,0\n"
+            for number in (1, 2, 3)
+        )
+    )
+
+
+def gpu_jobs(path: Path) -> None:
+    """Jobs of three GPU clusters, with times in milliseconds."""
+    path.write_text(
+        "job,owner,cluster,status,submitted,started,hours,gpus,limit\n"
+        "a,alice,east,done,1767225600000,1767225660000,1.5,12,120\n"
+        "b,bob,north,done,1767225601000,1767225660000,1.5,8,120\n"
+        "c,bob,west,done,1767225602000,1767225660000,0.25,8,none\n"
+        "d,bob,west,rejected,1767225603000,,,8,none\n"
+    )
+
+
 def docs(path: Path) -> None:
     """The documentation itself, with the results that came of it."""
     shutil.copytree(ROOT / "docs/findings", path / "findings")
@@ -84,5 +109,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "jobs.txt": sacct,
     "events.txt": events,
     "pbs.log": pbs,
+    "trace_seren.csv": seren,
+    "jobs.csv": gpu_jobs,
 }
 """Name -> what makes it."""

@@ -116,5 +116,5 @@ def check_source(source: Source) -> None:
     if ending not in READERS:
         raise unknown_name("kind of workload", ending, READERS)
     if ending == ".json" and source.options:
-        raise InputError(f"{', '.join(source.options)}: only for .swf and .csv traces")
-    trace_options(dict(source.options))
+        raise InputError(f"{', '.join(source.options)}: only for traces")
+    trace_options({key: value for key, value in source.options.items() if key != "mapping"})

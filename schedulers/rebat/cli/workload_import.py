@@ -11,7 +11,7 @@ import click
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, MACHINE, NODES, WORKLOAD_OUT
 from rebat.core.errors import InputError
-from rebat.workloads.formats import ABOUT, ACCOUNTING, AUTO
+from rebat.workloads.formats import ABOUT, ACCOUNTING, AUTO, TABLE
 
 if TYPE_CHECKING:
     from rebat.accounting.attempts import Correction
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 
 class TraceCommand(click.Command):
-    """A command whose help ends with the formats of traces and the commands that export them."""
+    """A command whose help ends with formats, mappings, and the commands that export records."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS
+        from rebat.workloads.tables.mapping_file import open_mapping, shipped_mappings
 
         with formatter.section("Formats (--format)"):
             formatter.write_dl(list(ABOUT.items()))
+        with formatter.section("Mappings (--mapping)"):
+            formatter.write_dl([(name, open_mapping(name).title) for name in shipped_mappings()])
         formatter.write("\nExport from Slurm, as a user who sees all jobs:\n")
         for command in (EXPORT, EXPORT_EVENTS):
             formatter.write(f"  {command}\n")
@@ -35,6 +38,7 @@ class TraceCommand(click.Command):
 @click.argument("trace", type=FILE)
 @output_file("Workload to write (.json or .json.gz).", WORKLOAD_OUT, "corrections")
 @click.option("--format", "form", type=click.Choice([AUTO, *ABOUT]), default=AUTO, show_default=True, help="Format of TRACE, see the list below; auto detects the format.")  # fmt: skip
+@click.option("--mapping", metavar="NAME|FILE", help="table: mapping of columns to fields, a name of the list below or a TOML file (default: the mapping of the list that fits the columns).")  # fmt: skip
 @click.option("--events", type=FILE, help="sacct, pbs: node events of Slurm. Attempts are cut when a node of theirs fails.")  # fmt: skip
 @click.option("--corrections", type=FILE, help="With --events: write all attempts that are cut to this CSV file.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="sacct, pbs: stop at the first invalid line (default: drop and count such lines).")  # fmt: skip
@@ -51,15 +55,16 @@ class TraceCommand(click.Command):
 @click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")  # fmt: skip
 @click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")  # fmt: skip
 def import_(
-    trace: Path, out: Path, form: str, events: Path | None, corrections: Path | None,
-    strict: bool, **options: Any,
+    trace: Path, out: Path, form: str, mapping: str | None, events: Path | None,
+    corrections: Path | None, strict: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Convert a trace or accounting records to a workload.
+    """Convert a trace, accounting records or a table of jobs to a workload.
 
     \b
-    Examples (one month of Mira, as in the node-stealing paper; a Slurm cluster):
+    Examples (one month of Mira, as in the node-stealing paper; a Slurm cluster; Fugaku):
       rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
       rebat workload import jobs.txt --format sacct --events events.txt -o jobs.json.gz
+      rebat workload import 24_04.parquet --mapping f-data -o fugaku.json.gz
     """
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.formats import detected
@@ -69,7 +74,10 @@ def import_(
     if corrections is not None and events is None:
         raise InputError("has no effect", "--corrections", "--events as well")
     options["months"] = options["months"] or None
-    form = detected(trace) if form == AUTO else form
+    if form == AUTO:
+        form = TABLE if mapping is not None else detected(trace)
+    if mapping is not None and form != TABLE:
+        raise InputError(f"has no effect on {form}", "--mapping", f"--format {TABLE}")
     if form in ACCOUNTING:
         imported, cuts = _accounted(form, trace, events=events, strict=strict, **options)
         if corrections is not None:
@@ -79,15 +87,20 @@ def import_(
             if value:
                 expected = f"--format {' or '.join(ACCOUNTING)}"
                 raise InputError(f"has no effect on {form}", option, expected)
-        imported = _read_trace(form, trace, options)
+        imported = _read_trace(form, trace, mapping, options)
     write_workload(imported, out)
     _print_import(imported, out)
 
 
-def _read_trace(form: str, trace: Path, options: dict[str, Any]) -> Workload:
+def _read_trace(form: str, trace: Path, mapping: str | None, options: dict[str, Any]) -> Workload:
+    from rebat.console.progress import at_work
     from rebat.workloads.alcf import read_alcf
     from rebat.workloads.swf import read_swf
+    from rebat.workloads.tables.read import read_table
 
+    if form == TABLE:
+        with at_work(f"reading {trace.name}"):
+            return read_table(trace, mapping=mapping or AUTO, **options)
     return {"swf": read_swf, "alcf": read_alcf}[form](trace, **options)
 
 

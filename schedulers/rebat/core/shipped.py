@@ -11,8 +11,9 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def folder(kind: str) -> Path:
-    """Return the folder of a kind: ``workloads``, ``failure_events``, ``platforms``, ``campaigns``.
+    """Return the folder of a kind.
 
+    The kinds are ``workloads``, ``failure_events``, ``platforms``, ``campaigns`` and ``mappings``.
     The folder is in the installed package, or next to the package in a checkout.
     """
     installed = _PACKAGE / "shipped" / kind

@@ -78,15 +78,16 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
     Parameters
     ----------
     file : str, Path or DataFrame
-        A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, or a
-        workload included in rebat: ``mira-like-june-2017``, ``synthetic-small``, ``toy``. Or a
-        table with a row per job, with the columns of ``LoadedWorkload.frame``. Its only options are
-        ``n_nodes``, the number of nodes of the machine, and ``name``.
+        A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, a
+        table of jobs (``.parquet``, or any file with ``mapping``), or a workload included in rebat:
+        ``mira-like-june-2017``, ``synthetic-small``, ``toy``. Or a DataFrame with a row per job and
+        the columns of ``LoadedWorkload.frame``. Its only options are ``n_nodes``, the number of
+        nodes of the machine, and ``name``.
     **options
-        Import options of a trace, as in ``rebat workload import``: ``months`` (``"2018-11"``, or
-        several), ``cap`` (reduce larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s``
-        and ``last_s`` (seconds from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``,
-        ``size``, ``tz``.
+        Import options of a trace, as in ``rebat workload import``: ``mapping`` (of a table:
+        ``"f-data"``, or a TOML file), ``months`` (``"2018-11"``, or several), ``cap`` (reduce
+        larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s`` and ``last_s`` (seconds
+        from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``, ``size``, ``tz``.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
 def _of_table(table: Any, options: dict[str, Any]) -> LoadedWorkload:
     import pandas as pd
 
-    from rebat.library.tables import workload_of_table
+    from rebat.library.data_frames import workload_of_table
 
     if not isinstance(table, pd.DataFrame):
         expected = "a file, a name, or a DataFrame of jobs"

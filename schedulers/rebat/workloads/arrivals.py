@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -92,7 +93,7 @@ class Arrivals(msgspec.Struct, frozen=True):
         if self.kind == "poisson":
             return rng.exponential(self.gap_s or 1.0, n_jobs - 1)
         file = Path(self.kind)
-        options = {} if ".json" in file.suffixes else {"n_nodes": processors}
+        options: dict[str, Any] = {} if ".json" in file.suffixes else {"n_nodes": processors}
         recorded = [job.submit_us for job in load_workload(file, **options).jobs]
         if len(recorded) < n_jobs:
             raise InputError(f"has {len(recorded)} jobs", str(file), f"at least {n_jobs} jobs")

@@ -11,12 +11,14 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 
 AUTO = "auto"
+TABLE = "table"
 
 ABOUT = {
     "swf": "Standard Workload Format of the Parallel Workloads Archive.",
     "alcf": "ALCF's DIM_JOB_COMPOSITE CSV.",
     "sacct": "Slurm's sacct -P with any field order and delimiter, or sacct --json.",
     "pbs": "OpenPBS accounting logs of one or more days.",
+    TABLE: "A table of jobs with any columns, in CSV, JSON or Parquet, and a mapping.",
 }
 ACCOUNTING = ("sacct", "pbs")
 
@@ -26,6 +28,9 @@ _SACCT = re.compile(r"\s*([A-Za-z]+\W)*\"?JobID(Raw)?\b", re.IGNORECASE)
 def detected(path: Path) -> str:
     """Return the format of a trace: by the ending .swf, otherwise by its first line.
 
+    A table is detected if it is Parquet, a JSON list, or a CSV file with the columns of an included
+    mapping.
+
     Raises
     ------
     InputError
@@ -33,15 +38,38 @@ def detected(path: Path) -> str:
     """
     if Path(path.name.removesuffix(".gz")).suffix.lower() == ".swf":
         return "swf"
+    if _is_parquet(path):
+        return TABLE
     with open_text(path, errors="replace") as text:
         first = next((line for line in text if line.strip()), "")[:100_000]
+    form = _form_of(first)
+    if form is None:
+        expected = f"--format {', '.join(ABOUT)}"
+        raise InputError("its format is not recognised", str(path), expected)
+    return form
+
+
+def _form_of(first: str) -> str | None:
+    """Return the format of a text by its first line; None if the line is of no format."""
     if "COBALT_JOBID" in first:
         return "alcf"
     if RECORD.match(first.rstrip("\r\n")):
         return "pbs"
-    if first.lstrip().startswith(("{", ";")):
-        return "sacct" if first.lstrip().startswith("{") else "swf"
-    if _SACCT.match(first):
-        return "sacct"
-    expected = f"--format {', '.join(ABOUT)}"
-    raise InputError("its format is not recognised", str(path), expected)
+    if first.lstrip().startswith("[") or _has_mapping(first):
+        return TABLE
+    if first.lstrip().startswith(";"):
+        return "swf"
+    return "sacct" if first.lstrip().startswith("{") or _SACCT.match(first) else None
+
+
+def _is_parquet(path: Path) -> bool:
+    from rebat.workloads.tables.sources import PARQUET, kind_of
+
+    return kind_of(path) == PARQUET
+
+
+def _has_mapping(header: str) -> bool:
+    """Return whether an included mapping fits the header of a CSV file."""
+    from rebat.workloads.tables.mapping_file import detected_mapping
+
+    return detected_mapping([name.strip() for name in header.split(",")]) is not None

@@ -12,15 +12,18 @@ from rebat.core.jobs import Workload
 from rebat.workloads.alcf import read_alcf
 from rebat.workloads.batsim_json import read_workload
 from rebat.workloads.swf import read_swf
+from rebat.workloads.tables.read import read_table
 
 
-def load_workload(path: Path, **options: Any) -> Workload:
-    """Read a workload or trace: ``.json``, ``.swf`` or ``.csv``, each also ``.gz``.
+def load_workload(path: Path, mapping: str | Path | None = None, **options: Any) -> Workload:
+    """Read a workload or trace: ``.json``, ``.swf`` or ``.csv``, also ``.gz``, or ``.parquet``.
 
     Parameters
     ----------
     path : Path
         The file.
+    mapping : str or Path, optional
+        Mapping of a table of jobs with any ending, see `rebat.workloads.tables.read.read_table`.
     **options
         Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. A Batsim
         workload (``.json``) accepts none.
@@ -31,6 +34,8 @@ def load_workload(path: Path, **options: Any) -> Workload:
         For an unknown ending, and for errors in the file.
     """
     path = Path(path)
+    if mapping is not None:
+        return read_table(path, mapping=mapping, **options)
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     if ending not in READERS:
         raise InputError("unknown kind of workload", str(path), _KNOWN_ENDINGS)
@@ -43,7 +48,7 @@ def _read_json(path: Path, **options: Any) -> Workload:
         raise InputError(
             f"option {', '.join(names)} does not apply to a Batsim workload",
             str(path),
-            "trace options only with a .swf or .csv trace",
+            "trace options only with a trace",
         )
     return read_workload(path)
 
@@ -52,5 +57,6 @@ READERS: dict[str, Callable[..., Workload]] = {
     ".json": _read_json,
     ".swf": read_swf,
     ".csv": read_alcf,
+    ".parquet": read_table,
 }
-_KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz"
+_KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz, or .parquet"

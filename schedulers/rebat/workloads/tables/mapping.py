@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mapping: which column of a table is which field of a job, and in which unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from rebat.core.errors import InputError
+
+TimeUnit = Literal["date", "d", "h", "min", "s", "ms", "us", "ns"]
+SpanUnit = Literal["d", "h", "min", "s", "ms", "us", "ns", "hms"]
+MemoryUnit = Literal["B", "KB", "MB", "GB", "TB"]
+
+SECONDS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""Length of each unit of time."""
+
+MEGABYTES = {"B": 2.0**-20, "KB": 2.0**-10, "MB": 1.0, "GB": 2.0**10, "TB": 2.0**20}
+"""Size of each unit of memory, as in Slurm."""
+
+Positive = Annotated[float, Meta(gt=0)]
+Name = Annotated[str, Meta(min_length=1)]
+Nodes = Annotated[int, Meta(ge=1)]
+
+
+class TextColumn(Struct, frozen=True, kw_only=True):
+    """A column of texts.
+
+    Attributes
+    ----------
+    column : str
+        Name in the table. In JSON, a path: see `rebat.workloads.tables.json_source`.
+    unset : tuple of str
+        Values that mean unknown, in addition to empty values.
+    optional : bool
+        Whether a table may be without this column.
+    """
+
+    column: Name
+    unset: tuple[str, ...] = ()
+    optional: bool = False
+
+
+class TimeColumn(TextColumn, frozen=True, kw_only=True):
+    """A column of times.
+
+    Attributes
+    ----------
+    unit : {"date", "d", "h", "min", "s", "ms", "us", "ns"}
+        ``date``: calendar dates in ISO 8601, or timestamps of Parquet. Other units: numbers since
+        the Unix epoch, or since the start of the trace.
+    format : str
+        Format of dates other than ISO 8601, with the codes of `datetime.strptime`.
+    zone : str
+        Time zone of dates without a zone (default: the option ``tz``).
+    """
+
+    unit: TimeUnit = "date"
+    format: str = ""
+    zone: str = ""
+
+
+class SpanColumn(TextColumn, frozen=True, kw_only=True):
+    """A column of durations; the unit ``hms`` is Slurm's ``[D-]HH:MM:SS``."""
+
+    unit: SpanUnit = "s"
+
+
+class CountColumn(TextColumn, frozen=True, kw_only=True):
+    """A column of nodes, or of GPUs or cores: ``per_node`` of these are a node, rounded up."""
+
+    per_node: Positive = 1.0
+
+
+class MemoryColumn(TextColumn, frozen=True, kw_only=True):
+    """A column of requested memory; a GB is 1024 MB."""
+
+    unit: MemoryUnit = "MB"
+
+
+class StateColumn(TextColumn, frozen=True, kw_only=True):
+    """A column of the states of jobs.
+
+    Attributes
+    ----------
+    never_ran : tuple of str
+        States of jobs that never started.
+    running : tuple of str
+        States of jobs without an end, or with an expected end.
+    """
+
+    never_ran: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+
+
+class JobColumns(Struct, frozen=True, kw_only=True):
+    """The columns of the fields of a job.
+
+    A size needs ``requested`` or ``allocated``. A run time needs ``run``, or ``end`` and ``start``;
+    ``start`` may be ``submit`` plus ``wait``.
+    """
+
+    submit: TimeColumn
+    id: TextColumn | None = None
+    start: TimeColumn | None = None
+    end: TimeColumn | None = None
+    wait: SpanColumn | None = None
+    run: SpanColumn | None = None
+    walltime: SpanColumn | None = None
+    requested: CountColumn | None = None
+    allocated: CountColumn | None = None
+    user: TextColumn | None = None
+    queue: TextColumn | None = None
+    account: TextColumn | None = None
+    qos: TextColumn | None = None
+    memory: MemoryColumn | None = None
+    state: StateColumn | None = None
+
+    def items(self) -> Iterator[tuple[str, TextColumn]]:
+        """Yield the fields that the mapping has, with their columns."""
+        for field in self.__struct_fields__:
+            column = getattr(self, field)
+            if column is not None:
+                yield field, column
+
+
+class RecordedMachine(Struct, frozen=True, kw_only=True):
+    """The machine of a data set: number of nodes, cores per node."""
+
+    nodes: Nodes | None = None
+    cores_per_node: Nodes | None = None
+
+
+class CsvLayout(Struct, frozen=True, kw_only=True):
+    """Layout of CSV files: the delimiter, and the names of the columns if there is no header."""
+
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1)] = ","
+    names: tuple[str, ...] = ()
+
+
+class TableMapping(Struct, frozen=True, kw_only=True):
+    """A mapping of a data set.
+
+    Attributes
+    ----------
+    title, source, licence : str
+        Name of the data set, address of its description, terms of use.
+    columns : JobColumns
+    where : dict of str to str or tuple of str
+        Read only rows with this value, or one of these values, in a column.
+    machine : RecordedMachine
+    csv : CsvLayout
+    detect : tuple of str
+        Further columns that identify the data set.
+    """
+
+    title: str
+    columns: JobColumns
+    source: str = ""
+    licence: str = ""
+    where: dict[str, str | tuple[str, ...]] = {}
+    machine: RecordedMachine = RecordedMachine()
+    csv: CsvLayout = CsvLayout()
+    detect: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Columns that a table must have."""
+        columns = (c.column for _, c in self.columns.items() if not c.optional)
+        return tuple(dict.fromkeys((*columns, *self.where)))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Columns to read, with the optional ones."""
+        columns = (c.column for _, c in self.columns.items())
+        return tuple(dict.fromkeys((*columns, *self.where)))
+
+    def present(self, header: Sequence[str], where: str) -> list[str]:
+        """Return the columns to read of a table with this header.
+
+        Raises
+        ------
+        InputError
+            If a required column is missing, or a column is in the header two times.
+        """
+        missing = [name for name in self.required if name not in header]
+        if missing:
+            expected = f"the columns {', '.join(self.required)}"
+            raise InputError(f"no column {', '.join(missing)}", where, expected)
+        for name in self.read:
+            if header.count(name) > 1:
+                raise InputError(f"has {header.count(name)} columns {name}", where, "one")
+        return [name for name in self.read if name in header]
