@@ -9,7 +9,6 @@ COPY workloads ./workloads
 COPY failure_events ./failure_events
 COPY platforms ./platforms
 COPY campaigns ./campaigns
-COPY mappings ./mappings
 RUN pip install --no-cache-dir .
 
 # The toy example checks the image and compiles the kernels.

@@ -13,7 +13,8 @@ _PACKAGE = Path(__file__).parents[1]
 def folder(kind: str) -> Path:
     """Return the folder of a kind.
 
-    The kinds are ``workloads``, ``failure_events``, ``platforms``, ``campaigns`` and ``mappings``.
+    The kinds are ``workloads``, ``failure_events``, ``platforms``, ``campaigns`` and
+    ``workloads/mappings``.
     The folder is in the installed package, or next to the package in a checkout.
     """
     installed = _PACKAGE / "shipped" / kind

@@ -26,7 +26,7 @@ from rebat.workloads.tables.mapping import (
     TimeColumn,
 )
 
-KIND, ENDING = "mappings", ".toml"
+KIND, ENDING = "workloads/mappings", ".toml"
 AUTO = "auto"
 
 _TABLES: dict[str, type[Any]] = {"machine": RecordedMachine, "csv": CsvLayout}
