@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rebat.core.errors import RebatError as RebatError
     from rebat.library.advise import Advice as Advice
     from rebat.library.advise import advise as advise
+    from rebat.library.calibrate import Calibration as Calibration
+    from rebat.library.calibrate import calibrate as calibrate
     from rebat.library.failures import failures as failures
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
@@ -39,6 +41,8 @@ _VERBS = {
     "sweep": "rebat.library.sweep",
     "advise": "rebat.library.advise",
     "Advice": "rebat.library.advise",
+    "calibrate": "rebat.library.calibrate",
+    "Calibration": "rebat.library.calibrate",
     "Result": "rebat.library.result",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",

@@ -60,6 +60,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.advise:advise",
         "Answer five questions about a cluster, from its jobs and its failures.",
     ),
+    "calibrate": (
+        "rebat.cli.calibrate:calibrate",
+        "Compare simulations of a cluster's past with what happened.",
+    ),
     "makespan": (
         "rebat.cli.makespan:makespan",
         "Compute makespans of R-LIST and R-SHELF on job sets.",

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat calibrate``: compare simulations of a cluster's past with what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rebat.cli.effects import used_options
+from rebat.cli.scenario_options import LawCommand, scenario_options
+from rebat.cli.types import FOLDER, NODES, WORKLOAD
+from rebat.console.output import print_result
+
+
+@click.command(cls=LawCommand)
+@click.argument("workload", type=WORKLOAD)
+@click.argument("past", type=FOLDER)
+@click.option("-p", "--policy", "policies", multiple=True, help="Policy to simulate; may be repeated (default: seven policies without and with backfilling).")  # fmt: skip
+@scenario_options(
+    "failures", "nodes", "cores_per_node",
+    failures="Recorded failures of the cluster: an event file of 'rebat failures import'.",
+)  # fmt: skip
+@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON instead of sentences.")  # fmt: skip
+@click.option("--out", type=FOLDER, help="Also write a page (calibration.html, calibration.md) and the numbers (calibration.json) to this folder.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
+def calibrate(
+    workload: Path, past: Path, policies: tuple[str, ...], workers: int | None, as_json: bool,
+    out: Path | None, force: bool, **scenario: Any,
+) -> None:  # fmt: skip
+    """Simulate recorded jobs, and compare their waits with the record.
+
+    WORKLOAD has the recorded jobs, PAST the recorded schedule of the same import. Several policies
+    are simulated, the nearest two also with 80 to 95 % of the nodes, because nodes can be down,
+    drained or reserved. rebat says which configuration is nearest to the record and how far it is,
+    with waits by size and queue.
+
+    \b
+    Example:
+      rebat workload import jobs.txt --format sacct -o jobs.json --schedule past
+      rebat calibrate jobs.json past --out calibration
+    """
+    from contextlib import nullcontext
+
+    from rebat.core.folders import atomic_folder
+    from rebat.library.calibrate import calibrated
+    from rebat.library.calibration.design import POLICIES
+    from rebat.library.checks import check_options
+    from rebat.library.workloads import load_workload
+    from rebat.runs.options import ScenarioOptions
+
+    options = ScenarioOptions(**scenario)
+    check_options(options, used_options())
+    with atomic_folder(out, force) if out else nullcontext() as folder:
+        jobs = load_workload(workload)
+        result = calibrated(jobs, past, policies or POLICIES, options, workers)
+        if folder:
+            result.write(folder)
+    page = f"\n\nresults in {out}" if out and not as_json else ""
+    print_result((result.json if as_json else result.text) + page, saved=f"the page is in {out}")

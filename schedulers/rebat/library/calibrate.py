@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat.calibrate``: compare simulated waits with the recorded waits of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.console.progress import compiling_notice, counting_bar
+from rebat.core.errors import InputError, PolicyError
+from rebat.core.files import write_text
+from rebat.library.calibration import design
+from rebat.library.calibration.design import CalibratedRun, Configuration
+from rebat.library.calibration.distance import RecordedWaits
+from rebat.library.calibration.page import MOST_LINES, NOT_MODELLED, report_of
+from rebat.library.calibration.record import read_utilisation, read_waits
+from rebat.library.calibration.verdict import Verdict, verdict_of
+from rebat.library.workloads import LoadedWorkload, load_workload
+from rebat.papers.common.page import html, markdown
+from rebat.papers.common.parts import Report
+from rebat.runs.options import FailureOptions, ScenarioOptions
+
+PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
+"""Files of a calibration."""
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """How far simulations are from a record, from `calibrate`.
+
+    Attributes
+    ----------
+    workload, sha256 : str
+    verdict : Verdict
+        The configurations, nearest first, and waits by group under the nearest one.
+    not_modelled : list of str
+    """
+
+    workload: str
+    sha256: str
+    verdict: Verdict
+    not_modelled: list[str]
+    report: Report
+
+    @property
+    def text(self) -> str:
+        """The sentences, one per line."""
+        return "\n".join(self.verdict.sentences)
+
+    @property
+    def json(self) -> str:
+        """All numbers as JSON; NaN as null."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "report"}
+        return msgspec.json.format(msgspec.json.encode(fields)).decode() + "\n"
+
+    def write(self, out: Path) -> None:
+        """Write the page, the text and the numbers."""
+        write_text(out / PAGE, html(self.report))
+        write_text(out / TEXT, markdown(self.report))
+        write_text(out / RECORD, self.json)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return html(self.report)
+
+
+def calibrate(
+    workload: str | Path,
+    past: str | Path,
+    policies: str | Sequence[str] = design.POLICIES,
+    *,
+    failures: FailureOptions | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> Calibration:
+    """Simulate recorded jobs under several configurations, and compare the waits with the record.
+
+    Parameters
+    ----------
+    workload : str or Path
+        The recorded jobs.
+    past : str or Path
+        Their recorded schedule, from ``rebat workload import --schedule``.
+    policies : str, or several of them
+        Policies to simulate. The nearest two are also simulated with fewer nodes.
+    failures : FailureOptions, optional
+        From `rebat.failures`; ``file=`` for the recorded failures of the cluster.
+    workers : int, optional
+        Number of processes (default: one per core).
+    **options
+        ``nodes``, ``cores_per_node``, ``max_attempts``, as in `rebat.run`.
+
+    Raises
+    ------
+    InputError
+        For invalid options or files, and if the record has too few jobs.
+    PolicyError
+        If all simulations fail.
+    """
+    from rebat.library.run import scenario_options_of
+
+    chosen = [policies] if isinstance(policies, str) else list(policies)
+    scenario = scenario_options_of(failures, {"checkpoint": "none", **options})
+    return calibrated(load_workload(workload), Path(past), chosen, scenario, workers)
+
+
+def calibrated(
+    workload: LoadedWorkload, past: Path, policies: Sequence[str], options: ScenarioOptions,
+    workers: int | None,
+) -> Calibration:  # fmt: skip
+    """Simulate all configurations, and compare them with the record."""
+    recorded = read_waits(past, workload)
+    n_nodes = options.nodes or workload.n_nodes
+    runs = dict[Configuration, CalibratedRun]()
+    first = [Configuration(policy, n_nodes, n_nodes) for policy in dict.fromkeys(policies)]
+    if not first:
+        raise InputError("no policy", expected="a name from 'rebat policies'")
+    for configurations in (first, None):
+        todo = configurations or design.with_fewer_nodes(
+            design.nearest_first(runs, recorded), n_nodes
+        )
+        runs |= _simulated(workload, options, todo, workers)
+    failed = {run.configuration.title: run.error for run in runs.values() if run.error}
+    ranked = design.nearest_first(runs, recorded)
+    if not ranked:
+        reasons = "; ".join(failed.values()) or "no part of the record has enough jobs"
+        raise PolicyError(f"no configuration can be compared: {reasons}")
+    verdict = verdict_of(ranked, recorded, read_utilisation(past), failed)
+    return Calibration(
+        workload=workload.name, sha256=workload.sha256, verdict=verdict,
+        not_modelled=list(NOT_MODELLED), report=_report(workload, verdict, ranked, recorded),
+    )  # fmt: skip
+
+
+def _simulated(
+    workload: LoadedWorkload, options: ScenarioOptions, todo: Sequence[Configuration],
+    workers: int | None,
+) -> dict[Configuration, CalibratedRun]:  # fmt: skip
+    if not todo:
+        return {}
+    with compiling_notice(), counting_bar("runs", len(todo)) as on_done:
+        runs = design.simulated(workload, options.scenario(), todo, workers, on_done)
+        return {run.configuration: run for run in runs}
+
+
+def _report(
+    workload: LoadedWorkload, verdict: Verdict, ranked: Sequence[tuple[CalibratedRun, Any]],
+    recorded: RecordedWaits,
+) -> Report:  # fmt: skip
+    shown = ranked[:MOST_LINES]
+    waits = {run.configuration.title: run.compared(recorded)[1] for run, _ in shown}
+    return report_of(workload.name, workload.sha256, verdict, recorded.wait_s, waits)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configurations that a calibration simulates."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from rebat.core.errors import InputError, RebatError, one_line
+from rebat.executors.resources import Resources
+from rebat.executors.table import EXECUTORS
+from rebat.library.calibration.distance import (
+    Floats,
+    Nearness,
+    RecordedWaits,
+    nearness,
+)
+from rebat.library.workloads import LoadedWorkload
+from rebat.results.intervals import interval
+from rebat.runs.simulating import simulate_run, units
+from rebat.runs.spec import RunSpec, Scenario
+from rebat.runs.unit import Unit
+
+POLICIES = (
+    "batsched-fcfs", "baseline", "easy", "greedy", "easy:order=shortest", "easy:order=smallest",
+    "easy:order=largest",
+)  # fmt: skip
+"""No backfilling, conservative and EASY backfilling, no reservations, and EASY in other orders."""
+
+SHARES_OF_NODES = (0.95, 0.9, 0.85, 0.8)
+"""Shares of the nodes for the nearest policies: nodes can be down, drained or reserved."""
+
+N_NEAREST = 2
+"""Number of policies that are also simulated with fewer nodes."""
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """A policy on a number of nodes."""
+
+    policy: str
+    nodes: int
+    of_nodes: int
+
+    @property
+    def title(self) -> str:
+        """The policy, and the share of the nodes unless it has all of them."""
+        if self.nodes == self.of_nodes:
+            return self.policy
+        return f"{self.policy} on {self.nodes / self.of_nodes:.0%} of the nodes"
+
+
+class CalibratedRun(msgspec.Struct, frozen=True):
+    """A simulated configuration.
+
+    Attributes
+    ----------
+    configuration : Configuration
+    waits_s : dict of str to float
+        Wait of each job until its first start, in seconds; jobs that did not start are left out.
+    utilisation : float
+        Share of the node time of the record's machine in which nodes worked.
+    error : str
+        Why the simulation failed; empty if it did not.
+    """
+
+    configuration: Configuration
+    waits_s: dict[str, float] = {}
+    utilisation: float = math.nan
+    error: str = ""
+
+    def compared(self, recorded: RecordedWaits) -> tuple[RecordedWaits, Floats]:
+        """Return the recorded waits of the jobs that started here too, and the waits here."""
+        both = recorded.of(np.array([name in self.waits_s for name in recorded.ids], dtype=bool))
+        return both, np.array([self.waits_s[name] for name in both.ids], dtype=np.float64)
+
+    def near(self, recorded: RecordedWaits) -> Nearness:
+        """Return how near the waits are to the recorded ones."""
+        return nearness(*self.compared(recorded))
+
+
+class _Task(msgspec.Struct, frozen=True):
+    configuration: Configuration
+    unit: Unit
+
+
+def simulated(
+    workload: LoadedWorkload, scenario: Scenario, configurations: Sequence[Configuration],
+    workers: int | None, on_done: Callable[[int, int], None],
+) -> Iterator[CalibratedRun]:  # fmt: skip
+    """Yield the run of each configuration, in worker processes."""
+    specs = [
+        RunSpec(
+            grid="calibration", workload="workload", policy=chosen.policy, source=workload.origin,
+            scenario=msgspec.structs.replace(scenario, nodes=chosen.nodes),
+        )
+        for chosen in configurations
+    ]  # fmt: skip
+    tasks = [_Task(*pair) for pair in zip(configurations, units(specs), strict=True)]
+    n_workers = min(workers or len(os.sched_getaffinity(0)), len(tasks))
+    execute = EXECUTORS["processes" if n_workers > 1 else "inline"]
+    done = execute(tasks, perform, _lost, Resources(workers=n_workers))
+    for number, run in enumerate(done, start=1):
+        on_done(number, len(tasks))
+        yield run
+
+
+def perform(task: _Task) -> CalibratedRun:
+    """Simulate a configuration, in a worker."""
+    try:
+        result = simulate_run(task.unit)
+    except InputError:
+        raise
+    except RebatError as error:
+        return CalibratedRun(task.configuration, error=one_line(error))
+    rows = result.rows
+    waits_s = rows.column("first_start") - rows.column("submission_time")
+    waits = zip(rows.column("job_id"), waits_s, strict=True)
+    share = task.configuration.nodes / task.configuration.of_nodes
+    return CalibratedRun(
+        task.configuration,
+        {str(name): float(wait) for name, wait in waits if not math.isnan(wait)},
+        result.summary.useful_utilisation * share,
+    )
+
+
+def _lost(task: _Task, reason: str) -> CalibratedRun:
+    return CalibratedRun(task.configuration, error=reason)
+
+
+def nearest_first(
+    runs: Mapping[Configuration, CalibratedRun], recorded: RecordedWaits
+) -> list[tuple[CalibratedRun, Nearness]]:
+    """Return the runs with their nearness, nearest first; runs without a distance are left out."""
+    rows = [(run, run.near(recorded)) for run in runs.values() if run.waits_s]
+    rows = [(run, near) for run, near in rows if near.distance]
+    return sorted(rows, key=lambda row: (_mean(row[1]), row[0].configuration.title))
+
+
+def _mean(near: Nearness) -> float:
+    estimate = interval(near.distance)
+    return estimate.mean if estimate else math.inf
+
+
+def with_fewer_nodes(
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int
+) -> list[Configuration]:
+    """Return the nearest policies on the shares of the nodes."""
+    policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
+    sizes = dict.fromkeys(max(1, math.floor(share * n_nodes)) for share in SHARES_OF_NODES)
+    return [
+        Configuration(policy, nodes, n_nodes)
+        for policy in list(policies)[:N_NEAREST]
+        for nodes in sizes
+        if nodes < n_nodes
+    ]

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far simulated waits are from recorded waits.
+
+Waits span several orders of magnitude, and many are 0. Distances therefore use the logarithm of the
+wait plus one minute, and are reported as factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.results.intervals import BySeed
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+OFFSET_S = 60.0
+"""Added to waits before a factor is computed."""
+
+N_PARTS = 20
+"""Number of equal parts of the recorded time. Intervals are over these parts."""
+
+FEWEST_JOBS = 10
+"""Parts with fewer jobs have no distance."""
+
+MOST_PAIRS = 200_000
+"""Number of pairs of jobs from which the order of starts is estimated."""
+
+SHARES = (0.5, 0.9, 0.95)
+
+
+class RecordedWaits(NamedTuple):
+    """Jobs of a record, in the order of their submission.
+
+    Attributes
+    ----------
+    ids : array of str
+    submit_s, wait_s : array of float
+        Submission, and wait until the first start, in seconds.
+    size : array of int
+        Number of nodes.
+    queue : array of str
+        Queue or partition; empty if unknown.
+    """
+
+    ids: npt.NDArray[np.object_]
+    submit_s: Floats
+    wait_s: Floats
+    size: Ints
+    queue: npt.NDArray[np.object_]
+
+    def of(self, mask: Mask) -> RecordedWaits:
+        """Return some of the jobs."""
+        return RecordedWaits(
+            self.ids[mask], self.submit_s[mask], self.wait_s[mask], self.size[mask],
+            self.queue[mask],
+        )  # fmt: skip
+
+    @property
+    def part(self) -> Ints:
+        """The part of the recorded time in which each job was submitted, from 0."""
+        first, last = float(self.submit_s.min()), float(self.submit_s.max())
+        width = (last - first) / N_PARTS or 1.0
+        return np.minimum((self.submit_s - first) // width, N_PARTS - 1).astype(np.int64)
+
+
+class Quantiles(msgspec.Struct, frozen=True):
+    """Recorded and simulated waits of a group of jobs, in seconds."""
+
+    group: str
+    jobs: int
+    recorded_mean_s: float
+    simulated_mean_s: float
+    recorded_s: dict[str, float]
+    """Quantiles by their share, as text."""
+    simulated_s: dict[str, float]
+
+
+class Nearness(msgspec.Struct, frozen=True):
+    """How near simulated waits are to recorded waits.
+
+    Attributes
+    ----------
+    jobs : int
+        Number of jobs compared.
+    distance : dict of int to float
+        Distance of the distributions, by part of the recorded time, see `distribution_distance`.
+    factor_of_job : float
+        Median factor between the recorded and the simulated wait of a job, at least 1.
+    correlation : float
+        Spearman's rank correlation of the waits; NaN if all waits are equal.
+    same_order : float
+        Share of the pairs of jobs that waited at the same time whose starts have the recorded
+        order; NaN without such pairs.
+    """
+
+    jobs: int
+    distance: dict[int, float]
+    factor_of_job: float
+    correlation: float
+    same_order: float
+
+
+def logarithm(wait_s: Floats) -> Floats:
+    """Return the binary logarithm of waits in minutes plus one minute."""
+    return np.log2((wait_s + OFFSET_S) / 60.0)
+
+
+def distribution_distance(recorded_s: Floats, simulated_s: Floats) -> float:
+    """Return the mean difference of the logarithms at the same quantile.
+
+    This is the Wasserstein distance of the two distributions: 1 stands for a factor of two.
+
+    >>> distribution_distance(np.array([0.0, 60.0]), np.array([180.0, 60.0]))
+    1.0
+    """
+    ours, theirs = np.sort(logarithm(simulated_s)), np.sort(logarithm(recorded_s))
+    return float(np.abs(ours - theirs).mean())
+
+
+def nearness(recorded: RecordedWaits, simulated_s: Floats) -> Nearness:
+    """Compare the waits of the same jobs, in the same order."""
+    apart = np.abs(logarithm(recorded.wait_s) - logarithm(simulated_s))
+    return Nearness(
+        jobs=len(simulated_s),
+        distance=by_part(recorded, simulated_s),
+        factor_of_job=float(2 ** np.median(apart)),
+        correlation=rank_correlation(recorded.wait_s, simulated_s),
+        same_order=same_order(recorded, simulated_s),
+    )
+
+
+def by_part(recorded: RecordedWaits, simulated_s: Floats) -> dict[int, float]:
+    """Return the distance of each part with at least `FEWEST_JOBS` jobs."""
+    part = recorded.part
+    masks = ((number, part == number) for number in range(N_PARTS))
+    return {
+        number: distribution_distance(recorded.wait_s[mask], simulated_s[mask])
+        for number, mask in masks
+        if mask.sum() >= FEWEST_JOBS
+    }
+
+
+def rank_correlation(a: Floats, b: Floats) -> float:
+    """Return Spearman's rank correlation; NaN if all values of ``a`` or ``b`` are equal."""
+    from scipy.stats import rankdata
+
+    ranks = [rankdata(values) for values in (a, b)]
+    if any(np.ptp(values) == 0 for values in ranks):
+        return float("nan")
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def same_order(recorded: RecordedWaits, simulated_s: Floats) -> float:
+    """Return the share of pairs that start in the recorded order, see `Nearness`.
+
+    A pair consists of two jobs that waited at the same time in the record. All pairs of jobs at a
+    distance of 1, 2, 4, ... in the order of submission are examined, up to `MOST_PAIRS`.
+    """
+    order = np.argsort(recorded.submit_s, kind="stable")
+    submit, wait = recorded.submit_s[order], recorded.wait_s[order]
+    start, ours = submit + wait, submit + simulated_s[order]
+    same = pairs = 0
+    gap = 1
+    while gap < len(order) and pairs < MOST_PAIRS:
+        together = submit[gap:] < start[:-gap]  # the earlier job still waited
+        theirs = start[gap:] - start[:-gap]
+        together &= (wait[gap:] > 0) & (theirs != 0)
+        mine = ours[gap:] - ours[:-gap]
+        same += int((np.sign(mine) == np.sign(theirs))[together].sum())
+        pairs += int(together.sum())
+        gap *= 2
+    return same / pairs if pairs else float("nan")
+
+
+def quantiles(group: str, recorded_s: Floats, simulated_s: Floats) -> Quantiles:
+    """Return means and quantiles of the waits of a group."""
+    columns = [
+        {f"{share:g}": float(np.quantile(values, share)) for share in SHARES}
+        for values in (recorded_s, simulated_s)
+    ]
+    means = float(recorded_s.mean()), float(simulated_s.mean())
+    return Quantiles(group, len(recorded_s), *means, *columns)
+
+
+def groups(recorded: RecordedWaits, simulated_s: Floats) -> Iterator[Quantiles]:
+    """Yield the waits of all jobs, of each size class, and of each queue."""
+    from rebat.results.measures.flows import size_classes
+
+    yield quantiles("all", recorded.wait_s, simulated_s)
+    for low, high in size_classes(int(recorded.size.max())):
+        mask = (recorded.size >= low) & (recorded.size < high)
+        if mask.sum() >= FEWEST_JOBS:
+            yield quantiles(_class(low, high - 1), recorded.wait_s[mask], simulated_s[mask])
+    names = sorted(set(recorded.queue.tolist()) - {""})
+    for name in names if len(names) > 1 else ():
+        mask = recorded.queue == name
+        if mask.sum() >= FEWEST_JOBS:
+            yield quantiles(f"queue {name}", recorded.wait_s[mask], simulated_s[mask])
+
+
+def _class(low: int, high: int) -> str:
+    """Return the name of a size class.
+
+    >>> _class(1, 1), _class(2, 3)
+    ('1 node', '2 to 3 nodes')
+    """
+    return f"{low} to {high} nodes" if high > low else f"{low} node{'s' * (low > 1)}"
+
+
+def closer(a: Nearness, b: Nearness) -> BySeed:
+    """Return how much farther ``b`` is than ``a``, by part that both have."""
+    return {part: b.distance[part] - a.distance[part] for part in a.distance.keys() & b.distance}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+import rebat
+from rebat.core.units import format_duration
+from rebat.figures.boxes import svg_of
+from rebat.figures.canvas import new_figure, policy_colours
+from rebat.library.calibration.distance import OFFSET_S, Floats, Quantiles
+from rebat.library.calibration.verdict import ComparedConfiguration, Verdict
+from rebat.papers.common.parts import Picture, Report, Table, percent
+
+MOST_LINES = 3
+"""Number of configurations in the picture."""
+
+NOT_MODELLED = (
+    "priorities, fair share, reservations and limits of users",
+    "partitions, and features of nodes",
+    "memory, if jobs share nodes",
+    "jobs that wait for other jobs, or were held",
+)
+
+
+def report_of(
+    name: str, sha256: str, verdict: Verdict, recorded_s: Floats, simulated_s: dict[str, Floats]
+) -> Report:
+    """Return the page: sentences, the distributions as a picture, then tables."""
+    return Report(
+        title=f"How well does the simulation know {name}?",
+        lead=(
+            "The recorded jobs, simulated under several configurations. A distance is the mean "
+            "factor between recorded and simulated waits (plus one minute) at the same quantile; "
+            "1 is equal. Brackets are 95 % intervals over equal parts of the recorded time."
+        ),
+        judgements=[],
+        tables=[_configurations(verdict), _groups(verdict.groups)],
+        pictures=[_picture(recorded_s, simulated_s)],
+        provenance=[
+            f"rebat {rebat.__version__}, {len(verdict.configurations)} simulations",
+            f"workload {name}, sha256 {sha256}",
+        ],
+        remarks=[f"Not modelled: {'; '.join(NOT_MODELLED)}."],
+        figures_note="Share of the jobs that waited at most this long.",
+        claims=False,
+        findings=verdict.sentences,
+    )
+
+
+def _configurations(verdict: Verdict) -> Table:
+    columns = ["configuration", "distance", "farther than the nearest", "factor of a job",
+               "rank correlation", "same order", "utilisation"]  # fmt: skip
+    rows = [_row(item) for item in verdict.configurations]
+    title = "Configurations, nearest first"
+    return Table(f"recorded utilisation {percent(verdict.utilisation)}", title, columns, rows)
+
+
+def _row(item: ComparedConfiguration) -> list[str]:
+    return [
+        item.title, item.distance_text, item.farther_text, f"{item.factor_of_job:.1f}",
+        f"{item.correlation:.2f}", percent(item.same_order), percent(item.utilisation),
+    ]  # fmt: skip
+
+
+def _groups(rows: Sequence[Quantiles]) -> Table:
+    shares = list(rows[0].recorded_s)
+    columns = ["jobs of", "jobs", "mean, recorded", "simulated"]
+    for share in shares:
+        columns += [f"{float(share):.0%}, recorded", "simulated"]
+    return Table("nearest configuration", "Waits", columns, [_group(row, shares) for row in rows])
+
+
+def _group(row: Quantiles, shares: Sequence[str]) -> list[str]:
+    pairs = [(row.recorded_mean_s, row.simulated_mean_s)]
+    pairs += [(row.recorded_s[share], row.simulated_s[share]) for share in shares]
+    return [row.group, str(row.jobs), *(format_duration(round(s)) for pair in pairs for s in pair)]
+
+
+def _picture(recorded_s: Floats, simulated_s: dict[str, Floats]) -> Picture:
+    figure = new_figure(7.0, 3.6)
+    axes = figure.subplots()
+    shades = policy_colours(list(simulated_s))
+    for name, waits_s in _lines(recorded_s, simulated_s):
+        recorded = name == "recorded"
+        axes.plot(
+            np.sort(waits_s) + OFFSET_S, np.linspace(0, 1, len(waits_s)), label=name,
+            color="black" if recorded else shades[name], linewidth=2.2 if recorded else 1.3,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    ticks = {60: "0", 660: "10 min", 3660: "1 h", 36060: "10 h", 360060: "100 h"}
+    axes.set_xticks(list(ticks), list(ticks.values()), minor=False)
+    axes.minorticks_off()
+    axes.set_xlabel("wait")
+    axes.set_ylabel("share of jobs")
+    axes.legend(frameon=False, fontsize=9)
+    return Picture("", "Waits", svg_of(figure), "recorded and simulated")
+
+
+def _lines(recorded_s: Floats, simulated_s: dict[str, Floats]) -> Iterator[tuple[str, Floats]]:
+    yield "recorded", recorded_s
+    yield from list(simulated_s.items())[:MOST_LINES]

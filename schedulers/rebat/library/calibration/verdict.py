@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which configuration is nearest to the record, and how far it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from rebat.library.calibration.design import CalibratedRun
+from rebat.library.calibration.distance import (
+    Nearness,
+    Quantiles,
+    RecordedWaits,
+    closer,
+    groups,
+)
+from rebat.results.intervals import Interval, interval
+
+GOOD, FAIR = 1.5, 2.5
+"""Distances up to which a configuration is called good and fair."""
+
+
+class ComparedConfiguration(msgspec.Struct, frozen=True):
+    """A configuration with its distance to the record.
+
+    Attributes
+    ----------
+    title, policy : str
+    nodes : int
+    jobs : int
+        Number of jobs compared.
+    distance, low, high : float
+        Mean factor between the waits at the same quantile, with its interval (None: too few parts).
+    farther, farther_low, farther_high : float, optional
+        Its distance divided by that of the nearest configuration, with its interval.
+    factor_of_job, correlation, same_order : float
+        See `Nearness`.
+    utilisation : float
+        Useful share of the node time of the recorded machine.
+    """
+
+    title: str
+    policy: str
+    nodes: int
+    jobs: int
+    distance: float
+    low: float | None
+    high: float | None
+    farther: float | None
+    farther_low: float | None
+    farther_high: float | None
+    factor_of_job: float
+    correlation: float
+    same_order: float
+    utilisation: float
+
+    @property
+    def distance_text(self) -> str:
+        """The distance with its interval."""
+        return _text(self.distance, self.low, self.high)
+
+    @property
+    def farther_text(self) -> str:
+        """How much farther it is than the nearest configuration; empty for the nearest."""
+        if self.farther is None:
+            return ""
+        return f"x {_text(self.farther, self.farther_low, self.farther_high)}"
+
+    @property
+    def as_near(self) -> bool:
+        """Whether the record does not show that it is farther than the nearest configuration."""
+        return self.farther is not None and not (self.farther_low and self.farther_low > 1)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The result of a calibration, nearest configuration first."""
+
+    configurations: list[ComparedConfiguration]
+    groups: list[Quantiles]
+    """Waits under the nearest configuration."""
+    utilisation: float
+    """Useful utilisation of the record."""
+    failed: dict[str, str] = {}
+    """Configurations that could not be simulated, with the reason."""
+
+    @property
+    def nearest(self) -> ComparedConfiguration:
+        """The nearest configuration."""
+        return self.configurations[0]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Sentences for readers."""
+        return [
+            *_nearest(self), *_others(self), _of_jobs(self.nearest), *_means(self), *_used(self),
+            *(f"{title} failed: {reason}" for title, reason in self.failed.items()),
+        ]  # fmt: skip
+
+
+def verdict_of(
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], recorded: RecordedWaits, utilisation: float,
+    failed: dict[str, str],
+) -> Verdict:  # fmt: skip
+    """Return the verdict on simulated configurations, nearest first."""
+    (first, nearest), *_ = ranked
+    rows = [_row(run, near, nearest) for run, near in ranked]
+    return Verdict(rows, list(groups(*first.compared(recorded))), utilisation, failed)
+
+
+def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfiguration:
+    own = _factors(interval(near.distance))
+    farther = (None, None, None) if near is nearest else _factors(interval(closer(nearest, near)))
+    configuration = run.configuration
+    return ComparedConfiguration(
+        configuration.title, configuration.policy, configuration.nodes, near.jobs,
+        own[0] or math.nan, *own[1:], *farther, near.factor_of_job, near.correlation,
+        near.same_order, run.utilisation,
+    )  # fmt: skip
+
+
+def _factors(estimate: Interval | None) -> tuple[float | None, float | None, float | None]:
+    """Return a mean of binary logarithms and its interval as factors."""
+    if estimate is None:
+        return None, None, None
+    low, high = (None if x is None else 2.0**x for x in (estimate.low, estimate.high))
+    return 2.0**estimate.mean, low, high
+
+
+def _text(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
+
+
+def _nearest(verdict: Verdict) -> Iterator[str]:
+    near = verdict.nearest
+    grade = "good" if near.distance <= GOOD else "fair" if near.distance <= FAIR else "poor"
+    yield (
+        f"{near.title} is nearest: at the same quantile, its waits and the recorded waits of "
+        f"{near.jobs} jobs differ by a factor of {near.distance_text} on average. This is {grade}."
+    )
+
+
+def _others(verdict: Verdict) -> Iterator[str]:
+    equal = [item.title for item in verdict.configurations[1:] if item.as_near]
+    if equal:
+        names = ", ".join(equal[:3]) + (f" and {len(equal) - 3} more" if len(equal) > 3 else "")
+        yield f"The record does not show that these are farther: {names}."
+    elif len(verdict.configurations) > 1:
+        second = verdict.configurations[1]
+        yield f"The next one, {second.title}, is farther by a factor of {second.farther_text[2:]}."
+
+
+def _of_jobs(near: ComparedConfiguration) -> str:
+    return (
+        f"Single waits: half of them differ by a factor of more than {near.factor_of_job:.1f}, and "
+        f"the rank correlation is {near.correlation:.2f}. Use the simulation for distributions, "
+        "not for single jobs."
+    )
+
+
+def _means(verdict: Verdict) -> Iterator[str]:
+    row = verdict.groups[0]
+    if row.recorded_mean_s > 0:
+        change = row.simulated_mean_s / row.recorded_mean_s - 1
+        direction = "longer" if change > 0 else "shorter"
+        yield f"The simulated mean wait is {abs(change):.0%} {direction}."
+
+
+def _used(verdict: Verdict) -> Iterator[str]:
+    if not (math.isnan(verdict.utilisation) or math.isnan(verdict.nearest.utilisation)):
+        yield (
+            f"Useful utilisation: {verdict.utilisation:.1%} recorded, "
+            f"{verdict.nearest.utilisation:.1%} simulated."
+        )
