@@ -18,7 +18,7 @@ from rebat.core.sizes import MAX_NODES
 from rebat.results.files.recorded import source_of
 from rebat.results.files.rows import Int, Rows
 from rebat.results.files.run_csv import HOLD_COLUMNS
-from rebat.results.measures.sharing import Holds, repeats
+from rebat.results.measures.sharing import NodeIntervals, repeats
 from rebat.results.measures.timeline import (
     CAUSES,
     Blocks,
@@ -146,7 +146,7 @@ def _repeats(
         return []
     first_rows = np.searchsorted(blocks.owner, np.arange(1, len(start_us)))
     sets = np.split(np.stack([blocks.first, blocks.last], axis=1), first_rows)
-    return [repeats(Holds(start_us.tolist(), end_us.tolist(), sets))]
+    return [repeats(NodeIntervals(start_us.tolist(), end_us.tolist(), sets))]
 
 
 def _holds(path: Path, n_nodes: int, until_us: int) -> tuple[Spans, list[str]]:

@@ -19,7 +19,7 @@ from rebat.session.ledger import Ledger
 Ints = npt.NDArray[np.int64]
 
 
-class Holds(NamedTuple):
+class NodeIntervals(NamedTuple):
     """Intervals of times (microseconds) with their nodes: a k x 2 array of first and last nodes."""
 
     start_us: Sequence[int]
@@ -47,27 +47,27 @@ def sharing(ledger: Ledger) -> list[bool]:
     return [node_us < (end - start) * r.attempt.n_nodes for node_us, start, end, r in times]
 
 
-def holds_of_attempts(ledger: Ledger) -> Holds:
+def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
     """Return the nodes and times of all attempts; attempts that never ran have an empty time."""
     none = np.empty((0, 2), dtype=np.int64)
     records = ledger.attempts
-    return Holds(
+    return NodeIntervals(
         [record.start_us for record in records],
         [record.end_us if record.start_us >= 0 else record.start_us for record in records],
         [none if record.nodes is None else record.nodes.intervals for record in records],
     )
 
 
-def _clipped(holds: Holds, window: tuple[int, int]) -> Holds:
+def _clipped(holds: NodeIntervals, window: tuple[int, int]) -> NodeIntervals:
     first, last = window
-    return Holds(
+    return NodeIntervals(
         [min(max(start, first), last) for start in holds.start_us],
         [min(max(end, first), last) for end in holds.end_us],
         holds.nodes,
     )
 
 
-def node_times(holds: Holds) -> list[float]:
+def node_times(holds: NodeIntervals) -> list[float]:
     """Return the node-microseconds of each interval: the sum of its shares of its nodes' time."""
     n_nodes = _n_nodes(holds.nodes)
     users, since = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
@@ -85,7 +85,7 @@ def node_times(holds: Holds) -> list[float]:
     return times
 
 
-def repeats(holds: Holds) -> tuple[Ints, Ints]:
+def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
     """Return times and changes of the number of nodes that a sum over intervals counts too often.
 
     A node with k intervals at the same time counts k - 1 times too often.
@@ -112,7 +112,7 @@ def repeated_us(ledger: Ledger) -> int:
     return -int((times_us * changes).sum())
 
 
-def _steps(holds: Holds) -> Iterator[tuple[int, bool, int]]:
+def _steps(holds: NodeIntervals) -> Iterator[tuple[int, bool, int]]:
     """Yield time, whether an interval begins, and its position; ends before begins."""
     spans = enumerate(zip(holds.start_us, holds.end_us, strict=True))
     longer = [(which, int(start), int(end)) for which, (start, end) in spans if start < end]
