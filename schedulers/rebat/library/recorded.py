@@ -13,7 +13,7 @@ from rebat.library.result import Result
 from rebat.results.files.recorded import RECORDED, RecordSource
 from rebat.runs.comparing import PolicyRuns
 from rebat.runs.recorded import MEASURES, n_sharing, recorded_run
-from rebat.workloads.recorded import RecordedSchedule
+from rebat.workloads.recorded import RecordedSchedule, counted_attempts
 
 
 class RecordedResult(msgspec.Struct, frozen=True):
@@ -74,8 +74,8 @@ def recorded_result(
 def _of_shared(count: int) -> list[str]:
     if not count:
         return []
-    text = "attempts share nodes with other attempts: each has an equal share of a node's time"
-    return [f"{count} {text}"]
+    text = "on shared nodes: the attempts on a node have equal shares of its time"
+    return [f"{counted_attempts(count)} {text}"]
 
 
 def _provenance(schedule: RecordedSchedule, source: RecordSource, workload: Path) -> dict[str, Any]:

@@ -16,7 +16,12 @@ from rebat.accounting.node_events import DownRow
 from rebat.accounting.table import AttemptTable
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.records.slurm import machine_events
-from rebat.workloads.recorded import Execution, RecordedSchedule, recorded_schedule
+from rebat.workloads.recorded import (
+    Execution,
+    RecordedSchedule,
+    counted_attempts,
+    recorded_schedule,
+)
 from rebat.workloads.trace import PlacedTrace
 
 
@@ -43,7 +48,7 @@ def accounted_schedule(record: AccountedAttempts, done: PlacedTrace) -> Recorded
     names = sorted_names([machine["nodes"]]) if "nodes" in machine else ()
     executions = list(_executions(record, done, names, counts))
     events = machine_events(record.downs, names, done.origin_s)
-    notes = [f"{n} attempts left out: {reason}" for reason, n in sorted(counts.items())]
+    notes = [f"{counted_attempts(n)} left out: {why}" for why, n in sorted(counts.items())]
     return recorded_schedule(done, executions, end_of(record.table), events, notes)
 
 
@@ -61,7 +66,7 @@ def _executions(
         nodes = sets.of(table.texts["hosts"][row])
         size = nodes.size or (0 if names or np.isnan(sizes[row]) else int(sizes[row]))
         if job < 0 or not size:
-            counts["their jobs are not in the workload" if job < 0 else "no nodes"] += 1
+            counts["the job is not in the workload" if job < 0 else "no nodes"] += 1
             continue
         cut = record.cuts.get(row)
         state = table.texts["state"][row]

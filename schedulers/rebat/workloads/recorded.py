@@ -197,7 +197,8 @@ def _attempts(
         after_us = starts_us[number + 1] if number + 1 < len(row) else None
         start_us = starts_us[number]
         end_us = max(_end_us(execution, after_us, clock, counts), start_us)
-        cause, why = _cause(execution, last=after_us is None)
+        hit = end_us == max(clock.us(execution.cut_s), start_us)
+        cause, why = _cause(execution, hit, last=after_us is None)
         limited = execution.limit_s > 0
         yield RecordedAttempt(
             job=execution.job,
@@ -225,10 +226,14 @@ def _end_us(execution: Execution, after_us: int | None, clock: _Clock, counts: C
     return after_us
 
 
-def _cause(execution: Execution, last: bool) -> tuple[Cause, str]:
-    """Return why an execution ended, and a note with what its cause does not express."""
+def _cause(execution: Execution, hit: bool, last: bool) -> tuple[Cause, str]:
+    """Return why an execution ended, and a note with what its cause does not express.
+
+    ``hit`` states whether it ended at the failure of a node, ``last`` whether it is the last of its
+    job.
+    """
     state = execution.state
-    if execution.failed_node:
+    if hit:
         return Cause.NODE_FAILURE, f"{execution.failed_node} failed, recorded as {state}"
     cause = CAUSES.get(state)
     if cause is None:  # the job still ran
@@ -266,14 +271,16 @@ def _place(
 
 def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: bool) -> list[str]:
     texts = {
-        "early": "start before the submission of their job: moved to the submission",
-        "overlap": "overlap with the next attempt of their job: cut at its start",
-        "unknown end": "without an end, followed by another attempt of their job: cut at its start",
+        "early": "with a start before the submission of the job: moved to the submission",
+        "overlap": "with an end after the start of the job's next attempt: cut at this start",
+        "unknown end": "without an end, before another attempt of the job: cut at its start",
     }
-    notes = [f"{_counted(counts[key])} {text}" for key, text in texts.items() if counts[key]]
+    notes = [
+        f"{counted_attempts(counts[key])} {text}" for key, text in texts.items() if counts[key]
+    ]
     if lost := sum(attempt.lost for attempt in attempts):
         notes.append(
-            f"{_counted(lost)} ended by a failure, a preemption or a requeue: all work counts as "
+            f"{counted_attempts(lost)} ended by a failure, a preemption or a requeue: all work counts as "
             "lost, because the record has no checkpoints"
         )
     if without:
@@ -284,5 +291,6 @@ def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: b
     return notes
 
 
-def _counted(count: int) -> str:
+def counted_attempts(count: int) -> str:
+    """Return a number of attempts in words."""
     return f"{count} attempt" + ("s" if count != 1 else "")

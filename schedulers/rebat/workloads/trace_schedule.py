@@ -10,7 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from rebat.workloads.columns import TraceColumns
-from rebat.workloads.recorded import Execution, RecordedSchedule, recorded_schedule
+from rebat.workloads.recorded import (
+    Execution,
+    RecordedSchedule,
+    counted_attempts,
+    recorded_schedule,
+)
 from rebat.workloads.trace import PlacedTrace
 
 PARTIAL = "PARTIAL"
@@ -35,7 +40,7 @@ def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:
     """
     counts = Counter[str]()
     executions = list(_executions(trace, done, counts))
-    notes = [f"{n} jobs left out: {reason}" for reason, n in sorted(counts.items())]
+    notes = [f"{counted_attempts(n)} left out: {why}" for why, n in sorted(counts.items())]
     if not any(execution.state for execution in executions):
         notes.append("the record has no final states: all attempts count as completed")
     rows = [e._replace(state=e.state or "COMPLETED") for e in executions]
