@@ -24,6 +24,8 @@ from rebat.workloads.recorded import RecordedSchedule
 from tests.accounting.test_recorded_cluster import BARELY_LAUNCHED, DOWN, GOLDEN, epoch
 from tests.recordings import needs
 
+Capture = pytest.CaptureFixture[str]
+
 # ---- the recorded cluster
 
 TRUE_CAUSES = {
@@ -175,9 +177,7 @@ def test_the_sum_of_node_time_is_that_of_the_machine(past: Path) -> None:
 
 
 @needs("golden/slurm")
-def test_the_past_can_be_viewed_and_validated(
-    past: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_past_can_be_viewed_and_validated(past: Path, capsys: Capture, tmp_path: Path) -> None:
     main(["view", str(past / "past"), "--html", str(tmp_path / "past.html")])
     assert "recorded" in (tmp_path / "past.html").read_text()
     capsys.readouterr()
@@ -189,9 +189,7 @@ def test_the_past_can_be_viewed_and_validated(
 
 
 @needs("golden/slurm")
-def test_the_past_is_compared_with_policies(
-    past: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_past_is_compared_with_policies(past: Path, capsys: Capture, tmp_path: Path) -> None:
     run = ["run", str(past / "jobs.json"), "-p", "baseline", "-p", "easy"]
     main([*run, "--out", str(tmp_path / "out")])
     capsys.readouterr()
@@ -364,9 +362,7 @@ def test_an_attempt_before_its_submission_starts_at_its_submission(tmp_path: Pat
     assert "1 attempt with a start before the submission" in schedule.notes[0]
 
 
-def test_without_names_nodes_are_assigned(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_names_nodes_are_assigned(tmp_path: Path, capsys: Capture) -> None:
     """Three jobs of two nodes on five nodes; the third one starts when the first one ends."""
     lines = ["JobID|Submit|Start|End|State|NNodes"]
     for job, start, end in ((1, 0, 10), (2, 5, 20), (3, 10, 15)):
@@ -387,7 +383,7 @@ def test_a_machine_that_is_too_small_is_refused(tmp_path: Path) -> None:
         import_accounting("sacct", tmp_path / "dump.txt", schedule=True, n_nodes=2)
 
 
-def test_an_existing_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_folder_is_refused(tmp_path: Path, capsys: Capture) -> None:
     dump = tmp_path / "dump.txt"
     dump.write_text(dump_text([(1, 5, 9, frozenset({3}), "COMPLETED")]))
     imported(tmp_path, dump, None)
@@ -412,9 +408,7 @@ def test_a_broken_dump_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["dump.txt"]
 
 
-def test_the_workload_must_not_be_in_the_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_workload_must_not_be_in_the_folder(tmp_path: Path, capsys: Capture) -> None:
     dump = tmp_path / "dump.txt"
     dump.write_text(dump_text([]))
     arguments = ["workload", "import", str(dump), "-o", str(tmp_path / "past/jobs.json")]

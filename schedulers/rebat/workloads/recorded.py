@@ -279,10 +279,8 @@ def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: b
         f"{counted_attempts(counts[key])} {text}" for key, text in texts.items() if counts[key]
     ]
     if lost := sum(attempt.lost for attempt in attempts):
-        notes.append(
-            f"{counted_attempts(lost)} ended by a failure, a preemption or a requeue: all work counts as "
-            "lost, because the record has no checkpoints"
-        )
+        ended = f"{counted_attempts(lost)} ended by a failure, a preemption or a requeue"
+        notes.append(f"{ended}: all work counts as lost, because the record has no checkpoints")
     if without:
         notes.append(
             "the record has no names of nodes: each attempt has the lowest free nodes, in order of "
