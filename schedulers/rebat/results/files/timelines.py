@@ -92,6 +92,11 @@ def policy_of(folder: Path) -> str:
     return str(_summary(folder)["policy"])
 
 
+def n_nodes_of(folder: Path) -> int:
+    """Return the number of nodes of the machine of a run."""
+    return int(_summary(folder)["metrics"]["n_nodes"])
+
+
 def _summary(folder: Path) -> dict[str, Any]:
     path = folder / SUMMARY
     try:
