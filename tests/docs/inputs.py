@@ -28,6 +28,20 @@ def swf(path: Path, n_jobs: int = 25) -> None:
         file.write("\n".join(lines) + "\n")
 
 
+def archive(path: Path) -> None:
+    """A trace with waiting times: 25 jobs one after another on 64 processors."""
+    rng = stream(0, "docs", "archive")
+    lines, free = ["; MaxProcs: 64"], 0
+    for number in range(1, 26):
+        submit, size, run = 300 * number, int(rng.integers(1, 65)), int(rng.integers(60, 2_000))
+        start = max(submit, free)
+        free = start + run
+        lines.append(f"{number} {submit} {start - submit} {run} {size} -1 -1 {size} 3600 -1 1 "
+                     f"{number % 5} -1 -1 1 -1 -1 -1")  # fmt: skip
+    with gzip.open(path, "wt") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def november(path: Path) -> None:
     """That trace as a workload."""
     swf(path.with_name("trace.swf.gz"))
@@ -104,6 +118,7 @@ def docs(path: Path) -> None:
 
 MADE: dict[str, Callable[[Path], None]] = {
     "mira.swf.gz": swf,
+    "archive.swf.gz": archive,
     "november.json.gz": november,
     "docs": docs,
     "jobs.txt": sacct,

@@ -11,6 +11,7 @@ import click
 
 from rebat.cli.compare_batsched import Compared, verdict, with_batsched
 from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
+from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
@@ -41,14 +42,19 @@ def compare(
 
     Exit status 0: same jobs, states and times; 1: the runs differ; 2: unreadable input.
 
+    If A or B is a folder of 'rebat run --out' with several policies, print the metrics of all
+    policies, with changes against the first policy of A. The exit status is then 0.
+
     With --batsched WORKLOAD, run the policies batsched-conservative, batsched-easy and
     batsched-fcfs on the embedded engine and compare their schedules, including nodes, with those
     of Batsched. rebat includes schedules recorded with Batsched 1.4 for mira-like-june-2017 and
     synthetic-small. If the program batsched is on the PATH, rebat also runs this program.
 
     \b
-    Examples (the embedded engine compared with Batsim, then with Batsched):
+    Examples (the embedded engine compared with Batsim; a recorded schedule compared with simulated
+    policies; the embedded engine compared with Batsched):
       rebat compare results/batsim/out_jobs.csv results/embedded/sfsj --out results/compare
+      rebat compare past out/june
       rebat compare --batsched synthetic-small
     """
     if batsched is not None:
@@ -60,10 +66,31 @@ def compare(
         raise click.UsageError("--policy and --endpoint need --batsched WORKLOAD")
     elif a is None or b is None:
         raise click.UsageError("expected two runs A and B, or --batsched WORKLOAD")
+    elif several := _several(a, b):
+        same = _summaries(several, allocations, out)
     else:
         same = _two_runs(a, b, tolerance, allocations, out, force)
     if not same:
         raise SystemExit(1)
+
+
+def _several(a: Path, b: Path) -> list[Path]:
+    """Return the folders of all policies in A and B, if one of them has several policies."""
+    from rebat.library.summaries import runs_in
+
+    in_a, in_b = runs_in(a), runs_in(b)
+    return [*in_a, *in_b] if in_a and in_b and len(in_a) + len(in_b) > 2 else []
+
+
+def _summaries(folders: list[Path], allocations: bool, out: Path | None) -> bool:
+    from rebat.library.summaries import compared_summaries
+
+    if allocations or out is not None:
+        option = "--allocations" if allocations else "--out"
+        expected = "the folders of single policies"
+        raise InputError("has no effect on a comparison of several policies", option, expected)
+    click.echo(compared_summaries(folders), nl=False)
+    return True
 
 
 def _two_runs(

@@ -18,11 +18,12 @@ Command = Callable[..., None]
 
 def output_file(
     help: str = "File to write (.gz: compressed).", kind: Any = FILE, *others: str,
-    required: bool = True,
+    required: bool = True, folder: str = "",
 ) -> Callable[[Command], Command]:  # fmt: skip
     """Add ``-o/--out`` and ``--force`` to a command; without ``--force``, existing files are kept.
 
-    ``others`` are the command's parameters for additional output files.
+    ``others`` are the command's parameters for additional output files. If ``folder`` names a
+    parameter for a result folder, the command also receives ``force``.
     """
 
     def decorated(command: Command) -> Command:
@@ -30,9 +31,12 @@ def output_file(
         def guarded(*arguments: Any, force: bool, **options: Any) -> None:
             for name in ("out", *others):
                 _check_absent(options[name], force)
-            command(*arguments, **options)
+            command(*arguments, **options, **({"force": force} if folder else {}))
 
-        forced = click.option("--force", is_flag=True, help="Replace an existing file.")(guarded)
+        text = "Replace an existing file."
+        if folder:
+            text = f"Replace existing files, and an earlier result in the folder --{folder}."
+        forced = click.option("--force", is_flag=True, help=text)(guarded)
         return click.option("-o", "--out", type=kind, required=required, help=help)(forced)
 
     return decorated

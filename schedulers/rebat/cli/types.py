@@ -54,6 +54,17 @@ class Input(click.Path):
         return super().convert(path, param, ctx)
 
 
+class WorkloadOrRun(Input):
+    """A workload or trace, or the folder of a run."""
+
+    def __init__(self) -> None:
+        super().__init__("workloads", ".json")
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        folder = Path(value)
+        return folder if folder.is_dir() else super().convert(value, param, ctx)
+
+
 class WorkloadOut(click.Path):
     """A workload file to write, with an ending that readers accept; a pipe may have any name."""
 
@@ -81,6 +92,7 @@ class MachineSize(click.IntRange):
 DURATION = DurationType()
 FILE = click.Path(path_type=Path, dir_okay=False)
 WORKLOAD = Input("workloads", ".json")
+WORKLOAD_OR_RUN = WorkloadOrRun()
 EVENTS = Input("failure_events", ".events")
 CAMPAIGN = Input("campaigns", ".toml")
 PLATFORM = Input("platforms", ".xml")

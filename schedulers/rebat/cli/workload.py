@@ -10,7 +10,7 @@ import click
 
 from rebat.cli.output_file import output_file, workload_file
 from rebat.cli.scenario_options import PREPARATION, scenario_options
-from rebat.cli.types import DURATION, SEED, WORKLOAD, FiniteRange
+from rebat.cli.types import DURATION, SEED, WORKLOAD, WORKLOAD_OR_RUN, FiniteRange
 from rebat.cli.workload_import import import_
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
@@ -175,24 +175,49 @@ def _in_words(scenario: ScenarioOptions) -> str:
 
 
 @workload.command()
-@click.argument("file", type=WORKLOAD)
+@click.argument("file", type=WORKLOAD_OR_RUN)
 @click.option("--format", "form", type=click.Choice(["swf"]), default="swf", show_default=True, help="Format of the trace.")  # fmt: skip
+@click.option("--workload", "of", type=WORKLOAD, help="For the folder of a run: the workload of the run, for users, queues and the date of time 0.")  # fmt: skip
 @output_file("Trace to write (.gz: compressed).")
-def export(file: Path, form: str, out: Path) -> None:
-    """Write a workload as a trace in the Standard Workload Format.
+def export(file: Path, form: str, of: Path | None, out: Path) -> None:
+    """Write a workload, or the results of a policy, as a trace in the Standard Workload Format.
 
-    Times are rounded to seconds. Jobs, users and queues are numbered.
+    Jobs, users and queues are numbered. A workload has no waiting times, and its times are rounded
+    to seconds.
+
+    If FILE is the folder of a policy, the trace has waiting times, allocated nodes and status. A
+    job with several attempts has a summary line and a line per attempt, as the format defines for
+    partial executions (status 2 to 4).
 
     \b
-    Example:
+    Examples:
       rebat workload export jobs.json.gz -o jobs.swf
+      rebat workload export out/june/sfsj --workload june.json.gz -o sfsj.swf
     """
     from rebat.workloads.load import load_workload
     from rebat.workloads.swf_export import write_swf
 
+    if file.is_dir():
+        _export_run(file, of, form, out)
+        return
+    if of is not None:
+        raise InputError("has no effect on a workload", "--workload", "the folder of a run")
     loaded = load_workload(file)
     write_swf(loaded, out)
     click.echo(f"{out}: {len(loaded.jobs)} jobs, {form}")
+
+
+def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:
+    from rebat.results.files.swf_results import write_result_swf
+    from rebat.results.files.timelines import run_folders
+    from rebat.workloads.load import load_workload
+
+    folders = run_folders(folder)
+    if len(folders) > 1:
+        problem, expected = "contains several policies", f"one of them, such as {folders[0]}"
+        raise InputError(problem, str(folder), expected)
+    n_jobs = write_result_swf(folders[0], out, load_workload(of) if of else None)
+    click.echo(f"{out}: {n_jobs} jobs, {form}")
 
 
 @workload.command()

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rebat.cli.output_file import output_file
-from rebat.cli.types import DURATION, FILE, MACHINE, NODES, WORKLOAD_OUT
+from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
 from rebat.core.errors import InputError
+from rebat.core.folders import atomic_folder
 from rebat.workloads.formats import ABOUT, ACCOUNTING, AUTO, TABLE
 
 if TYPE_CHECKING:
     from rebat.accounting.attempts import Correction
     from rebat.core.jobs import Workload
+    from rebat.workloads.recorded import ImportedWorkload, RecordedSchedule
 
 
 class TraceCommand(click.Command):
@@ -36,11 +39,14 @@ class TraceCommand(click.Command):
 
 @click.command("import", cls=TraceCommand)
 @click.argument("trace", type=FILE)
-@output_file("Workload to write (.json or .json.gz).", WORKLOAD_OUT, "corrections")
+@output_file(
+    "Workload to write (.json or .json.gz).", WORKLOAD_OUT, "corrections", folder="schedule"
+)
 @click.option("--format", "form", type=click.Choice([AUTO, *ABOUT]), default=AUTO, show_default=True, help="Format of TRACE, see the list below; auto detects the format.")  # fmt: skip
 @click.option("--mapping", metavar="NAME|FILE", help="table: mapping of columns to fields, a name of the list below or a TOML file (default: the mapping of the list that fits the columns).")  # fmt: skip
 @click.option("--events", type=FILE, help="sacct, pbs: node events of Slurm. Attempts are cut when a node of theirs fails.")  # fmt: skip
 @click.option("--corrections", type=FILE, help="With --events: write all attempts that are cut to this CSV file.")  # fmt: skip
+@click.option("--schedule", type=FOLDER, help="Also write what really happened to this folder, with the files of a run of 'rebat run --out': all attempts of the jobs, and with --events the failures of nodes. The policy is named 'recorded'.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="sacct, pbs: stop at the first invalid line (default: drop and count such lines).")  # fmt: skip
 @click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep the jobs of this month; may be repeated (default: all jobs).")  # fmt: skip
 @click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Date that assigns a job to a month.")  # fmt: skip
@@ -56,61 +62,91 @@ class TraceCommand(click.Command):
 @click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")  # fmt: skip
 def import_(
     trace: Path, out: Path, form: str, mapping: str | None, events: Path | None,
-    corrections: Path | None, strict: bool, **options: Any,
+    corrections: Path | None, schedule: Path | None, force: bool, strict: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Convert a trace, accounting records or a table of jobs to a workload.
+
+    With --schedule, the folder has the recorded schedule of these jobs, for 'rebat view', 'rebat
+    validate' and 'rebat compare'. Times and job ids are those of the workload.
 
     \b
     Examples (one month of Mira, as in the node-stealing paper; a Slurm cluster; Fugaku):
       rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
       rebat workload import jobs.txt --format sacct --events events.txt -o jobs.json.gz
+      rebat workload import jobs.txt --events events.txt -o jobs.json.gz --schedule past
       rebat workload import 24_04.parquet --mapping f-data -o fugaku.json.gz
     """
     from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.formats import detected
 
+    _check_outputs(out, corrections, events, schedule)
+    options["months"] = options["months"] or None
+    if form == AUTO:
+        form = TABLE if mapping is not None else detected(trace)
+    if mapping is not None:
+        if form != TABLE:
+            raise InputError(f"has no effect on {form}", "--mapping", f"--format {TABLE}")
+        options["mapping"] = mapping
+    for option, value in (("--events", events), ("--strict", strict)):
+        if value and form not in ACCOUNTING:
+            expected = f"--format {' or '.join(ACCOUNTING)}"
+            raise InputError(f"has no effect on {form}", option, expected)
+    with atomic_folder(schedule, force) if schedule else nullcontext() as folder:
+        imported = _imported(form, trace, events, strict, schedule is not None, options)
+        lines = []
+        if folder and imported.schedule:
+            lines = _write_schedule(imported.schedule, folder, form, trace, out, events)
+        if corrections is not None:
+            _write_corrections(imported.corrections, corrections)
+        write_workload(imported.workload, out)
+    _print_import(imported.workload, out)
+    for line in lines:
+        click.echo(f"  {line}")
+    if schedule:
+        click.echo(f"{schedule}: the recorded schedule")
+
+
+def _check_outputs(
+    out: Path, corrections: Path | None, events: Path | None, schedule: Path | None
+) -> None:
     if corrections is not None and corrections.resolve() == out.resolve():
         raise InputError("is the same file as --out", "--corrections", "a different file")
     if corrections is not None and events is None:
         raise InputError("has no effect", "--corrections", "--events as well")
-    options["months"] = options["months"] or None
-    if form == AUTO:
-        form = TABLE if mapping is not None else detected(trace)
-    if mapping is not None and form != TABLE:
-        raise InputError(f"has no effect on {form}", "--mapping", f"--format {TABLE}")
-    if form in ACCOUNTING:
-        imported, cuts = _accounted(form, trace, events=events, strict=strict, **options)
-        if corrections is not None:
-            _write_corrections(cuts, corrections)
-    else:
-        for option, value in (("--events", events), ("--strict", strict)):
-            if value:
-                expected = f"--format {' or '.join(ACCOUNTING)}"
-                raise InputError(f"has no effect on {form}", option, expected)
-        imported = _read_trace(form, trace, mapping, options)
-    write_workload(imported, out)
-    _print_import(imported, out)
+    for file in filter(None, (out, corrections)):
+        if schedule is not None and schedule.resolve() in file.resolve().parents:
+            raise InputError(f"contains {file}", "--schedule", "a folder for the schedule only")
 
 
-def _read_trace(form: str, trace: Path, mapping: str | None, options: dict[str, Any]) -> Workload:
-    from rebat.console.progress import at_work
-    from rebat.workloads.alcf import read_alcf
-    from rebat.workloads.swf import read_swf
-    from rebat.workloads.tables.read import read_table
-
-    if form == TABLE:
-        with at_work(f"reading {trace.name}"):
-            return read_table(trace, mapping=mapping or AUTO, **options)
-    return {"swf": read_swf, "alcf": read_alcf}[form](trace, **options)
-
-
-def _accounted(form: str, trace: Path, **options: Any) -> tuple[Workload, tuple[Correction, ...]]:
+def _imported(
+    form: str, trace: Path, events: Path | None, strict: bool, schedule: bool,
+    options: dict[str, Any],
+) -> ImportedWorkload:  # fmt: skip
     from rebat.console.progress import at_work
     from rebat.workloads.accounted import import_accounting
+    from rebat.workloads.alcf import import_alcf
+    from rebat.workloads.swf import import_swf
+    from rebat.workloads.tables.read import import_table
 
     with at_work(f"reading {trace.name}"):
-        result = import_accounting(form, trace, **options)
-    return result.workload, result.corrections
+        if form in ACCOUNTING:
+            return import_accounting(
+                form, trace, events=events, strict=strict, schedule=schedule, **options
+            )
+        read = {"swf": import_swf, "alcf": import_alcf, TABLE: import_table}[form]
+        return read(trace, schedule, **options)
+
+
+def _write_schedule(
+    schedule: RecordedSchedule, folder: Path, form: str, trace: Path, out: Path,
+    events: Path | None,
+) -> list[str]:  # fmt: skip
+    """Write the result of a recorded schedule, and return lines about it."""
+    from rebat.library.recorded import recorded_result
+
+    recorded = recorded_result(schedule, form, trace, out, events)
+    recorded.result.write_into(folder)
+    return recorded.lines
 
 
 def _write_corrections(cuts: tuple[Correction, ...], path: Path) -> None:

@@ -40,6 +40,8 @@ class Cause(StrEnum):
     MOLDED = "molded"
     """The attempt never ran: the next attempt of the job started, on another number of nodes."""
     REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    """A user or an administrator ended the job; only in recorded runs."""
 
 
 class When(StrEnum):

@@ -18,8 +18,9 @@ CAUSE_COLOURS: dict[Cause, str] = {
     Cause.WALLTIME: YELLOW,
     Cause.JOB_FAILED: GREY,
     Cause.HORIZON: "#009988",
+    Cause.CANCELLED: "#bbcc33",
 }
-"""Paul Tol's bright scheme and two of his vibrant colours, for attempts that ran."""
+"""Paul Tol's bright scheme and three colours of his other schemes, for attempts that ran."""
 
 HELD_COLOUR = "#d5d5d5"
 """The colour of nodes that are held for a job that does not run on them."""
@@ -59,5 +60,6 @@ _LEGEND = {
     Cause.SILENT_ERROR: "lost to a silent error",
     Cause.WALLTIME: "killed at the walltime",
     Cause.JOB_FAILED: "job failed",
-    Cause.HORIZON: "cut at the end of the simulation",
+    Cause.HORIZON: "cut at the end of the run",
+    Cause.CANCELLED: "job cancelled",
 }

@@ -19,9 +19,16 @@ from rebat.results.seeds import MetricRow, Seeds, by_name
 MANY_POLICIES = 3
 """With more policies than this, a table has a row per policy."""
 
+OTHERS_IN = "comparison.csv or --all-metrics"
 
-def by_metric(summaries: Mapping[str, RunSummary], all_metrics: bool = False) -> Sheet:
-    """Return a row per metric and a column per policy, with changes against the first policy."""
+
+def by_metric(
+    summaries: Mapping[str, RunSummary], all_metrics: bool = False, others_in: str = OTHERS_IN
+) -> Sheet:
+    """Return a row per metric and a column per policy, with changes against the first policy.
+
+    The caption says in which place the other metrics are (``others_in``).
+    """
     base, *others = summaries
     incomparable = [
         name for name in others if not comparable_with(summaries[name], summaries[base])
@@ -39,7 +46,7 @@ def by_metric(summaries: Mapping[str, RunSummary], all_metrics: bool = False) ->
     heads = [text for name in others for text in (name, "change")]
     caption = [_measured(list(summaries.values())), "shares refer to node time unless stated"]
     caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(incomparable)
-    caption += ["other metrics: comparison.csv or --all-metrics"] * (len(rows) < len(lines))
+    caption += [f"other metrics: {others_in}"] * (len(rows) < len(lines))
     title = f"{summaries[base].jobs} jobs, {summaries[base].n_nodes} nodes"
     return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
 

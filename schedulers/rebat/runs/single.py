@@ -34,6 +34,7 @@ from rebat.results.files.run_csv import (
     rows_csv,
 )
 from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
+from rebat.results.measures.sharing import repeated_us
 from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
@@ -182,12 +183,11 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
 
     For a run on Batsim, ``jobs`` is empty, and Batsim writes jobs.csv and schedule.csv.
     """
-    n_nodes = result.summary.n_nodes
+    n_nodes, ledger = result.summary.n_nodes, result.ledger
     if result.jobs:
+        totals = schedule_csv(result.jobs, n_nodes, ledger.node_events, repeated_us(ledger))
         write_lines(folder / "jobs.csv", jobs_csv(result.jobs))
-        write_text(
-            folder / "schedule.csv", schedule_csv(result.jobs, n_nodes, result.ledger.node_events)
-        )
+        write_text(folder / "schedule.csv", totals)
     write_lines(folder / "rebat_jobs.csv", rows_csv(result.rows))
     write_lines(folder / "rebat_attempts.csv", attempts_csv(result.ledger))
     for owner in OWNERS:

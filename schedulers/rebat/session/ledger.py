@@ -94,6 +94,8 @@ class Ledger(msgspec.Struct):
     """Times of operations that were not carried out."""
     holds: list[Hold] = []
     """Nodes held for jobs that wait or move, by start; a node that fails leaves its hold."""
+    shared: bool = False
+    """Whether attempts run on the same nodes at the same time, as in accounting records."""
 
     @property
     def drained(self) -> list[Drained]:

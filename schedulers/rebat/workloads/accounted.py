@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from rebat.accounting.attempts import (
@@ -26,10 +25,11 @@ from rebat.accounting.pbs import read_pbs
 from rebat.accounting.sacct import read_sacct
 from rebat.accounting.table import AttemptTable
 from rebat.accounting.values import CUT, OPEN
-from rebat.core.jobs import Workload
+from rebat.workloads.accounted_schedule import AccountedAttempts, accounted_schedule
 from rebat.workloads.calendar import zone
 from rebat.workloads.columns import TraceColumns, counted
-from rebat.workloads.trace import to_workload, trace_options
+from rebat.workloads.recorded import ImportedWorkload
+from rebat.workloads.trace import placed, trace_options
 
 MAX_LISTED = 10
 """Maximum number of corrections in the notes."""
@@ -37,16 +37,10 @@ MAX_LISTED = 10
 READ: dict[str, Callable[..., AttemptTable]] = {"sacct": read_sacct, "pbs": read_pbs}
 
 
-class AccountedWorkload(msgspec.Struct, frozen=True):
-    """A workload from accounting records, and the attempts that were cut."""
-
-    workload: Workload
-    corrections: tuple[Correction, ...]
-
-
 def import_accounting(
-    form: str, path: Path, *, events: Path | None = None, strict: bool = False, **options: Any
-) -> AccountedWorkload:
+    form: str, path: Path, *, events: Path | None = None, strict: bool = False,
+    schedule: bool = False, **options: Any,
+) -> ImportedWorkload:  # fmt: skip
     """Read accounting records as a workload: a job per id, with the run time of its last attempt.
 
     Parameters
@@ -59,13 +53,15 @@ def import_accounting(
         node ends at the beginning of this interval.
     strict : bool
         Whether the first invalid line is an error.
+    schedule : bool
+        Whether to return all attempts as well.
     **options
         See `rebat.workloads.trace.TraceOptions`; ``tz`` is the zone of local times.
 
     Raises
     ------
     InputError
-        If a file is invalid, or if no job is left.
+        If a file is invalid, if no job is left, or if the attempts need a larger machine.
     """
     chosen = trace_options(options)
     tz = zone(chosen.tz)
@@ -81,8 +77,11 @@ def import_accounting(
         trace = replace(trace, machine=machine, n_nodes=n_nodes)
     for note in _notes(table, jobs, node_events, list(cuts.values())):
         trace = trace.noting(note)
+    record = AccountedAttempts(table, jobs, cuts, downs) if schedule else None
     del table, jobs  # free their memory
-    return AccountedWorkload(to_workload(trace, chosen), tuple(cuts.values()))
+    done = placed(trace, chosen)
+    attempts = None if record is None else accounted_schedule(record, done)
+    return ImportedWorkload(done.workload, attempts, tuple(cuts.values()))
 
 
 def _trace(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> TraceColumns:

@@ -19,7 +19,9 @@ from rebat.core.files import open_text
 from rebat.core.jobs import Workload
 from rebat.workloads.calendar import zone
 from rebat.workloads.columns import TraceColumns
-from rebat.workloads.trace import to_workload, trace_options
+from rebat.workloads.recorded import ImportedWorkload
+from rebat.workloads.trace import placed, trace_options
+from rebat.workloads.trace_schedule import trace_schedule
 
 REQUIRED = (
     "COBALT_JOBID", "QUEUED_TIMESTAMP", "START_TIMESTAMP", "WALLTIME_SECONDS", "RUNTIME_SECONDS",
@@ -29,7 +31,7 @@ REQUIRED = (
 MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
 """Nodes by MACHINE_NAME (Du et al. 2024, section 5.2); other machines need ``n_nodes``."""
 
-_NAMES = ("MACHINE_NAME", "USERNAME_GENID", "QUEUE_NAME")
+_NAMES = ("MACHINE_NAME", "USERNAME_GENID", "QUEUE_NAME", "EXIT_STATUS")
 """Optional columns."""
 
 _NUMBERS = ("WALLTIME_SECONDS", "RUNTIME_SECONDS", "NODES_REQUESTED", "NODES_USED")
@@ -56,6 +58,14 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     InputError
         For an invalid file; the error names file and line.
     """
+    return import_alcf(path, **options).workload
+
+
+def import_alcf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
+    """Read a log as in `read_alcf`; with ``schedule``, also read EXIT_STATUS if it is there.
+
+    Node numbers of the recorded schedule are assigned.
+    """
     chosen = trace_options(options)
     path = Path(path)
     with open_text(path) as text:
@@ -65,10 +75,12 @@ def read_alcf(path: Path, **options: Any) -> Workload:
             raise InputError(f"broken CSV: {error}", str(path)) from None
     if not rows:
         raise InputError("the log contains no job", str(path), "a line per job after the header")
-    return to_workload(_trace(path, rows), chosen)
+    trace = _trace(path, rows)
+    done = placed(trace, chosen)
+    return ImportedWorkload(done.workload, trace_schedule(trace, done) if schedule else None)
 
 
-Row = tuple[int, str, str, str, str, float, float, float, float, float, float]
+Row = tuple[int, str, str, str, str, str, float, float, float, float, float, float]
 
 
 def _rows(reader: Any, where: str, tz: tzinfo) -> Iterator[Row]:
@@ -115,8 +127,16 @@ def _number(text: str, name: str, where: str) -> float:
     return value
 
 
+def _state(status: str) -> str:
+    """Return the final state of an exit status; empty if it is unknown."""
+    try:
+        return "FAILED" if float(status) else "COMPLETED"
+    except ValueError:
+        return ""
+
+
 def _trace(path: Path, rows: list[Row]) -> TraceColumns:
-    lines, ids, machines, users, queues, *numbers = zip(*rows, strict=True)
+    lines, ids, machines, users, queues, statuses, *numbers = zip(*rows, strict=True)
     submit, start, walltime, run, requested, used = numbers
     n_nodes = {MACHINE_NODES.get(name.lower()) for name in machines}
     return TraceColumns(
@@ -136,4 +156,5 @@ def _trace(path: Path, rows: list[Row]) -> TraceColumns:
         why_not=np.zeros(len(rows), dtype=np.int64),
         users=np.array(users, dtype=object),
         queues=np.array(queues, dtype=object),
+        states=np.array([_state(status) for status in statuses], dtype=object),
     )

@@ -38,6 +38,8 @@ class TraceColumns:
     """Names of the queues, empty if unknown."""
     extras: npt.NDArray[np.object_] | None = None
     """Further fields of each job's JSON, a dict per job."""
+    states: npt.NDArray[np.object_] | None = None
+    """Final states, named as by Slurm; empty if unknown."""
     machine: dict[str, Any] | None = None
     """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
     reasons: tuple[str, ...] = ()
@@ -48,9 +50,10 @@ class TraceColumns:
 
     def take(self, which: npt.NDArray[Any]) -> TraceColumns:
         """Return the records of a mask or at these positions."""
-        extras = None if self.extras is None else self.extras[which]
         columns = {name: getattr(self, name)[which] for name in _COLUMNS}
-        return replace(self, extras=extras, **columns)
+        optional = {name: getattr(self, name) for name in ("extras", "states")}
+        columns |= {name: None if of is None else of[which] for name, of in optional.items()}
+        return replace(self, **columns)
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
         """Return the records of a mask, with a note if records are excluded."""

@@ -20,7 +20,9 @@ from rebat.core.errors import InputError
 from rebat.core.files import read_text
 from rebat.core.jobs import Workload
 from rebat.workloads.columns import TraceColumns
-from rebat.workloads.trace import to_workload, trace_options
+from rebat.workloads.recorded import ImportedWorkload
+from rebat.workloads.trace import placed, trace_options
+from rebat.workloads.trace_schedule import PARTIAL, trace_schedule
 
 N_FIELDS = 18
 PARTIAL_STATUSES = (2, 3, 4)
@@ -54,8 +56,19 @@ def read_swf(path: Path, **options: Any) -> Workload:
     InputError
         For an invalid file; the error names file and line.
     """
+    return import_swf(path, **options).workload
+
+
+def import_swf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
+    """Read a trace as in `read_swf`; with ``schedule``, also read waiting times and status.
+
+    The recorded attempts of a job are its partial executions, if it has any. A node of the schedule
+    is a processor. Node numbers are assigned.
+    """
     chosen = trace_options(options)
-    return to_workload(_parse(Path(path)), chosen)
+    trace = _parse(Path(path))
+    done = placed(trace, chosen)
+    return ImportedWorkload(done.workload, trace_schedule(trace, done) if schedule else None)
 
 
 def _parse(path: Path) -> TraceColumns:
@@ -122,7 +135,8 @@ def _trace(
 ) -> TraceColumns:
     start_epoch_s = header.get("UnixStartTime", 0)
     submit_s = table[:, 1] + start_epoch_s
-    if (early := np.flatnonzero(table[:, 1] < 0)).size:
+    partial = np.isin(table[:, 10], PARTIAL_STATUSES)
+    if (early := np.flatnonzero((table[:, 1] < 0) & ~partial)).size:
         value = table[early[0], 1]
         raise InputError(f"submission time {value:g}", f"{path}:{lines[early[0]]}", "0 s or later")
     return TraceColumns(
@@ -133,7 +147,7 @@ def _trace(
         lines=lines,
         ids=np.array([str(number) for number in table[:, 0].astype(np.int64).tolist()], object),
         submit_s=submit_s,
-        start_s=np.where(table[:, 2] >= 0, submit_s + table[:, 2], np.nan),
+        start_s=_starts(table, submit_s, partial),
         requested=table[:, 7],
         allocated=table[:, 4],
         run_s=table[:, 3],
@@ -141,7 +155,30 @@ def _trace(
         why_not=np.zeros(len(table), dtype=np.int64),
         users=_names(table[:, 11]),
         queues=_names(table[:, 14]),
+        states=np.array([_STATES.get(code, "") for code in table[:, 10].tolist()], dtype=object),
     )
+
+
+_STATES = {
+    0: "FAILED", 1: "COMPLETED", 2: PARTIAL, 3: "COMPLETED", 4: "FAILED", 5: "CANCELLED",
+}  # fmt: skip
+"""Status -> final state. A job without a status (-1) has no state."""
+
+
+def _starts(
+    table: npt.NDArray[np.float64],
+    submit_s: npt.NDArray[np.float64],
+    partial: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.float64]:
+    """Return the starts; a partial execution without submission waits from the previous one on."""
+    starts_s = np.where(table[:, 2] >= 0, submit_s + table[:, 2], np.nan)
+    ends_s: dict[float, float] = {}
+    for row in np.flatnonzero(partial).tolist():
+        job, submitted, wait_s, run_s = table[row, :4].tolist()
+        if submitted < 0:
+            starts_s[row] = ends_s.get(job, np.nan) + wait_s
+        ends_s[job] = starts_s[row] + run_s
+    return starts_s
 
 
 def _names(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.object_]:

@@ -7,7 +7,7 @@ workload with ``TraceOptions``, and counts dropped and changed jobs in ``Workloa
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -92,7 +92,23 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
     return chosen
 
 
+class PlacedTrace(NamedTuple):
+    """A workload and the records of its jobs, one per job in the same order.
+
+    ``origin_s`` is time 0 of the workload in the times of the trace.
+    """
+
+    workload: Workload
+    jobs: TraceColumns
+    origin_s: float
+
+
 def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
+    """Apply the options to a parsed trace, see `placed`."""
+    return placed(trace, options).workload
+
+
+def placed(trace: TraceColumns, options: TraceOptions) -> PlacedTrace:
     """Apply the options to a parsed trace.
 
     Raises
@@ -108,7 +124,7 @@ def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
     trace = _select(trace, options).without_marked()
     trace = _walltimes(trace, options)
     _check_not_empty(trace)
-    return _build(trace, options)
+    return PlacedTrace(_build(trace, options), trace, _origin_s(trace, options))
 
 
 def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:

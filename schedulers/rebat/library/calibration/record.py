@@ -26,8 +26,8 @@ FEWEST = 100
 def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
     """Return the waits of the jobs of a workload in its recorded schedule.
 
-    Jobs of the first of the equal parts of the record (`distance.N_PARTS`) are left out: the real machine was not empty
-    at its begin, the simulated machine is.
+    Jobs of the first of the equal parts of the record (`distance.N_PARTS`) are left out, because
+    the simulated machine is empty at the beginning, and the real machine was not.
 
     Raises
     ------

@@ -67,15 +67,19 @@ NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 """(time, whether the nodes are up from then on, the nodes)."""
 
 
-def schedule_csv(jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents) -> str:
+def schedule_csv(
+    jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
+) -> str:
     """Return schedule.csv: one row of totals, in which every resubmission is a job, as in Batsim.
+
+    ``repeated_us`` is the node time that a sum over jobs counts too often, see `measures.sharing`.
 
     Nodes count as unavailable up to the makespan. Batsim counts up to the last machine event. The
     two columns of wall-clock time are 0, so that the same run returns the same bytes.
     """
     ran = [job for job in jobs if job.state != REJECTED]
     makespan = max(map(_finish_us, ran), default=0)
-    computing = sum((job.end_us - job.start_us) * job.n_nodes for job in ran)
+    computing = sum((job.end_us - job.start_us) * job.n_nodes for job in ran) - repeated_us
     down = _unavailable_us(node_events, makespan)
     waits = [to_s(job.start_us - job.submit_us) for job in ran]
     turnarounds = [_times(job)[1] for job in ran]

@@ -15,8 +15,10 @@ from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text
 from rebat.core.nodes import NodeSet
 from rebat.core.sizes import MAX_NODES
-from rebat.results.files.rows import Rows
+from rebat.results.files.recorded import source_of
+from rebat.results.files.rows import Int, Rows
 from rebat.results.files.run_csv import HOLD_COLUMNS
+from rebat.results.measures.sharing import NodeIntervals, repeats
 from rebat.results.measures.timeline import (
     CAUSES,
     Blocks,
@@ -90,6 +92,11 @@ def policy_of(folder: Path) -> str:
     return str(_summary(folder)["policy"])
 
 
+def n_nodes_of(folder: Path) -> int:
+    """Return the number of nodes of the machine of a run."""
+    return int(_summary(folder)["metrics"]["n_nodes"])
+
+
 def _summary(folder: Path) -> dict[str, Any]:
     path = folder / SUMMARY
     try:
@@ -132,7 +139,19 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
         _causes(rows), rows.names("why"), rows.times("kept_seconds"), rows.times("lost_seconds"),
         blocks, outages, failures, _pattern(rows),
         *_holds(folder / HOLDS, n_nodes, int(end_us.max(initial=0))),
+        *_repeats(summary, start_us, end_us, blocks),
     )  # fmt: skip
+
+
+def _repeats(
+    summary: dict[str, Any], start_us: Int, end_us: Int, blocks: Blocks
+) -> list[tuple[Int, Int]]:
+    """Return the nodes that attempts share, for a recorded run with shared nodes."""
+    if not source_of(summary).shared_attempts:
+        return []
+    first_rows = np.searchsorted(blocks.owner, np.arange(1, len(start_us)))
+    sets = np.split(np.stack([blocks.first, blocks.last], axis=1), first_rows)
+    return [repeats(NodeIntervals(start_us.tolist(), end_us.tolist(), sets))]
 
 
 def _holds(path: Path, n_nodes: int, until_us: int) -> tuple[Spans, list[str]]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from rebat.core.units import US_PER_S
 from rebat.models.checkpoint import Accounting
-from rebat.results.measures.platform import Window, column, work_done_us
+from rebat.results.measures.platform import Window, column, stretches_of, work_done_us
+from rebat.results.measures.sharing import widths
 from rebat.results.measures.steps import from_to, steps_of
 from rebat.session.ledger import Ledger
 
@@ -116,9 +117,12 @@ def are_comparable(
 def backlog(ledger: Ledger, window: Window, accounting: Accounting = "exact") -> Backlog:
     """Measure the backlog in a window of a run."""
     first, last = window
-    begin = submitted = end = 0
-    for record in ledger.attempts:
-        before, within, after = work_done_us(record, window, accounting)
+    begin: float = 0
+    submitted: float = 0
+    end: float = 0
+    width = zip(*(widths(ledger, part) for part in stretches_of(window)), strict=True)
+    for record, nodes in zip(ledger.attempts, width, strict=True):
+        before, within, after = work_done_us(record, window, accounting, nodes)
         submit_us = record.attempt.submit_us
         if submit_us < first:
             begin += within + after

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause, job_name
 from rebat.core.traits import OWNERS
-from rebat.core.units import to_s
+from rebat.core.units import FOREVER_US, to_s
+from rebat.results.measures.sharing import widths
 from rebat.session.ledger import AttemptRecord, Ledger
 
 
@@ -120,7 +121,25 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     by_job = sorted(ledger.attempts, key=serial)
     count = sum(1 for _ in groupby(by_job, serial))
     rows = (msgspec.structs.astuple(_row(jobs, by_id)) for _, jobs in groupby(by_job, serial))
-    return JobRows(np.fromiter(rows, dtype=_TABLE, count=count))
+    table = np.fromiter(rows, dtype=_TABLE, count=count)
+    if ledger.shared:
+        _share(table, by_job, ledger)
+    return JobRows(table)
+
+
+def _share(table: npt.NDArray[Any], by_job: Sequence[AttemptRecord], ledger: Ledger) -> None:
+    """Set node-seconds to the shares of node time of attempts that run on the same nodes."""
+    width = widths(ledger, (0, FOREVER_US))
+    nodes = {r.attempt.serial: n for r, n in zip(ledger.attempts, width, strict=True)}
+    for name, length_us in (("node_seconds", _held_us), ("wasted_node_seconds", lost_us)):
+        table[name] = [
+            sum(to_s(length_us(record)) * nodes[record.attempt.serial] for record in records)
+            for _, records in groupby(by_job, attrgetter("attempt.job_serial"))
+        ]
+
+
+def _held_us(record: AttemptRecord) -> int:
+    return record.end_us - record.start_us if record.start_us >= 0 else 0
 
 
 def _row(records: Iterable[AttemptRecord], owners: Owners) -> JobRow:

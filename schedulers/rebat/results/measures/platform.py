@@ -15,6 +15,7 @@ from rebat.core.attempts import Cause
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint import Accounting, checkpoint_time_us
+from rebat.results.measures.sharing import holds_of_attempts, repeats, widths
 from rebat.results.measures.steps import Steps, steps_of
 from rebat.session.ledger import AttemptRecord, Hold, Ledger
 
@@ -96,17 +97,17 @@ def platform_time(
         "walltime",
         "moving",
     )
-    parts = dict.fromkeys(uses, 0)
+    parts: dict[str, float] = dict.fromkeys(uses, 0)
     wasted = dict.fromkeys(ledger.given_up, "failure")
     if walltime_kills == "wasted":
         ended = (r for r in ledger.attempts if r.cause == Cause.WALLTIME)
         wasted |= {record.attempt.job_id: "walltime" for record in ended}
-    for record in ledger.attempts:
+    for record, width in zip(ledger.attempts, widths(ledger, window), strict=True):
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
             continue
         worked = wasted.get(record.attempt.job_id, "useful")
         for name, us in _parts(record, first, last, accounting).items():
-            parts[worked if name == "useful" else name] += us * record.attempt.n_nodes
+            parts[worked if name == "useful" else name] += us * width
     downtime = sum(
         min(up, last) - max(down, first)
         for _, down, up in down_intervals(ledger.node_events, last)
@@ -164,19 +165,26 @@ def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting)
     return parts
 
 
+def stretches_of(window: Window) -> tuple[Window, Window, Window]:
+    """Return the times before, within and after a window."""
+    first, last = window
+    return (0, first), window, (last, FOREVER_US)
+
+
 def work_done_us(
-    record: AttemptRecord, window: Window, accounting: Accounting
-) -> tuple[int, int, int]:
-    """Return the useful node-microseconds of an attempt before, within and after a window."""
+    record: AttemptRecord, window: Window, accounting: Accounting, width: Sequence[float]
+) -> tuple[float, float, float]:
+    """Return the useful node-microseconds of an attempt before, within and after a window.
+
+    ``width`` is the number of nodes of the attempt in each of these times, see `sharing.widths`.
+    """
     if record.start_us < 0:
         return 0, 0, 0
-    (first, last), size = window, record.attempt.n_nodes
-    stretches = ((0, first), (first, last), (last, FOREVER_US))
     before, within, after = (
-        _parts(record, low, high, accounting)["useful"] * size
+        _parts(record, low, high, accounting)["useful"] * nodes
         if record.end_us > low and record.start_us < high
         else 0
-        for low, high in stretches
+        for (low, high), nodes in zip(stretches_of(window), width, strict=True)
     )
     return before, within, after
 
@@ -194,6 +202,7 @@ _LOST = {
     Cause.COMPLETED: "useful",
     Cause.WALLTIME: "useful",
     Cause.JOB_FAILED: "useful",
+    Cause.CANCELLED: "useful",
 }
 """Cause of an end -> use of the attempt's last part, which completed attempts do not have."""
 
@@ -234,6 +243,8 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
+    if ledger.shared:
+        changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
     at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T
     times_us = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
     return steps_of(times_us, np.concatenate([-size, size, by]))

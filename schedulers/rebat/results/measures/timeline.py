@@ -13,6 +13,7 @@ from rebat.core.attempts import Cause, job_name
 from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import Checkpointing
 from rebat.results.measures.platform import column, down_intervals
+from rebat.results.measures.sharing import holds_of_attempts, repeats
 from rebat.results.measures.steps import Steps, from_to, steps_of
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -90,6 +91,9 @@ class Timeline(NamedTuple):
         Nodes that were held for a job that did not run on them.
     held_for : list of str
         The job of each hold.
+    repeats : (times, changes)
+        Changes of the number of nodes that a sum over attempts counts too often, because attempts
+        share nodes (see `measures.sharing`).
     """
 
     name: str
@@ -110,6 +114,7 @@ class Timeline(NamedTuple):
     pattern: Pattern
     held: Spans
     held_for: list[str]
+    repeats: tuple[Int, Int] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     @property
     def ran(self) -> npt.NDArray[np.bool_]:
@@ -145,7 +150,9 @@ def series_of(timeline: Timeline) -> Series:
     """
     ran, sizes, down, held = timeline.ran, timeline.sizes, timeline.outages, timeline.held
     zero = np.zeros(1, dtype=np.int64)
-    use = from_to(timeline.start_us[ran], timeline.end_us[ran], sizes[ran])
+    held_twice_at, held_twice = timeline.repeats
+    starts_and_ends, by = from_to(timeline.start_us[ran], timeline.end_us[ran], sizes[ran])
+    use = np.concatenate([starts_and_ends, held_twice_at]), np.concatenate([by, -held_twice])
     out = from_to(down.begin_us, down.end_us, down.sizes)
     holds = from_to(held.begin_us, held.end_us, held.sizes)
     left_us = np.where(ran, timeline.start_us, timeline.end_us)
@@ -218,6 +225,7 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
         column(records, "lost_us"),
         blocks_of([no_nodes if r.nodes is None else r.nodes.intervals for r in records]),
         outages, failures, pattern_of(records), *holds_of(ledger, end_us),
+        *([repeats(holds_of_attempts(ledger))] if ledger.shared else []),
     )  # fmt: skip
 
 

@@ -45,6 +45,13 @@ KINDS = {
 """The kinds of findings, in the order of the report."""
 
 
+OF_MACHINES = frozenset({
+    "overlap", "size", "walltime", "run time", "state", "request", "lost", "attempts",
+})  # fmt: skip
+"""Kinds that are no errors in a recorded run. Jobs of a real machine may share nodes, change size,
+exceed their walltime during the kill, and end otherwise than in a simulation of the workload."""
+
+
 class Reference(msgspec.Struct, frozen=True):
     """Reference data for the validation of a job table; None if unknown.
 

@@ -13,6 +13,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.workloads.calendar import zone
 from rebat.workloads.columns import Floats, TraceColumns
+from rebat.workloads.recorded import ImportedWorkload
 from rebat.workloads.swf import EARLIEST_EPOCH_S
 from rebat.workloads.tables.cells import (
     Cells,
@@ -35,7 +36,8 @@ from rebat.workloads.tables.mapping import (
 )
 from rebat.workloads.tables.mapping_file import AUTO, detected_mapping, open_mapping
 from rebat.workloads.tables.sources import RowBatch, batches, header_of
-from rebat.workloads.trace import to_workload, trace_options
+from rebat.workloads.trace import placed, trace_options
+from rebat.workloads.trace_schedule import trace_schedule
 
 REFUSED = frozenset("(),|}!")
 """Characters that Batsim rejects in ids."""
@@ -66,13 +68,25 @@ def read_table(path: Path, *, mapping: str | Path = AUTO, **options: Any) -> Wor
         For an invalid mapping or table. The error names the file and its line; in Parquet and JSON,
         the number of the job.
     """
+    return import_table(path, mapping=mapping, **options).workload
+
+
+def import_table(
+    path: Path, schedule: bool = False, *, mapping: str | Path = AUTO, **options: Any
+) -> ImportedWorkload:
+    """Read a table as in `read_table`; with ``schedule``, also its recorded schedule.
+
+    Node numbers of the recorded schedule are assigned, and all attempts count as completed.
+    """
     chosen = trace_options(options)
     path = Path(path)
     rules = open_mapping(_detected(path) if str(mapping) == AUTO else mapping)
     builder = _TraceBuilder(path, rules, chosen.tz)
     for batch in batches(path, rules):
         builder.add(batch)
-    return to_workload(builder.trace(), chosen)
+    trace = builder.trace()
+    done = placed(trace, chosen)
+    return ImportedWorkload(done.workload, trace_schedule(trace, done) if schedule else None)
 
 
 def _detected(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from pathlib import Path
@@ -18,8 +18,9 @@ from rebat.accounting.sacct import read_sacct
 from rebat.accounting.table import AttemptTable
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.records.record import Lines, Record
-from rebat.models.failures.spans import Span
+from rebat.models.failures.spans import Span, events_of_spans
 
 TOGETHER_S = 5.0
 """Attempts that end within this time with NODE_FAIL can have the same cause."""
@@ -124,6 +125,24 @@ def _zone(name: str | None) -> ZoneInfo:
         raise InputError(f"unknown time zone {name!r}", "--zone", expected) from None
 
 
+def machine_events(
+    downs: Iterable[DownRow], names: Sequence[str], origin_s: float
+) -> list[MachineEvent]:
+    """Return the events of down intervals on a machine of named nodes, from time 0 on.
+
+    The events are those of `read_sacctmgr`. Intervals of other nodes are left out.
+    """
+    numbers = {name: number for number, name in enumerate(names)}
+    spans = (_span(row, numbers, origin_s) for row in downs if row.node in numbers)
+    return events_of_spans(span for span in spans if span.up_us > span.down_us)
+
+
+def _span(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> Span:
+    """Return a down interval from time 0 on; empty if it ended before."""
+    down_us = max(_us(row.down_s, zero_s), 0)
+    return Span(numbers[row.node], down_us, max(_us(row.up_s, zero_s), down_us))
+
+
 def _record(
     downs: list[DownRow], names: Sequence[str], zone: str | None, origin_s: float | None,
     lines: Lines, where: str,
@@ -137,14 +156,9 @@ def _record(
         lines.taken.subtract(row.kind for row in by_name[False])
     begin_s = min((row.down_s for row in by_name[True]), default=0.0)
     zero_s = begin_s if origin_s is None else origin_s
-    spans = [
-        Span(numbers[row.node], max(_us(row.down_s, zero_s), 0), _us(row.up_s, zero_s))
-        for row in by_name[True]
-        if _us(row.up_s, zero_s) > max(_us(row.down_s, zero_s), 0)
-    ]
-    empty = [
-        row for row in by_name[True] if _us(row.up_s, zero_s) <= max(_us(row.down_s, zero_s), 0)
-    ]
+    outages = [(row, _span(row, numbers, zero_s)) for row in by_name[True]]
+    spans = [span for _, span in outages if span.up_us > span.down_us]
+    empty = [row for row, span in outages if span.up_us == span.down_us]
     if empty:
         lines.dropped["zero duration, or before time 0"] += len(empty)
         lines.taken.subtract(row.kind for row in empty)

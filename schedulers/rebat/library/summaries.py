@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparison of the policies in several result folders, from their summaries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rebat.core.errors import InputError
+from rebat.core.files import read_text
+from rebat.library import sheets
+from rebat.results.catalogue import VERDICT
+from rebat.results.files.timelines import SUMMARY, policy_of, run_folders
+from rebat.results.measures.summary import RunSummary, as_json
+from rebat.results.metric import flat_metrics
+from rebat.results.seeds import Seeds, rows
+from rebat.results.verdict import verdict
+
+MOST_RUNS = 1000
+"""Maximum number of policies in a folder."""
+
+
+def runs_in(path: Path) -> list[Path]:
+    """Return the folders of the policies in a result folder; empty if it is another path."""
+    try:
+        return run_folders(path, most=MOST_RUNS)
+    except InputError:
+        return []
+
+
+def compared_summaries(folders: Sequence[Path]) -> str:
+    """Return the verdict and the table of runs on a machine, with changes against the first.
+
+    Raises
+    ------
+    InputError
+        If a summary is invalid, or if the machines differ.
+    """
+    summaries = {name: _summary(folder) for name, folder in _named(folders).items()}
+    sizes = {name: summary.n_nodes for name, summary in summaries.items()}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name} {n_nodes}" for name, n_nodes in sizes.items())
+        raise InputError(f"the machines differ in their nodes: {listed}", expected="one machine")
+    seeds = Seeds(list(summaries))
+    for name, summary in summaries.items():
+        seeds.add(0, name, flat_metrics(as_json(summary)))
+    table = list(rows(seeds))
+    if len(summaries) > sheets.MANY_POLICIES:
+        sheet = sheets.by_policy(table, seeds, VERDICT)
+    else:
+        sheet = sheets.by_metric(summaries, others_in="summary.json of each policy")
+    return f"{verdict(table, seeds)}\n\n{sheet.text()}{_jobs(summaries)}"
+
+
+def _named(folders: Sequence[Path]) -> dict[str, Path]:
+    """Return the folders by policy; policies of the same name also have their folder's name."""
+    names = [policy_of(folder) for folder in folders]
+    counts = Counter(names)
+    return {
+        name if counts[name] == 1 else str(folder): folder
+        for name, folder in zip(names, folders, strict=True)
+    }
+
+
+def _summary(folder: Path) -> RunSummary:
+    path = folder / SUMMARY
+    try:
+        content = msgspec.json.decode(read_text(path))
+        return msgspec.convert(content["metrics"], RunSummary)
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise InputError(str(error), str(path), "the summary of a run of this version") from None
+
+
+def _jobs(summaries: Mapping[str, RunSummary]) -> str:
+    """Return a line about the numbers of jobs, if they differ."""
+    jobs = {name: summary.jobs for name, summary in summaries.items()}
+    if len(set(jobs.values())) == 1:
+        return ""
+    return f"The runs differ in their jobs: {', '.join(f'{n} {k}' for n, k in jobs.items())}.\n"

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of summary.json that marks a run as recorded: a real machine did it, no simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError
+
+RECORDED = "recorded"
+"""Name of a recorded run, and the key of its source in summary.json."""
+
+
+class RecordSource(msgspec.Struct, frozen=True):
+    """Where a recorded run comes from, and how it differs from a simulated run.
+
+    Attributes
+    ----------
+    format : str
+        Format of the record; empty for a simulated run.
+    file, sha256 : str
+        The record.
+    events : dict, optional
+        Name and hash of the record of node events.
+    attempts : int
+        Number of attempts.
+    shared_attempts : int
+        Number of attempts that share nodes with other attempts.
+    assigned_nodes : bool
+        Whether the record has no node names, so that the node numbers are assigned.
+    notes : tuple of str
+        How records became attempts.
+    """
+
+    format: str = ""
+    file: str = ""
+    sha256: str = ""
+    events: dict[str, str] | None = None
+    attempts: int = 0
+    shared_attempts: int = 0
+    assigned_nodes: bool = False
+    notes: tuple[str, ...] = ()
+
+
+SIMULATED = RecordSource()
+
+
+def source_of(summary: dict[str, Any]) -> RecordSource:
+    """Return the source in the content of a summary.json; `SIMULATED` if there is none.
+
+    Raises
+    ------
+    InputError
+        If the source is invalid.
+    """
+    try:
+        return msgspec.convert(summary.get(RECORDED, {}), RecordSource)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error), RECORDED, "a source as written by rebat") from None
+
+
+def read_source(folder: Path) -> RecordSource:
+    """Return the source of the run in a folder; `SIMULATED` if there is no readable summary."""
+    try:
+        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
+        return source_of(summary) if isinstance(summary, dict) else SIMULATED
+    except (OSError, msgspec.DecodeError, InputError):
+        return SIMULATED

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of a run as a trace in the Standard Workload Format (SWF), with waiting times and status.
+
+Source: the archive's definition of version 2.2, with its rules for partial executions. A job with
+several attempts has a summary line, and then a line per attempt: status 2 (the job continues), and
+at last 3 (completed) or 4 (killed). Only the first of these lines has a submission time. The others
+have the time since the previous attempt as waiting time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.core.attempts import Cause
+from rebat.core.files import write_text
+from rebat.core.jobs import Job, Workload
+from rebat.core.traits import traits_of
+from rebat.core.units import US_PER_S
+from rebat.results.files.batsim_files import read_jobs
+from rebat.results.files.rows import Rows
+from rebat.results.files.timelines import ATTEMPTS, n_nodes_of
+
+UNKNOWN = -1
+FAILED, COMPLETED, CONTINUES, LAST_COMPLETED, LAST_KILLED, CANCELLED = range(6)
+"""Status of jobs (0, 1, 5) and of attempts (2, 3, 4)."""
+
+ENDS: dict[str, int] = {Cause.COMPLETED: COMPLETED, Cause.CANCELLED: CANCELLED}
+"""Cause of a job's end -> status; other jobs failed."""
+
+
+class SwfAttempt(NamedTuple):
+    """An attempt of a result; times in microseconds, -1 if it never ran."""
+
+    number: int
+    size: int
+    submit_us: int
+    start_us: int
+    end_us: int
+    cause: str
+
+
+def write_result_swf(folder: Path, path: Path, workload: Workload | None = None) -> int:
+    """Write the result of a policy as a trace, compressed if its name ends in .gz.
+
+    Jobs are numbered from 1 in order of submission. Times are in seconds, with decimals if they are
+    not whole. With the workload of the run, the trace has users, queues and the recorded time 0.
+
+    Returns
+    -------
+    int
+        Number of jobs.
+
+    Raises
+    ------
+    InputError
+        If the folder is not the folder of a policy, or a file is invalid or cannot be written.
+    """
+    jobs = _read(folder / ATTEMPTS)
+    limits = _limits(folder, workload)
+    lines = [*_header(n_nodes_of(folder), len(jobs), workload)]
+    owners = _Owners({job.id: job for job in workload.jobs} if workload else {})
+    for number, (name, attempts) in enumerate(jobs.items(), 1):
+        lines += _lines(number, attempts, limits.get(name, UNKNOWN), owners.of(name))
+    write_text(path, "".join(f"{line}\n" for line in lines))
+    return len(jobs)
+
+
+def _read(path: Path) -> dict[str, list[SwfAttempt]]:
+    """Return the attempts of each job in their order; jobs in order of submission."""
+    rows = Rows(path, ("job_id", "attempt", "size", "submission_time", "start_time", "cause"))
+    columns = zip(
+        rows.names("job_id"), rows.counts("attempt").tolist(), rows.counts("size").tolist(),
+        rows.times("submission_time").tolist(), rows.times("start_time", empty=-1).tolist(),
+        rows.times("finish_time", empty=-1).tolist(), rows.texts("cause"), strict=True,
+    )  # fmt: skip
+    jobs: dict[str, list[SwfAttempt]] = {}
+    for name, *values in columns:
+        jobs.setdefault(name, []).append(SwfAttempt(*values))
+    for attempts in jobs.values():
+        attempts.sort()
+    return dict(sorted(jobs.items(), key=lambda item: item[1][0].submit_us))
+
+
+def _limits(folder: Path, workload: Workload | None) -> dict[str, int]:
+    """Return the walltimes of the jobs that have one, in microseconds."""
+    if workload is not None:
+        walltimes = [(job.id, job.walltime_us) for job in workload.jobs]
+    elif (folder / "jobs.csv").is_file():
+        records = read_jobs(folder).records
+        walltimes = [(record.job_id, record.walltime_us) for record in records]
+    else:
+        walltimes = []
+    return {name: walltime_us for name, walltime_us in walltimes if walltime_us is not None}
+
+
+def _header(n_nodes: int, n_jobs: int, workload: Workload | None) -> Iterator[str]:
+    yield "; Version: 2.2"
+    yield f"; MaxJobs: {n_jobs}"
+    yield f"; MaxNodes: {n_nodes}"
+    yield f"; MaxProcs: {n_nodes}"
+    origin_s = (workload.machine or {}).get("origin_s") if workload else None
+    if isinstance(origin_s, int | float) and origin_s > 0:
+        yield f"; UnixStartTime: {round(origin_s)}"
+    yield "; Note: jobs with several attempts have a line per attempt (status 2, 3, 4)"
+
+
+class _Owners:
+    """Numbers of users and queues, from 1 in the order of the jobs."""
+
+    def __init__(self, jobs: Mapping[str, Job]) -> None:
+        self._jobs = jobs
+        self._users: dict[str, int] = {}
+        self._queues: dict[str, int] = {}
+
+    def of(self, name: str) -> tuple[int, int]:
+        """Return the user and the queue of a job; -1 if unknown."""
+        if name not in self._jobs:
+            return UNKNOWN, UNKNOWN
+        traits = traits_of(self._jobs[name].extra)
+        return _number(self._users, traits.user), _number(self._queues, traits.queue)
+
+
+def _number(numbers: dict[str, int], name: str) -> int:
+    return numbers.setdefault(name, len(numbers) + 1) if name else UNKNOWN
+
+
+def _lines(
+    number: int, attempts: Sequence[SwfAttempt], limit_us: int, owner: tuple[int, int]
+) -> Iterator[str]:
+    """Yield the lines of a job."""
+    first, ran = attempts[0], [attempt for attempt in attempts if attempt.start_us >= 0]
+    user, queue = owner
+
+    def line(submit_us: int, wait_us: int, run_us: int, size: int, status: int) -> str:
+        return (
+            f"{number} {_seconds(submit_us)} {_seconds(wait_us)} {_seconds(run_us)} {size} -1 -1 "
+            f"{first.size} {_seconds(limit_us)} -1 {status} {user} -1 -1 {queue} -1 -1 -1"
+        )
+
+    if not ran:
+        yield line(first.submit_us, UNKNOWN, UNKNOWN, UNKNOWN, CANCELLED)
+        return
+    run_us = sum(attempt.end_us - attempt.start_us for attempt in ran)
+    cause, wait_us = ran[-1].cause, ran[0].start_us - first.submit_us
+    status = ENDS.get(cause, FAILED)
+    yield line(first.submit_us, wait_us, run_us, ran[-1].size, status)
+    if len(ran) == 1:
+        return
+    submit_us, free_us = first.submit_us, first.submit_us
+    for attempt in ran:
+        last = LAST_COMPLETED if status == COMPLETED else LAST_KILLED
+        status_of = CONTINUES if attempt is not ran[-1] else last
+        wait_us, length_us = attempt.start_us - free_us, attempt.end_us - attempt.start_us
+        yield line(submit_us, wait_us, length_us, attempt.size, status_of)
+        submit_us, free_us = UNKNOWN, attempt.end_us
+
+
+def _seconds(us: int) -> str:
+    """Return a time in seconds; -1 if it is unknown.
+
+    >>> _seconds(1_500_000), _seconds(2_000_000), _seconds(-1)
+    ('1.5', '2', '-1')
+    """
+    if us == UNKNOWN:
+        return "-1"
+    whole, part = divmod(us, US_PER_S)
+    return f"{whole}.{part:06d}".rstrip("0") if part else str(whole)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Node time of attempts that run on the same nodes, as in accounting records.
+
+If k attempts run on a node at the same time, each has 1/k of the node's time. So every node-second
+counts once, and the shares of the attempts add up to the time during which the node is in use.
+Simulated attempts never share nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.session.ledger import Ledger
+
+Ints = npt.NDArray[np.int64]
+
+
+class NodeIntervals(NamedTuple):
+    """Intervals of times (microseconds) with their nodes: a k x 2 array of first and last nodes."""
+
+    start_us: Sequence[int]
+    end_us: Sequence[int]
+    nodes: Sequence[Ints]
+
+
+def widths(ledger: Ledger, window: tuple[int, int]) -> list[float] | list[int]:
+    """Return the number of nodes of each attempt, averaged over its time in a window.
+
+    The number is smaller than the size of the attempt if the attempt shares nodes.
+    """
+    sizes = [record.attempt.n_nodes for record in ledger.attempts]
+    if not ledger.shared:
+        return sizes
+    holds = _clipped(holds_of_attempts(ledger), window)
+    spans = zip(holds.start_us, holds.end_us, node_times(holds), sizes, strict=True)
+    return [node_us / (end - start) if end > start else size for start, end, node_us, size in spans]
+
+
+def sharing(ledger: Ledger) -> list[bool]:
+    """Return for each attempt whether another attempt runs on one of its nodes meanwhile."""
+    holds = holds_of_attempts(ledger)
+    times = zip(node_times(holds), holds.start_us, holds.end_us, ledger.attempts, strict=True)
+    return [node_us < (end - start) * r.attempt.n_nodes for node_us, start, end, r in times]
+
+
+def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
+    """Return the nodes and times of all attempts; attempts that never ran have an empty time."""
+    none = np.empty((0, 2), dtype=np.int64)
+    records = ledger.attempts
+    return NodeIntervals(
+        [record.start_us for record in records],
+        [record.end_us if record.start_us >= 0 else record.start_us for record in records],
+        [none if record.nodes is None else record.nodes.intervals for record in records],
+    )
+
+
+def _clipped(holds: NodeIntervals, window: tuple[int, int]) -> NodeIntervals:
+    first, last = window
+    return NodeIntervals(
+        [min(max(start, first), last) for start in holds.start_us],
+        [min(max(end, first), last) for end in holds.end_us],
+        holds.nodes,
+    )
+
+
+def node_times(holds: NodeIntervals) -> list[float]:
+    """Return the node-microseconds of each interval: the sum of its shares of its nodes' time."""
+    n_nodes = _n_nodes(holds.nodes)
+    users, since = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+    share_us = np.zeros(n_nodes)
+    times = [0.0] * len(holds.nodes)
+    for at_us, begins, which in _steps(holds):
+        for first, last in holds.nodes[which].tolist():
+            part = slice(first, last + 1)
+            share_us[part] += (at_us - since[part]) / np.maximum(users[part], 1)
+            share_us[part][users[part] == 0] = 0.0  # exact, without rounding errors of the past
+            since[part] = at_us
+            total = float(share_us[part].sum())
+            times[which] += -total if begins else total
+            users[part] += 1 if begins else -1
+    return times
+
+
+def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
+    """Return times and changes of the number of nodes that a sum over intervals counts too often.
+
+    A node with k intervals at the same time counts k - 1 times too often.
+    """
+    users = np.zeros(_n_nodes(holds.nodes), dtype=np.int64)
+    times_us, changes = [], []
+    for at_us, begins, which in _steps(holds):
+        change = 0
+        for first, last in holds.nodes[which].tolist():
+            part = users[first : last + 1]
+            change += int((part > 0).sum()) if begins else -int((part > 1).sum())
+            part += 1 if begins else -1
+        if change:
+            times_us.append(at_us)
+            changes.append(change)
+    return np.array(times_us, dtype=np.int64), np.array(changes, dtype=np.int64)
+
+
+def repeated_us(ledger: Ledger) -> int:
+    """Return the node-microseconds that a sum over attempts counts too often."""
+    if not ledger.shared:
+        return 0
+    times_us, changes = repeats(holds_of_attempts(ledger))
+    return -int((times_us * changes).sum())
+
+
+def _steps(holds: NodeIntervals) -> Iterator[tuple[int, bool, int]]:
+    """Yield time, whether an interval begins, and its position; ends before begins."""
+    spans = enumerate(zip(holds.start_us, holds.end_us, strict=True))
+    longer = [(which, int(start), int(end)) for which, (start, end) in spans if start < end]
+    begins = [(start, True, which) for which, start, _ in longer]
+    return iter(sorted([*begins, *((end, False, which) for which, _, end in longer)]))
+
+
+def _n_nodes(nodes: Sequence[Ints]) -> int:
+    return 1 + max((int(pairs[-1, 1]) for pairs in nodes if len(pairs)), default=-1)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recorded schedule as the result of a run, with the metrics and files of simulated runs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rebat.core.attempts import Attempt, Cause, resubmission_id
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.engine.jobs import FAILED, KILLED, SUCCESS, WALLTIME, EngineJob
+from rebat.models.failures.events import MachineEvent
+from rebat.results.files.recorded import RECORDED
+from rebat.results.measures.platform import free_steps
+from rebat.results.measures.sharing import sharing
+from rebat.results.measures.summary import Layout, Measures, summarise
+from rebat.runs.single import RunResult, owners_of
+from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
+
+MEASURES = Measures(walltime_kills="useful")
+"""Jobs that reached their walltime complete in a simulation of the workload. Their work is useful
+in both."""
+
+TOGETHER_US = 5 * US_PER_S
+"""An attempt ends with NODE_FAIL up to this time before or after the failure of its node."""
+
+STATES: dict[Cause, str] = {
+    Cause.COMPLETED: SUCCESS, Cause.JOB_FAILED: FAILED, Cause.WALLTIME: WALLTIME,
+}  # fmt: skip
+"""Batsim's final states; attempts that ended otherwise were killed."""
+
+
+def recorded_run(schedule: RecordedSchedule) -> RunResult:
+    """Return the result of a recorded schedule, as of a policy named 'recorded'."""
+    attempts = schedule.attempts
+    entries = sorted(attempts, key=lambda attempt: (attempt.queued_us, attempt.job, attempt.number))
+    serials = {id(attempt): serial for serial, attempt in enumerate(entries)}
+    pairs = [_attempt(schedule, serials[id(attempt)], attempt) for attempt in attempts]
+    events = [(event.at_us, event.available, event.nodes) for event in schedule.events]
+    ledger = Ledger(attempts=[record for record, _ in pairs], node_events=events)
+    ledger.shared = not schedule.assigned_nodes and any(sharing(ledger))
+    n_nodes = schedule.workload.n_nodes
+    ledger.failures_that_hit = list(_hits(ledger, schedule.events, n_nodes))
+    layout = Layout(owners=owners_of(schedule.workload))
+    summary, rows = summarise(ledger, n_nodes, MEASURES, layout)
+    return RunResult(RECORDED, summary, rows, ledger, [job for _, job in pairs])
+
+
+def n_sharing(result: RunResult) -> int:
+    """Return the number of attempts that share nodes with other attempts."""
+    return sum(sharing(result.ledger)) if result.ledger.shared else 0
+
+
+def _attempt(
+    schedule: RecordedSchedule, serial: int, recorded: RecordedAttempt
+) -> tuple[AttemptRecord, EngineJob]:
+    """Return an attempt for metrics, and the same attempt as a job of Batsim."""
+    job, number = schedule.workload.jobs[recorded.job], recorded.number
+    job_id, walltime_us = f"w0!{job.id}", recorded.walltime_us
+    attempt_id = resubmission_id(job_id, number) if number else job_id
+    size, start_us, end_us = recorded.nodes.size, recorded.start_us, recorded.end_us
+    state = STATES.get(recorded.cause, KILLED)
+    attempt = Attempt(
+        id=attempt_id, job_id=job_id, serial=serial, job_serial=recorded.job, number=number,
+        n_nodes=size, walltime_us=FOREVER_US if walltime_us is None else walltime_us,
+        submit_us=job.submit_us, queued_us=recorded.queued_us,
+    )  # fmt: skip
+    record = AttemptRecord(
+        attempt, job.profile, None, start_us, end_us, recorded.cause, state,
+        0 if recorded.lost else end_us - start_us, recorded.nodes, why=recorded.why,
+    )  # fmt: skip
+    batsim = EngineJob(
+        attempt_id, size, recorded.queued_us, walltime_us, job.profile, "w0", None,
+        start_us=start_us, end_us=end_us, state=state, nodes=recorded.nodes,
+    )  # fmt: skip
+    return record, batsim
+
+
+def _hits(
+    ledger: Ledger, events: Sequence[MachineEvent], n_nodes: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the failures of nodes with attempts that they ended: time, number of free nodes."""
+    ended = sorted(
+        (record for record in ledger.attempts if record.cause == Cause.NODE_FAILURE),
+        key=lambda record: record.end_us,
+    )
+    ends_us = [record.end_us for record in ended]
+    at_us, free = free_steps(ledger, n_nodes)
+    for event in events:
+        if event.available:
+            continue
+        low = bisect_left(ends_us, event.at_us - TOGETHER_US)
+        high = bisect_right(ends_us, event.at_us + TOGETHER_US)
+        hit = [r.nodes for r in ended[low:high] if r.nodes and r.nodes.meets(event.nodes)]
+        if hit:
+            before = free[max(int(np.searchsorted(at_us, event.at_us)) - 1, 0)]
+            yield event.at_us, max(int(before) - _alone(event.nodes, hit), 0)
+
+
+def _alone(nodes: NodeSet, hit: Sequence[NodeSet]) -> int:
+    """Return the number of nodes that no attempt held."""
+    return sum(not any(node in held for held in hit) for node in nodes)

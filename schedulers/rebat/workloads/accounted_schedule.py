@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorded schedule of accounting records: every attempt of the jobs of a workload."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rebat.accounting.attempts import Correction, JoinedJobs, end_of
+from rebat.accounting.hosts import names_of, sorted_names
+from rebat.accounting.node_events import DownRow
+from rebat.accounting.table import AttemptTable
+from rebat.core.nodes import NodeSet
+from rebat.models.failures.records.slurm import machine_events
+from rebat.workloads.recorded import (
+    Execution,
+    RecordedSchedule,
+    counted_attempts,
+    recorded_schedule,
+)
+from rebat.workloads.trace import PlacedTrace
+
+
+class AccountedAttempts(NamedTuple):
+    """All attempts in accounting records, with the cut ones by row, and the down intervals."""
+
+    table: AttemptTable
+    jobs: JoinedJobs
+    cuts: dict[int, Correction]
+    downs: Sequence[DownRow]
+
+
+def accounted_schedule(record: AccountedAttempts, done: PlacedTrace) -> RecordedSchedule:
+    """Return the attempts of the jobs of a workload, with the nodes of its machine.
+
+    If the records have names of nodes, attempts without names are left out.
+
+    Raises
+    ------
+    InputError
+        If no attempt is left, or if the machine has too few nodes.
+    """
+    machine, counts = done.workload.machine or {}, Counter[str]()
+    names = sorted_names([machine["nodes"]]) if "nodes" in machine else ()
+    executions = list(_executions(record, done, names, counts))
+    events = machine_events(record.downs, names, done.origin_s)
+    notes = [f"{counted_attempts(n)} left out: {why}" for why, n in sorted(counts.items())]
+    return recorded_schedule(done, executions, end_of(record.table), events, notes)
+
+
+def _executions(
+    record: AccountedAttempts, done: PlacedTrace, names: Sequence[str], counts: Counter[str]
+) -> Iterator[Execution]:
+    table, jobs = record.table, record.jobs
+    places = {line: place for place, line in enumerate(done.jobs.lines.tolist())}
+    lines = np.frombuffer(table.lines, dtype=np.int64)[jobs.last].tolist()
+    owners = np.repeat([places.get(line, -1) for line in lines], jobs.n_attempts)
+    start, end = table.column("start_s"), table.column("end_s")
+    limit, sizes = table.column("limit_s"), table.column("nodes")
+    sets = _NodeSets(names)
+    for job, row in zip(owners.tolist(), jobs.attempts.tolist(), strict=True):
+        nodes = sets.of(table.texts["hosts"][row])
+        size = nodes.size or (0 if names or np.isnan(sizes[row]) else int(sizes[row]))
+        if job < 0 or not size:
+            counts["the job is not in the workload" if job < 0 else "no nodes"] += 1
+            continue
+        cut = record.cuts.get(row)
+        state = table.texts["state"][row]
+        yield Execution(
+            job, float(start[row]), float(end[row]), state, size, nodes if names else None,
+            float(limit[row]), cut.cut_s if cut else math.inf, cut.node if cut else "",
+        )  # fmt: skip
+
+
+class _NodeSets:
+    """The nodes of lists of names; equal lists share a set."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._sets: dict[str, NodeSet] = {}
+
+    def of(self, hosts: str) -> NodeSet:
+        """Return the nodes of a list."""
+        if hosts not in self._sets:
+            self._sets[hosts] = NodeSet.of(self._numbers[name] for name in names_of(hosts))
+        return self._sets[hosts]

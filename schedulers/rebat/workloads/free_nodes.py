@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Node numbers for attempts of records that have no names of nodes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+
+from rebat.core.nodes import NodeSet
+
+
+def most_used(start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int]) -> int:
+    """Return the largest number of nodes that attempts hold at the same time."""
+    spans = list(zip(start_us, end_us, sizes, strict=True))
+    changes = [(start, size) for start, end, size in spans if start < end]
+    changes += [(end, -size) for start, end, size in spans if start < end]
+    used = most = 0
+    for _, change in sorted(changes):  # at the same time, ends are first
+        used += change
+        most = max(most, used)
+    return max([most, *sizes])
+
+
+def lowest_free(
+    start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int], n_nodes: int
+) -> list[NodeSet]:
+    """Return the lowest free nodes of each attempt, in order of their starts.
+
+    The machine must have enough nodes, see `most_used`. An attempt of time 0 gets the lowest nodes.
+    """
+    free = np.ones(n_nodes, dtype=np.bool_)
+    nodes = [NodeSet.of(())] * len(sizes)
+    running: list[tuple[int, int]] = []
+    for which in sorted(range(len(sizes)), key=lambda at: (start_us[at], at)):
+        start, end, size = start_us[which], end_us[which], sizes[which]
+        if start == end:
+            nodes[which] = NodeSet.of_sorted(np.arange(size))
+            continue
+        while running and running[0][0] <= start:
+            nodes[heapq.heappop(running)[1]].put(free, True)
+        nodes[which] = NodeSet.of_sorted(np.flatnonzero(free)[:size])
+        nodes[which].put(free, False)
+        heapq.heappush(running, (end, which))
+    return nodes

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorded schedule of a workload: attempts of its jobs with times, nodes and causes.
+
+A record contains executions. `recorded_schedule` numbers them per job, in the times of the
+workload. Nothing runs before its submission, and no two attempts of a job overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from rebat.accounting.attempts import Correction
+from rebat.core.attempts import Cause
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.models.failures.events import MachineEvent
+from rebat.workloads.free_nodes import lowest_free, most_used
+from rebat.workloads.trace import PlacedTrace
+
+CAUSES: dict[str, Cause] = {
+    "COMPLETED": Cause.COMPLETED,
+    "FAILED": Cause.JOB_FAILED, "OUT_OF_MEMORY": Cause.JOB_FAILED,
+    "SPECIAL_EXIT": Cause.JOB_FAILED,
+    "TIMEOUT": Cause.WALLTIME,
+    "NODE_FAIL": Cause.NODE_FAILURE, "BOOT_FAIL": Cause.NODE_FAILURE,
+    "CANCELLED": Cause.CANCELLED, "DEADLINE": Cause.CANCELLED, "REVOKED": Cause.CANCELLED,
+    "PREEMPTED": Cause.PREEMPTED, "REQUEUED": Cause.PREEMPTED, "REQUEUE_HOLD": Cause.PREEMPTED,
+    "REQUEUE_FED": Cause.PREEMPTED, "PENDING": Cause.PREEMPTED,
+}  # fmt: skip
+"""Slurm's final states of attempts; attempts in other states still run."""
+
+LOST = frozenset({Cause.NODE_FAILURE, Cause.PREEMPTED})
+"""Causes after which all work is lost, because a record has no checkpoints."""
+
+
+class Execution(NamedTuple):
+    """An execution in a record; times in seconds as in the record.
+
+    Attributes
+    ----------
+    job : int
+        Position of the job in the workload.
+    start_s, end_s : float
+        An unknown end is NaN.
+    state : str
+        Slurm's name of the final state.
+    size : int
+        Number of nodes.
+    nodes : NodeSet, optional
+        The nodes; None if the record has no names of nodes.
+    limit_s : float
+        Maximum run time; NaN if there is none.
+    cut_s, failed_node : float, str
+        Failure of a node during the execution, and this node; infinite without a failure.
+    continued : bool
+        Whether the next execution continues the work of this one.
+    """
+
+    job: int
+    start_s: float
+    end_s: float
+    state: str
+    size: int
+    nodes: NodeSet | None = None
+    limit_s: float = math.nan
+    cut_s: float = math.inf
+    failed_node: str = ""
+    continued: bool = False
+
+
+class RecordedAttempt(msgspec.Struct, gc=False):
+    """An attempt of a recorded schedule; times in microseconds of the workload.
+
+    ``job`` is the position of the job in the workload, ``number`` is 0 for its first attempt.
+    ``lost`` states whether its work is lost.
+    """
+
+    job: int
+    number: int
+    queued_us: int
+    start_us: int
+    end_us: int
+    walltime_us: int | None
+    nodes: NodeSet
+    cause: Cause
+    why: str
+    lost: bool
+
+
+class RecordedSchedule(msgspec.Struct, frozen=True):
+    """A workload with its recorded attempts, in the order of their ends.
+
+    Attributes
+    ----------
+    workload : Workload
+    attempts : tuple of RecordedAttempt
+    events : tuple of MachineEvent
+        Failures and repairs of nodes.
+    assigned_nodes : bool
+        Whether the record has no names of nodes, so that the node numbers are assigned.
+    notes : tuple of str
+        How executions became attempts.
+    """
+
+    workload: Workload
+    attempts: tuple[RecordedAttempt, ...]
+    events: tuple[MachineEvent, ...] = ()
+    assigned_nodes: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class ImportedWorkload(msgspec.Struct, frozen=True):
+    """A workload from a trace or from accounting records.
+
+    Attributes
+    ----------
+    workload : Workload
+    schedule : RecordedSchedule, optional
+        The recorded attempts of its jobs; None if they were not requested.
+    corrections : tuple of Correction
+        Attempts in accounting records that were cut at a failure.
+    """
+
+    workload: Workload
+    schedule: RecordedSchedule | None = None
+    corrections: tuple[Correction, ...] = ()
+
+
+def recorded_schedule(
+    done: PlacedTrace, executions: Iterable[Execution], until_s: float,
+    events: Sequence[MachineEvent] = (), notes: Sequence[str] = (),
+) -> RecordedSchedule:  # fmt: skip
+    """Return the attempts of the jobs of a workload.
+
+    Parameters
+    ----------
+    done : PlacedTrace
+        The workload and time 0.
+    executions : iterable of Execution
+        All have nodes, or none has. Those without nodes get the lowest free nodes, in order of
+        their starts.
+    until_s : float
+        End of the record, for jobs that still run.
+    events, notes : sequence, optional
+        Further content of the result.
+
+    Raises
+    ------
+    InputError
+        If there is no execution, or if the machine has too few nodes for the executions.
+    """
+    by_job: defaultdict[int, list[Execution]] = defaultdict(list)
+    for execution in executions:
+        by_job[execution.job].append(execution)
+    if not by_job:
+        raise InputError("contains no attempt with a start and nodes", done.jobs.where)
+    clock, counts = _Clock(done.origin_s, until_s), Counter[str]()
+    attempts: list[RecordedAttempt] = []
+    sizes: list[int] = []
+    for job in sorted(by_job):
+        row = sorted(by_job[job], key=lambda execution: execution.start_s)
+        attempts += _attempts(row, done.workload.jobs[job].submit_us, clock, counts)
+        sizes += [execution.size for execution in row]
+    without = not all(attempt.nodes.size for attempt in attempts)
+    _place(attempts, sizes, without, done)
+    attempts.sort(key=lambda a: (a.end_us, a.start_us, a.job, a.number))
+    all_notes = (*notes, *_notes(attempts, counts, without))
+    return RecordedSchedule(done.workload, tuple(attempts), tuple(events), without, all_notes)
+
+
+class _Clock(NamedTuple):
+    """Conversion of the times of a record to microseconds of the workload."""
+
+    origin_s: float
+    until_s: float
+
+    def us(self, at_s: float) -> int:
+        """Return a time; `FOREVER_US` if it is infinite."""
+        return FOREVER_US if math.isinf(at_s) else round((at_s - self.origin_s) * US_PER_S)
+
+
+def _attempts(
+    row: Sequence[Execution], submit_us: int, clock: _Clock, counts: Counter[str]
+) -> Iterator[RecordedAttempt]:
+    """Yield the attempts of a job from its executions in order of their starts."""
+    starts_us = [max(clock.us(execution.start_s), submit_us) for execution in row]
+    counts["early"] += sum(clock.us(execution.start_s) < submit_us for execution in row)
+    queued_us = submit_us
+    for number, execution in enumerate(row):
+        after_us = starts_us[number + 1] if number + 1 < len(row) else None
+        start_us = starts_us[number]
+        end_us = max(_end_us(execution, after_us, clock, counts), start_us)
+        hit = end_us == max(clock.us(execution.cut_s), start_us)
+        cause, why = _cause(execution, hit, last=after_us is None)
+        limited = execution.limit_s > 0
+        yield RecordedAttempt(
+            job=execution.job,
+            number=number,
+            queued_us=queued_us,
+            start_us=start_us,
+            end_us=end_us,
+            walltime_us=round(execution.limit_s * US_PER_S) if limited else None,
+            nodes=execution.nodes or NO_NODES,
+            cause=cause,
+            why=why,
+            lost=cause in LOST and not execution.continued,
+        )
+        queued_us = end_us
+
+
+def _end_us(execution: Execution, after_us: int | None, clock: _Clock, counts: Counter[str]) -> int:
+    """Return the end of an execution, at most the start of the next execution of its job."""
+    unknown = math.isnan(execution.end_s)
+    end_us = clock.us(clock.until_s if unknown else execution.end_s)
+    end_us = min(end_us, clock.us(execution.cut_s))
+    if after_us is None or end_us <= after_us:
+        return end_us
+    counts["unknown end" if unknown else "overlap"] += 1
+    return after_us
+
+
+def _cause(execution: Execution, hit: bool, last: bool) -> tuple[Cause, str]:
+    """Return why an execution ended, and a note with what its cause does not express.
+
+    ``hit`` states whether it ended at the failure of a node, ``last`` whether it is the last of its
+    job.
+    """
+    state = execution.state
+    if hit:
+        return Cause.NODE_FAILURE, f"{execution.failed_node} failed, recorded as {state}"
+    cause = CAUSES.get(state)
+    if cause is None:  # the job still ran
+        cause = Cause.HORIZON if last else Cause.PREEMPTED
+    return cause, "" if state in _PLAIN else state
+
+
+_PLAIN = frozenset({"COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "CANCELLED", "PREEMPTED"})
+"""States that the cause of an attempt expresses."""
+
+NO_NODES = NodeSet.of(())
+
+
+def _place(
+    attempts: Sequence[RecordedAttempt], sizes: Sequence[int], without: bool, done: PlacedTrace
+) -> None:
+    """Assign nodes to attempts without nodes, and check the size of the machine."""
+    n_nodes, used = done.workload.n_nodes, 0
+    starts_us = [attempt.start_us for attempt in attempts]
+    ends_us = [attempt.end_us for attempt in attempts]
+    if without:
+        used = most_used(starts_us, ends_us, sizes)
+        problem = f"attempts hold up to {used} nodes at the same time"
+    else:
+        used = 1 + max(int(attempt.nodes.intervals[-1, 1]) for attempt in attempts)
+        problem = f"attempts run on {used} different nodes"
+    if used > n_nodes:
+        where, expected = done.jobs.where, f"--nodes {used}, or no --schedule"
+        raise InputError(f"{problem}, but the machine has {n_nodes}", where, expected)
+    if without:
+        nodes = lowest_free(starts_us, ends_us, sizes, n_nodes)
+        for attempt, chosen in zip(attempts, nodes, strict=True):
+            attempt.nodes = chosen
+
+
+def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: bool) -> list[str]:
+    texts = {
+        "early": "with a start before the submission of the job: moved to the submission",
+        "overlap": "with an end after the start of the job's next attempt: cut at this start",
+        "unknown end": "without an end, before another attempt of the job: cut at its start",
+    }
+    notes = [
+        f"{counted_attempts(counts[key])} {text}" for key, text in texts.items() if counts[key]
+    ]
+    if lost := sum(attempt.lost for attempt in attempts):
+        ended = f"{counted_attempts(lost)} ended by a failure, a preemption or a requeue"
+        notes.append(f"{ended}: all work counts as lost, because the record has no checkpoints")
+    if without:
+        notes.append(
+            "the record has no names of nodes: each attempt has the lowest free nodes, in order of "
+            "the starts"
+        )
+    return notes
+
+
+def counted_attempts(count: int) -> str:
+    """Return a number of attempts in words."""
+    return f"{count} attempt" + ("s" if count != 1 else "")
