@@ -373,8 +373,10 @@ def test_without_names_nodes_are_assigned(tmp_path: Path, capsys: Capture) -> No
     assert {row["job_id"]: row["nodes"] for row in attempts} == {"1": "0-1", "2": "2-3", "3": "0-1"}
     assert content(tmp_path / "past/recorded/summary.json")["recorded"]["assigned_nodes"] is True
     assert "no names of nodes" in capsys.readouterr().out
-    with pytest.raises(InputError, match=r"up to 4 nodes at the same time.*machine has 3"):
-        import_accounting("sacct", tmp_path / "dump.txt", schedule=True, n_nodes=3)
+    crowded = import_accounting("sacct", tmp_path / "dump.txt", schedule=True, n_nodes=3).schedule
+    assert crowded is not None and "up to 4 nodes" in crowded.notes[-1]
+    with pytest.raises(InputError, match=r"an attempt has 2 nodes, but the machine has 1"):
+        import_accounting("sacct", tmp_path / "dump.txt", schedule=True, n_nodes=1)
 
 
 def test_a_machine_that_is_too_small_is_refused(tmp_path: Path) -> None:

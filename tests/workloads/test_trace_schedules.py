@@ -62,9 +62,17 @@ def test_partial_executions_are_attempts_that_continue_their_work(tmp_path: Path
     assert (other.job, other.cause) == (1, Cause.COMPLETED)
 
 
-def test_a_record_above_the_machine_is_refused(tmp_path: Path) -> None:
+def test_attempts_share_nodes_if_a_record_needs_more_than_the_machine_has(tmp_path: Path) -> None:
+    """Archive traces do: ends and starts of the same second overlap."""
     trace = swf(tmp_path / "a.swf", (1, 0, 0, 20, 3, 1), (2, 5, 0, 20, 2, 1))
-    with pytest.raises(InputError, match=r"up to 5 nodes at the same time.*machine has 4"):
+    schedule = schedule_of(trace)
+    assert [str(attempt.nodes).replace(" ", ",") for attempt in schedule.attempts] == ["0-2", "0,3"]
+    assert "up to 5 nodes at the same time" in schedule.notes[-1]
+
+
+def test_an_attempt_larger_than_the_machine_is_refused(tmp_path: Path) -> None:
+    trace = swf(tmp_path / "a.swf", (1, 0, 0, 20, 5, 1), (2, 25, 0, 20, 2, 1))
+    with pytest.raises(InputError, match=r"an attempt has 5 nodes, but the machine has 4"):
         schedule_of(trace)
     out = tmp_path / "jobs.json"
     with pytest.raises(SystemExit):

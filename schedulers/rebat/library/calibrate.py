@@ -86,7 +86,7 @@ def calibrate(
     past : str or Path
         Their recorded schedule, from ``rebat workload import --schedule``.
     policies : str, or several of them
-        Policies to simulate. The nearest two are also simulated with fewer nodes.
+        Policies to simulate. The nearest three are also simulated with fewer nodes.
     failures : FailureOptions, optional
         From `rebat.failures`; ``file=`` for the recorded failures of the cluster.
     workers : int, optional

@@ -28,9 +28,10 @@ def lowest_free(
 ) -> list[NodeSet]:
     """Return the lowest free nodes of each attempt, in order of their starts.
 
-    The machine must have enough nodes, see `most_used`. An attempt of time 0 gets the lowest nodes.
+    If too few nodes are free (see `most_used`), an attempt also gets the nodes with the fewest
+    other attempts. An attempt of time 0 gets the lowest nodes.
     """
-    free = np.ones(n_nodes, dtype=np.bool_)
+    held = np.zeros(n_nodes, dtype=np.int64)
     nodes = [NodeSet.of(())] * len(sizes)
     running: list[tuple[int, int]] = []
     for which in sorted(range(len(sizes)), key=lambda at: (start_us[at], at)):
@@ -39,8 +40,11 @@ def lowest_free(
             nodes[which] = NodeSet.of_sorted(np.arange(size))
             continue
         while running and running[0][0] <= start:
-            nodes[heapq.heappop(running)[1]].put(free, True)
-        nodes[which] = NodeSet.of_sorted(np.flatnonzero(free)[:size])
-        nodes[which].put(free, False)
+            held[nodes[heapq.heappop(running)[1]].ids] -= 1
+        chosen = np.flatnonzero(held == 0)[:size]
+        if len(chosen) < size:
+            chosen = np.sort(np.argsort(held, kind="stable")[:size])
+        nodes[which] = NodeSet.of_sorted(chosen)
+        held[chosen] += 1
         heapq.heappush(running, (end, which))
     return nodes

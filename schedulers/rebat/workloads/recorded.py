@@ -169,7 +169,7 @@ def recorded_schedule(
         attempts += _attempts(row, done.workload.jobs[job].submit_us, clock, counts)
         sizes += [execution.size for execution in row]
     without = not all(attempt.nodes.size for attempt in attempts)
-    _place(attempts, sizes, without, done)
+    _place(attempts, sizes, without, done, counts)
     attempts.sort(key=lambda a: (a.end_us, a.start_us, a.job, a.number))
     all_notes = (*notes, *_notes(attempts, counts, without))
     return RecordedSchedule(done.workload, tuple(attempts), tuple(events), without, all_notes)
@@ -248,15 +248,16 @@ NO_NODES = NodeSet.of(())
 
 
 def _place(
-    attempts: Sequence[RecordedAttempt], sizes: Sequence[int], without: bool, done: PlacedTrace
-) -> None:
+    attempts: Sequence[RecordedAttempt], sizes: Sequence[int], without: bool, done: PlacedTrace,
+    counts: Counter[str],
+) -> None:  # fmt: skip
     """Assign nodes to attempts without nodes, and check the size of the machine."""
     n_nodes, used = done.workload.n_nodes, 0
     starts_us = [attempt.start_us for attempt in attempts]
     ends_us = [attempt.end_us for attempt in attempts]
     if without:
-        used = most_used(starts_us, ends_us, sizes)
-        problem = f"attempts hold up to {used} nodes at the same time"
+        used = max(sizes)
+        problem = f"an attempt has {used} nodes"
     else:
         used = 1 + max(int(attempt.nodes.intervals[-1, 1]) for attempt in attempts)
         problem = f"attempts run on {used} different nodes"
@@ -264,6 +265,9 @@ def _place(
         where, expected = done.jobs.where, f"--nodes {used}, or no --schedule"
         raise InputError(f"{problem}, but the machine has {n_nodes}", where, expected)
     if without:
+        most = most_used(starts_us, ends_us, sizes)
+        if most > n_nodes:
+            counts["crowded"] = most
         nodes = lowest_free(starts_us, ends_us, sizes, n_nodes)
         for attempt, chosen in zip(attempts, nodes, strict=True):
             attempt.nodes = chosen
@@ -285,6 +289,11 @@ def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: b
         notes.append(
             "the record has no names of nodes: each attempt has the lowest free nodes, in order of "
             "the starts"
+        )
+    if counts["crowded"]:
+        notes.append(
+            f"the record has attempts on up to {counts['crowded']} nodes at the same time, more "
+            "than the machine has: some attempts share nodes"
         )
     return notes
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,8 +12,8 @@ import rebat
 from rebat.core.units import format_duration
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import new_figure, policy_colours
-from rebat.library.calibration.distance import OFFSET_S, Floats, Quantiles
-from rebat.library.calibration.verdict import ComparedConfiguration, Verdict
+from rebat.library.calibration.distance import N_PARTS, OFFSET_S, Floats, Quantiles
+from rebat.library.calibration.verdict import FAIR, GOOD, ComparedConfiguration, Verdict
 from rebat.papers.common.parts import Picture, Report, Table, percent
 
 MOST_LINES = 3
@@ -35,7 +36,9 @@ def report_of(
         lead=(
             "The recorded jobs, simulated under several configurations. A distance is the mean "
             "factor between recorded and simulated waits (plus one minute) at the same quantile; "
-            "1 is equal. Brackets are 95 % intervals over equal parts of the recorded time."
+            f"1 is equal, up to {GOOD} is good, up to {FAIR} is fair. Brackets are 95 % intervals "
+            f"over {N_PARTS} equal parts of the recorded time; the first part is left out, because "
+            "the simulated machine is empty at the beginning."
         ),
         judgements=[],
         tables=[_configurations(verdict), _groups(verdict.groups)],
@@ -55,8 +58,9 @@ def _configurations(verdict: Verdict) -> Table:
     columns = ["configuration", "distance", "farther than the nearest", "factor of a job",
                "rank correlation", "same order", "utilisation"]  # fmt: skip
     rows = [_row(item) for item in verdict.configurations]
-    title = "Configurations, nearest first"
-    return Table(f"recorded utilisation {percent(verdict.utilisation)}", title, columns, rows)
+    used = "" if math.isnan(verdict.utilisation) else percent(verdict.utilisation)
+    note = f"recorded useful utilisation {used}" if used else "all jobs"
+    return Table(note, "Configurations, nearest first", columns, rows)
 
 
 def _row(item: ComparedConfiguration) -> list[str]:
@@ -70,7 +74,7 @@ def _groups(rows: Sequence[Quantiles]) -> Table:
     shares = list(rows[0].recorded_s)
     columns = ["jobs of", "jobs", "mean, recorded", "simulated"]
     for share in shares:
-        columns += [f"{float(share):.0%}, recorded", "simulated"]
+        columns += [f"{float(share):.0%} quantile, recorded", "simulated"]
     return Table("nearest configuration", "Waits", columns, [_group(row, shares) for row in rows])
 
 

@@ -68,7 +68,8 @@ def read_utilisation(folder: Path) -> float:
         if path.is_file():
             try:
                 summary = msgspec.json.decode(path.read_bytes())
-                return float(summary["platform"]["useful"] / summary["platform"]["total"])
+                platform = summary["metrics"]["platform"]
+                return float(platform["useful"] / platform["total"])
             except (msgspec.DecodeError, KeyError, TypeError, ZeroDivisionError):
                 return math.nan
     return math.nan
