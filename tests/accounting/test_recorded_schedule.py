@@ -458,3 +458,22 @@ def test_pbs_attempts(tmp_path: Path) -> None:
     )  # fmt: skip
     waiting = recorded_run(schedule).rows.column("waiting_time")
     assert np.array_equal(waiting, [10 + 30])
+
+
+def test_a_job_on_a_node_that_is_down_is_an_error(tmp_path: Path, capsys: Capture) -> None:
+    """Without --events at the import the attempt is not cut, so that validate finds it."""
+    (tmp_path / "dump.txt").write_text(dump_text([(1, 5, 30, frozenset({2}), "COMPLETED")]))
+    (tmp_path / "events.txt").write_text(events_text([(2, 10, 20)]))
+    imported(tmp_path, tmp_path / "dump.txt", None)
+    main(
+        ["failures", "import", str(tmp_path / "events.txt"), "--format", "sacctmgr",
+         "--workload", str(tmp_path / "jobs.json"), "-o", str(tmp_path / "site.events")]
+    )  # fmt: skip
+    validation = ["validate", str(tmp_path / "past"), "--events", str(tmp_path / "site.events")]
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_:
+        main(validation)
+    assert exit_.value.code == 1
+    assert "a job on a node that is down: 1" in capsys.readouterr().out
+    imported(tmp_path, tmp_path / "dump.txt", tmp_path / "events.txt", "--force")
+    main(validation)
