@@ -18,6 +18,9 @@ from rebat.accounting.hosts import sorted_names
 from rebat.cli.main import main
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
+from rebat.figures.explore.data import run_data
+from rebat.results.files.timelines import read_timeline
+from rebat.results.measures.timeline import series_of
 from rebat.runs.recorded import recorded_run
 from rebat.workloads.accounted import import_accounting
 from rebat.workloads.recorded import RecordedSchedule
@@ -178,14 +181,33 @@ def test_the_sum_of_node_time_is_that_of_the_machine(past: Path) -> None:
 
 @needs("golden/slurm")
 def test_the_past_can_be_viewed_and_validated(past: Path, capsys: Capture, tmp_path: Path) -> None:
-    main(["view", str(past / "past"), "--html", str(tmp_path / "past.html")])
-    assert "recorded" in (tmp_path / "past.html").read_text()
+    for folder in ("past", "past/recorded"):
+        main(["view", str(past / folder), "--html", str(tmp_path / "past.html"), "--window", "all"])
+        page = (tmp_path / "past.html").read_text()
+        assert '<section class="gantt" aria-label="recorded">' in page
+        assert "lost to a node failure" in page
+        assert "job cancelled" in page
     capsys.readouterr()
     main(["validate", str(past / "past"), "--workload", str(past / "jobs.json")])
     printed = capsys.readouterr().out
     assert "valid: 248 rows, 0 findings" in printed
     assert "no errors, because this run is recorded" in printed
     assert "two jobs on one node" in printed
+
+
+@needs("golden/slurm")
+def test_shared_nodes_are_drawn_as_one_node_in_use(past: Path) -> None:
+    timeline = read_timeline(past / "past/recorded")
+    data = run_data(timeline)
+    assert (data["ran"], data["nodes"]) == (248, 16)
+    busy, free = (data["series"][name]["value"] for name in ("busy", "free"))
+    assert (busy.min(), busy.max()) == (0, 16)
+    assert (free.min(), free.max()) == (0, 16)
+    platform = content(past / "past/recorded/summary.json")["metrics"]["platform"]
+    at_us, values = series_of(timeline).busy
+    used_us = (values * np.diff(np.append(at_us, timeline.makespan_us))).sum()
+    used = platform["total"] - platform["idle"] - platform["downtime"]
+    assert used_us / 1e6 == pytest.approx(used)
 
 
 @needs("golden/slurm")
@@ -438,3 +460,22 @@ def test_pbs_attempts(tmp_path: Path) -> None:
     )  # fmt: skip
     waiting = recorded_run(schedule).rows.column("waiting_time")
     assert np.array_equal(waiting, [10 + 30])
+
+
+def test_a_job_on_a_node_that_is_down_is_an_error(tmp_path: Path, capsys: Capture) -> None:
+    """Without --events at the import the attempt is not cut, so that validate finds it."""
+    (tmp_path / "dump.txt").write_text(dump_text([(1, 5, 30, frozenset({2}), "COMPLETED")]))
+    (tmp_path / "events.txt").write_text(events_text([(2, 10, 20)]))
+    imported(tmp_path, tmp_path / "dump.txt", None)
+    main(
+        ["failures", "import", str(tmp_path / "events.txt"), "--format", "sacctmgr",
+         "--workload", str(tmp_path / "jobs.json"), "-o", str(tmp_path / "site.events")]
+    )  # fmt: skip
+    validation = ["validate", str(tmp_path / "past"), "--events", str(tmp_path / "site.events")]
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_:
+        main(validation)
+    assert exit_.value.code == 1
+    assert "a job on a node that is down: 1" in capsys.readouterr().out
+    imported(tmp_path, tmp_path / "dump.txt", tmp_path / "events.txt", "--force")
+    main(validation)

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.errors import InputError
-
 RECORDED = "recorded"
 """Name of a recorded run, and the key of its source in summary.json."""
 
@@ -53,13 +51,10 @@ def source_of(summary: dict[str, Any]) -> RecordSource:
 
     Raises
     ------
-    InputError
+    msgspec.ValidationError
         If the source is invalid.
     """
-    try:
-        return msgspec.convert(summary.get(RECORDED, {}), RecordSource)
-    except msgspec.ValidationError as error:
-        raise InputError(str(error), RECORDED, "a source as written by rebat") from None
+    return msgspec.convert(summary.get(RECORDED, {}), RecordSource)
 
 
 def read_source(folder: Path) -> RecordSource:
@@ -67,5 +62,5 @@ def read_source(folder: Path) -> RecordSource:
     try:
         summary = msgspec.json.decode((folder / "summary.json").read_bytes())
         return source_of(summary) if isinstance(summary, dict) else SIMULATED
-    except (OSError, msgspec.DecodeError, InputError):
+    except (OSError, msgspec.DecodeError):
         return SIMULATED

@@ -105,6 +105,7 @@ def _summary(folder: Path) -> dict[str, Any]:
         if not isinstance(n_nodes, int) or not 0 < n_nodes < MAX_NODES:
             raise InputError(f"metrics.n_nodes is {short(n_nodes)}", str(path), "a number of nodes")
         summary["policy"]
+        source_of(summary)
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         problem = f"has no key {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(problem, str(path), "the summary of a run") from None
