@@ -33,7 +33,7 @@ def calibrate(
     """Simulate recorded jobs, and compare their waits with the record.
 
     WORKLOAD has the recorded jobs, PAST the recorded schedule of the same import. Several policies
-    are simulated, the nearest three also with 80 to 95 % of the nodes, because nodes can be down,
+    are simulated, the nearest four also with 80 to 95 % of the nodes, because nodes can be down,
     drained or reserved. rebat says which configuration is nearest to the record and how far it is,
     with waits by size and queue.
 

@@ -16,7 +16,7 @@ from rebat.library.calibration import design
 from rebat.library.calibration.design import CalibratedRun, Configuration
 from rebat.library.calibration.distance import RecordedWaits
 from rebat.library.calibration.page import MOST_LINES, NOT_MODELLED, report_of
-from rebat.library.calibration.record import read_utilisation, read_waits
+from rebat.library.calibration.record import read_use, read_waits
 from rebat.library.calibration.verdict import Verdict, verdict_of
 from rebat.library.workloads import LoadedWorkload, load_workload
 from rebat.papers.common.page import html, markdown
@@ -86,7 +86,7 @@ def calibrate(
     past : str or Path
         Their recorded schedule, from ``rebat workload import --schedule``.
     policies : str, or several of them
-        Policies to simulate. The nearest three are also simulated with fewer nodes.
+        Policies to simulate. The nearest four are also simulated with fewer nodes.
     failures : FailureOptions, optional
         From `rebat.failures`; ``file=`` for the recorded failures of the cluster.
     workers : int, optional
@@ -129,7 +129,7 @@ def calibrated(
     if not ranked:
         reasons = "; ".join(failed.values()) or "no part of the record has enough jobs"
         raise PolicyError(f"no configuration can be compared: {reasons}")
-    verdict = verdict_of(ranked, recorded, read_utilisation(past), failed)
+    verdict = verdict_of(ranked, recorded, read_use(past), failed)
     return Calibration(
         workload=workload.name, sha256=workload.sha256, verdict=verdict,
         not_modelled=list(NOT_MODELLED), report=_report(workload, verdict, ranked, recorded),

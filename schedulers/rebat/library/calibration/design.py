@@ -34,7 +34,7 @@ POLICIES = (
 SHARES_OF_NODES = (0.95, 0.9, 0.85, 0.8)
 """Shares of the nodes for the nearest policies: nodes can be down, drained or reserved."""
 
-N_NEAREST = 3
+N_NEAREST = 4
 """Number of policies that are also simulated with fewer nodes."""
 
 

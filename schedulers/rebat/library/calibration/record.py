@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.library.calibration.distance import Floats, Mask, RecordedWaits
+from rebat.results.files.recorded import read_source
 from rebat.results.files.rows import Rows
 
 FOLDER, FILE, SUMMARY = "recorded", "rebat_jobs.csv", "summary.json"
@@ -62,14 +64,23 @@ def _numbers(rows: Rows, column: Texts, started: Mask) -> Floats:
     return numbers
 
 
-def read_utilisation(folder: Path) -> float:
-    """Return the useful utilisation in the summary of a recorded schedule; NaN without one."""
-    for path in (folder / FOLDER / SUMMARY, folder / SUMMARY):
-        if path.is_file():
-            try:
-                summary = msgspec.json.decode(path.read_bytes())
-                platform = summary["metrics"]["platform"]
-                return float(platform["useful"] / platform["total"])
-            except (msgspec.DecodeError, KeyError, TypeError, ZeroDivisionError):
-                return math.nan
-    return math.nan
+class RecordedUse(NamedTuple):
+    """Useful utilisation of a record (NaN: unknown), and its attempts that share nodes."""
+
+    utilisation: float = math.nan
+    shared: int = 0
+
+
+def read_use(folder: Path) -> RecordedUse:
+    """Return what the summary of a recorded schedule says about the use of nodes."""
+    path = next((p for p in (folder / FOLDER / SUMMARY, folder / SUMMARY) if p.is_file()), None)
+    if path is None:
+        return RecordedUse()
+    try:
+        summary = msgspec.json.decode(path.read_bytes())
+        platform = summary["metrics"]["platform"]
+        return RecordedUse(
+            float(platform["useful"] / platform["total"]), read_source(path.parent).shared_attempts
+        )
+    except (msgspec.DecodeError, KeyError, TypeError, ZeroDivisionError):
+        return RecordedUse()

@@ -16,6 +16,7 @@ from rebat.library.calibration.distance import (
     closer,
     groups,
 )
+from rebat.library.calibration.record import RecordedUse
 from rebat.results.intervals import Interval, interval
 
 GOOD, FAIR = 1.5, 2.5
@@ -82,6 +83,8 @@ class Verdict(msgspec.Struct, frozen=True):
     """Waits under the nearest configuration."""
     utilisation: float
     """Useful utilisation of the record."""
+    shared: int
+    """Number of recorded attempts that share nodes."""
     failed: dict[str, str] = {}
     """Configurations that could not be simulated, with the reason."""
 
@@ -100,22 +103,23 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdict_of(
-    ranked: Sequence[tuple[CalibratedRun, Nearness]], recorded: RecordedWaits, utilisation: float,
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], recorded: RecordedWaits, used: RecordedUse,
     failed: dict[str, str],
 ) -> Verdict:  # fmt: skip
     """Return the verdict on simulated configurations, nearest first."""
     (first, nearest), *_ = ranked
     rows = [_row(run, near, nearest) for run, near in ranked]
-    return Verdict(rows, list(groups(*first.compared(recorded))), utilisation, failed)
+    return Verdict(rows, list(groups(*first.compared(recorded))), *used, failed)
 
 
 def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfiguration:
-    own = _factors(interval(near.distance))
+    distance, low, high = _factors(interval(near.distance))
+    low = low and max(low, 1.0)  # 1 is equal
     farther = (None, None, None) if near is nearest else _factors(interval(closer(nearest, near)))
     configuration = run.configuration
     return ComparedConfiguration(
         configuration.title, configuration.policy, configuration.nodes, near.jobs,
-        own[0] or math.nan, *own[1:], *farther, near.factor_of_job, near.correlation,
+        distance or math.nan, low, high, *farther, near.factor_of_job, near.correlation,
         near.same_order, run.utilisation,
     )  # fmt: skip
 
@@ -172,4 +176,9 @@ def _used(verdict: Verdict) -> Iterator[str]:
         yield (
             f"Useful utilisation: {verdict.utilisation:.1%} recorded, "
             f"{verdict.nearest.utilisation:.1%} simulated."
+        )
+    if verdict.shared:
+        yield (
+            f"In the record {verdict.shared} attempts share nodes. In the simulation a job has its "
+            "nodes for itself, so the simulated machine is fuller."
         )
