@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.core.files import atomic_path, write_lines, write_text
+from rebat.core.files import atomic_path, write_lines, write_parts, write_text
 from rebat.core.folders import atomic_folder
 
 FULL = Path("/dev/full")
@@ -167,3 +171,15 @@ def test_a_full_device_on_the_command_line(tmp_path: Path, capsys) -> None:
     assert exit_.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert FULL.is_char_device()
+
+
+@given(parts=st.lists(st.text(st.characters(codec="utf-8"), max_size=200), max_size=30))
+def test_parts_have_the_bytes_of_the_entire_text(parts: list[str]) -> None:
+    """A compressed file has the bytes of gzip.compress without a time stamp."""
+    whole = "".join(parts).encode()
+    with tempfile.TemporaryDirectory() as folder:
+        plain, small = Path(folder) / "a.txt", Path(folder) / "a.txt.gz"
+        write_parts(plain, iter(parts))
+        write_parts(small, iter(parts))
+        assert plain.read_bytes() == whole
+        assert small.read_bytes() == gzip.compress(whole, mtime=0)

@@ -54,9 +54,10 @@ class AttemptTable:
         """Append a row; absent numbers are NaN, absent texts are empty."""
         for name, column in self.numbers.items():
             column.append(numbers.get(name, np.nan))
+        job = texts.get("job", "")
         for name, values in self.texts.items():
             text = texts.get(name, "")
-            values.append(self._share(text) if name in _REPEATED else text)
+            values.append(self._share(text) if name in _REPEATED else job if text == job else text)
         self.lines.append(line)
 
     def _share(self, text: str) -> str:

@@ -89,19 +89,34 @@ def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write an entire text file. If its name ends in .gz, compress it, without a time stamp."""
-    data = text.encode()
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    """Write an entire text file, see `write_parts`."""
+    write_parts(path, (text,))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file line by line, which needs little memory."""
-    with (
-        atomic_path(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        file.writelines(f"{line}\n" for line in lines)
+    """Write a text file line by line, see `write_parts`."""
+    write_parts(path, (f"{line}\n" for line in lines))
+
+
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """Write a text file part by part, which needs little memory.
+
+    If its name ends in .gz, compress it, without a time stamp.
+    """
+    with atomic_path(path) as temporary:
+        if path.suffix == ".gz":
+            with temporary.open("wb") as compressed:
+                compressed.writelines(_compressed(parts))
+        else:
+            with temporary.open("w", encoding="utf-8", newline="\n") as text:
+                text.writelines(parts)
+
+
+def _compressed(parts: Iterable[str]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(level=9, wbits=31)  # as gzip.compress(mtime=0)
+    for part in parts:
+        yield compressor.compress(part.encode())
+    yield compressor.flush()
 
 
 def file_hash(path: Path) -> str:

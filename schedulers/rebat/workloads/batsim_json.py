@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rebat.core.errors import InputError, short
-from rebat.core.files import read_text, write_text
+from rebat.core.files import read_text, write_parts
 from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number
 from rebat.core.shapes import check_shape, shape_of
 from rebat.core.traits import traits_of
@@ -80,19 +81,32 @@ def to_json(workload: Workload) -> dict[str, Any]:
 
 def write_workload(workload: Workload, path: Path) -> None:
     """Write a Batsim workload file, one job or profile per line; compressed if it ends in .gz."""
+    write_parts(Path(path), _texts(workload))
+
+
+def _texts(workload: Workload) -> Iterator[str]:
+    """Yield the JSON of a workload in parts."""
     encode = msgspec.json.Encoder(decimal_format="number").encode
-    parts = []
+    before = "{"
     for key, value in to_json(msgspec.structs.replace(workload, jobs=())).items():
+        yield f'{before}"{key}":'
+        before = ",\n"
         if key == "jobs":
             rows = (encode(job_fields(job)).decode() for job in workload.jobs)
-            text = "[\n" + ",\n".join(rows) + "\n]"
+            yield from _listed("[", rows, "]")
         elif key == "profiles":
             rows = (f"{encode(n).decode()}:{encode(p).decode()}" for n, p in value.items())
-            text = "{\n" + ",\n".join(rows) + "\n}"
+            yield from _listed("{", rows, "}")
         else:
-            text = encode(value).decode()
-        parts.append(f'"{key}":{text}')
-    write_text(Path(path), "{" + ",\n".join(parts) + "}\n")
+            yield encode(value).decode()
+    yield "}\n"
+
+
+def _listed(left: str, rows: Iterator[str], right: str) -> Iterator[str]:
+    yield f"{left}\n"
+    yield next(rows, "")
+    yield from (f",\n{row}" for row in rows)
+    yield f"\n{right}"
 
 
 def _decode(text: str, where: str) -> dict[str, Any]:

@@ -283,12 +283,22 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
-    """Return the known user and queue of each job as fields; equal pairs share a dict."""
+    """Return user, queue and the extras of each job as fields; equal ones share a dict.
+
+    Equal extras are the same object.
+    """
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
     if trace.extras is None:
         return [fields[pair] for pair in pairs]
-    return [{**fields[pair], **extra} for pair, extra in zip(pairs, trace.extras, strict=True)]
+    shared: dict[tuple[Any, int], dict[str, Any]] = {}
+    both = []
+    for pair, extra in zip(pairs, trace.extras, strict=True):
+        key = pair, id(extra)
+        if key not in shared:
+            shared[key] = {**fields[pair], **extra}
+        both.append(shared[key])
+    return both
 
 
 def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> Floats:
