@@ -92,7 +92,7 @@ def _picture(recorded_s: Floats, simulated_s: dict[str, Floats]) -> Picture:
         recorded = name == "recorded"
         axes.plot(
             np.sort(waits_s) + OFFSET_S, np.linspace(0, 1, len(waits_s)), label=name,
-            color="black" if recorded else shades[name], linewidth=2.2 if recorded else 1.3,
+            color="#b8b8b8" if recorded else shades[name], linewidth=5.0 if recorded else 1.3,
         )  # fmt: skip
     axes.set_xscale("log")
     ticks = {60: "0", 660: "10 min", 3660: "1 h", 36060: "10 h", 360060: "100 h"}

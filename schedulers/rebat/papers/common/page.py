@@ -32,6 +32,7 @@ h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-
 td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
 td:first-child, th:first-child, table.words td { text-align: left }
 td { white-space: nowrap } table.words td { white-space: normal } table.words { min-width: 52rem }
+li { overflow-wrap: anywhere }
 .figure { display: flex; flex-wrap: wrap; row-gap: .8rem; align-items: flex-start }
 .figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
   height: auto }
