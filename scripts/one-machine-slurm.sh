@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Start a Slurm on this machine to test campaigns: munged, slurmctld and a slurmd per node, in one folder
-# and on 127.0.0.1. Needs root and Debian's or Ubuntu's packages, but no systemd, cgroups or accounting.
+# and on 127.0.0.1. Needs root and Debian's or Ubuntu's packages, but no systemd or cgroups.
 # The nodes share the machine's cores: on a machine of two cores there are two nodes of one core.
 #
 #   eval "$(scripts/one-machine-slurm.sh up)"   # start it; sets SLURM_CONF in this shell
@@ -11,12 +11,15 @@
 # `up` installs missing packages (apt-get install slurm-wlm munge); `down` does not remove them.
 # SLURM_DIR: the folder (default /tmp/one-machine-slurm). SLURM_NODES: number of nodes (default 2).
 # SLURM_PORT: the first of 1 + SLURM_NODES ports (default 16817).
+# SLURM_ACCOUNTING=1: also start a database (MariaDB, without network) and slurmdbd, for sacct and sacctmgr;
+# slurmdbd has the next port. scripts/check-slurm-import.py drives this Slurm and checks rebat's imports.
 # If it cannot run, it prints the reason in one line and ends with exit status 2.
 set -euo pipefail
 
 folder=${SLURM_DIR:-/tmp/one-machine-slurm}
 nodes=${SLURM_NODES:-2}
 port=${SLURM_PORT:-16817}
+accounting=${SLURM_ACCOUNTING:-}
 patience_s=30
 export SLURM_CONF=$folder/slurm.conf
 
@@ -38,6 +41,7 @@ up() {
     trap 'failed' EXIT
     make_folder
     write_conf
+    [ -z "$accounting" ] || start_accounting
     start
     wait_until_idle
     trap - EXIT
@@ -46,18 +50,21 @@ up() {
 }
 
 install_packages() {
-    local program missing=()
-    for program in munged slurmctld slurmd sbatch; do
+    local program missing=() programs=(munged slurmctld slurmd sbatch) packages=(slurm-wlm munge)
+    if [ -n "$accounting" ]; then
+        programs+=(slurmdbd mariadbd) packages+=(slurmdbd mariadb-server)
+    fi
+    for program in "${programs[@]}"; do
         command -v "$program" > /dev/null || missing+=("$program")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     command -v apt-get > /dev/null || refuse "${missing[*]} is missing, and there is no apt-get to install it"
-    report "installing slurm-wlm and munge ..."
+    report "installing ${packages[*]} ..."
     { apt-get update && DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --no-install-recommends slurm-wlm munge; } > /tmp/apt.$$ 2>&1 || {
+        apt-get install --yes --no-install-recommends "${packages[@]}"; } > /tmp/apt.$$ 2>&1 || {
         tail -n 3 /tmp/apt.$$ >&2
         rm -f /tmp/apt.$$
-        refuse "apt-get could not install slurm-wlm and munge"
+        refuse "apt-get could not install ${packages[*]}"
     }
     rm -f /tmp/apt.$$
 }
@@ -93,7 +100,7 @@ SlurmdLogFile=$folder/log/slurmd-%n.log
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
+$(accounting_conf)
 MpiDefault=none
 SwitchType=switch/none
 PlugStackConfig=/dev/null
@@ -102,18 +109,71 @@ SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0
 # A node may be a part of the machine that slurmd sees.
 SlurmdParameters=config_overrides
-ReturnToService=2
+# With accounting, a node that is set down stays down until it is resumed.
+ReturnToService=$([ -n "$accounting" ] && echo 1 || echo 2)
 KillWait=5
 NodeName=node[1-$nodes] NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=[$first-$((port + nodes))] CPUs=$((cpus > 0 ? cpus : 1)) RealMemory=$memory_mb State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
 }
 
-start() {
-    local number
+accounting_conf() {
+    if [ -z "$accounting" ]; then
+        echo "AccountingStorageType=accounting_storage/none"
+    else
+        echo "AccountingStorageType=accounting_storage/slurmdbd"
+        echo "AccountingStorageHost=127.0.0.1"
+        echo "AccountingStoragePort=$((port + nodes + 1))"
+        echo "AccountingStoragePass=$folder/munge/socket"
+    fi
+}
+
+# Start MariaDB, which answers only on a socket in the folder, and slurmdbd.
+start_accounting() {
+    local until=$((SECONDS + patience_s)) socket=$folder/database/socket
+    install -d -m 700 "$folder/database"
+    mariadb-install-db --no-defaults --user=root --datadir="$folder/database/data" \
+        --auth-root-authentication-method=normal > "$folder/log/database.log" 2>&1 || refuse "no database"
+    mariadbd --no-defaults --user=root --datadir="$folder/database/data" --socket="$socket" --skip-networking \
+        --pid-file="$folder/database.pid" --innodb-buffer-pool-size=64M >> "$folder/log/database.log" 2>&1 &
+    until mariadb-admin --no-defaults --socket="$socket" ping > /dev/null 2>&1; do
+        [ $SECONDS -lt $until ] || refuse "the database does not answer after $patience_s s"
+        sleep 0.2
+    done
+    start_munged
+    (umask 077 && cat > "$folder/slurmdbd.conf" << CONF
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge/socket
+DbdHost=$(hostname -s)
+DbdAddr=127.0.0.1
+DbdPort=$((port + nodes + 1))
+SlurmUser=root
+PidFile=$folder/slurmdbd.pid
+LogFile=$folder/log/slurmdbd.log
+CommunicationParameters=NoInAddrAny
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc=slurm
+CONF
+    )
+    MYSQL_UNIX_PORT=$socket slurmdbd || refuse "slurmdbd does not start"
+    until sacctmgr --immediate --noheader show cluster > /dev/null 2>&1; do
+        [ $SECONDS -lt $until ] || refuse "slurmdbd does not answer after $patience_s s"
+        sleep 0.2
+    done
+    sacctmgr --immediate --quiet add cluster one-machine > /dev/null
+}
+
+start_munged() {
     munged --key-file="$folder/munge.key" --socket="$folder/munge/socket" \
         --pid-file="$folder/munged.pid" --log-file="$folder/log/munged.log" \
         --seed-file="$folder/munged.seed" || refuse "munged does not start"
+}
+
+start() {
+    local number
+    [ -n "$accounting" ] || start_munged
     slurmctld -c || refuse "slurmctld does not start"
     for number in $(seq "$nodes"); do
         slurmd -N "node$number" || refuse "slurmd does not start as node$number"
@@ -144,7 +204,7 @@ down() {
     [ -d "$folder" ] || { report "stopped"; return 0; }
     [ -e "$folder/munge.key" ] || refuse "$folder was not created by this script, so it is not removed"
     end_jobs
-    for file in "$folder"/slurmd-*.pid "$folder"/slurmctld.pid "$folder"/munged.pid; do
+    for file in "$folder"/slurmd-*.pid "$folder"/{slurmctld,slurmdbd,munged,database}.pid; do
         [ ! -s "$file" ] || pids+=("$(cat "$file")")
     done
     [ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2> /dev/null || true
