@@ -124,6 +124,7 @@ NO_TABLE = {
     "simulate": "the names of its files",
     "operations": "the name of its file",
     "pybatsim-path": "a path",
+    "completion": "a script",
     "campaign run": "a sentence; campaign status has the numbers",
     "campaign report": "the names of its files",
     "campaign clean": "a sentence",

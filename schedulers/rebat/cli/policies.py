@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.completing import complete_policy
 from rebat.cli.json_output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_policy)
 @click.option(
     "--axes", is_flag=True, help="List the axes and their choices instead of the policies."
 )

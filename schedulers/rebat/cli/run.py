@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rebat.cli.completing import complete_metric, complete_metrics, complete_policy
 from rebat.cli.effects import print_remarks, used_options
 from rebat.cli.json_output import json_option, print_json, reject_with_json
 from rebat.cli.scenario_options import LAW, PREPARATION, LawCommand, scenario_options, with_options
@@ -24,14 +25,14 @@ from rebat.core.folders import atomic_folder
 SEED_OPTIONS = (
     click.option("--seeds", type=click.IntRange(min=2), help="Number of seeds, starting at --seed. For each seed, all policies see the same failures; results are means with 95 % intervals."),
     click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. The interval is that of the ratio to the first policy or, with one policy, of the value."),
-    click.option("--until-metric", help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation)."),
+    click.option("--until-metric", shell_complete=complete_metric, help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation)."),
     click.option("--workers", type=NODES, help="With --seeds: number of worker processes (default: one per core)."),
 )  # fmt: skip
 
 
 @click.command(cls=LawCommand)
 @click.argument("workload", type=WORKLOAD)
-@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, required=True, shell_complete=complete_policy, help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.")  # fmt: skip
 @scenario_options("failures", *LAW, "seed")
 @with_options(SEED_OPTIONS)
 @scenario_options(
@@ -46,7 +47,7 @@ SEED_OPTIONS = (
     "max_attempts",
     "accounting",
 )
-@click.option("--columns", help="Print a row per policy, best first, with these metrics of comparison.csv, like useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and maximum flow).")  # fmt: skip
+@click.option("--columns", shell_complete=complete_metrics, help="Print a row per policy, best first, with these metrics of comparison.csv, like useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and maximum flow).")  # fmt: skip
 @click.option("--all-metrics", is_flag=True, help="Print all metrics that are not 0, with all size classes, instead of the ten main metrics.")  # fmt: skip
 @json_option
 @click.option("--out", type=FOLDER, required=True, help="Folder for the results: comparison.csv and a folder per policy.")  # fmt: skip

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.completing import complete_policy
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES
 from rebat.core.errors import InputError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, shell_complete=complete_policy, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.")  # fmt: skip
 @click.option("--options", "options_json", default="{}", help="Policy options as JSON (see 'rebat policies --axes'). Options in Batsim's --sched-cfg override them.")  # fmt: skip
 @click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.")  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.completing import complete_generator
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.output_file import output_file, workload_file
 from rebat.cli.scenario_options import PREPARATION, scenario_options
@@ -28,7 +29,7 @@ def workload() -> None:
 
 
 @workload.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_generator)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the workload.")
 @workload_file
 def generate(name: str, seed: int, out: Path) -> None:
